@@ -1,0 +1,52 @@
+# Defines the target rehearsal_torch: LibTorch's headers, torch_cpu and c10.
+# find_package(Torch) is not used because it demands a CUDA toolkit. A LibTorch that the user names
+# (LIBTORCH, CMAKE_PREFIX_PATH) wins over the one that `./dev setup` fetched.
+
+# Sets RESULT to the first of the candidate folders that holds LibTorch, or to "".
+function(rehearsal_find_libtorch RESULT)
+  set(prefixes ${LIBTORCH} $ENV{LIBTORCH} ${CMAKE_PREFIX_PATH})
+  string(REPLACE ":" ";" environment_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+  list(APPEND prefixes ${environment_prefixes})
+  file(GLOB fetched ${CMAKE_SOURCE_DIR}/.deps/libtorch-*/torch)
+  list(APPEND prefixes ${fetched})
+  foreach(prefix IN LISTS prefixes)
+    # torch.utils.cmake_prefix_path names share/cmake below the folder that is wanted.
+    foreach(candidate ${prefix} ${prefix}/torch ${prefix}/../.. ${prefix}/libtorch)
+      if(EXISTS ${candidate}/include/torch/csrc/api/include/torch/torch.h
+         AND EXISTS ${candidate}/lib/libtorch_cpu.so)
+        get_filename_component(found ${candidate} REALPATH)
+        set(${RESULT} ${found} PARENT_SCOPE)
+        return()
+      endif()
+    endforeach()
+  endforeach()
+  set(${RESULT} "" PARENT_SCOPE)
+endfunction()
+
+rehearsal_find_libtorch(libtorch)
+if(NOT libtorch)
+  message(FATAL_ERROR "LibTorch is missing. Run ./dev setup, or set LIBTORCH to its folder.")
+endif()
+message(STATUS "LibTorch: ${libtorch}")
+
+# LibTorch ships the headers of an older protobuf. A folder that holds only a link to the system's
+# own comes before them.
+find_path(PROTOBUF_HEADERS google/protobuf/message.h PATHS ${Protobuf_INCLUDE_DIRS} REQUIRED
+          NO_DEFAULT_PATH)
+set(first_headers ${CMAKE_BINARY_DIR}/first_headers)
+file(MAKE_DIRECTORY ${first_headers})
+file(CREATE_LINK ${PROTOBUF_HEADERS}/google ${first_headers}/google SYMBOLIC)
+
+add_library(rehearsal_c10 SHARED IMPORTED)
+set_target_properties(rehearsal_c10 PROPERTIES IMPORTED_LOCATION ${libtorch}/lib/libc10.so)
+add_library(rehearsal_torch_cpu SHARED IMPORTED)
+set_target_properties(rehearsal_torch_cpu PROPERTIES
+                      IMPORTED_LOCATION ${libtorch}/lib/libtorch_cpu.so)
+
+add_library(rehearsal_torch INTERFACE)
+target_include_directories(rehearsal_torch SYSTEM INTERFACE
+  ${first_headers} ${libtorch}/include ${libtorch}/include/torch/csrc/api/include)
+target_link_libraries(rehearsal_torch INTERFACE rehearsal_torch_cpu rehearsal_c10 Threads::Threads)
+# libtorch_cpu.so finds these two libraries by its own run path; the linker has to be told.
+target_link_options(rehearsal_torch INTERFACE
+  -Wl,-rpath-link,${libtorch}/lib -Wl,-rpath-link,${libtorch}/../nvidia/cu13/lib)

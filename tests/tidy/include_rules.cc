@@ -1,0 +1,138 @@
+// Which folder may include what.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "tests/tidy/rules.h"
+
+namespace rehearsal::tidy {
+namespace {
+
+using std::string_view;
+
+bool starts_with_any(string_view text, std::span<const string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [text](string_view prefix) { return text.starts_with(prefix); });
+}
+
+// The first row whose folder holds the file decides which files of the repository it may include.
+struct FolderRow {
+  string_view folder;
+  std::vector<string_view> may_include;
+};
+
+const std::vector<FolderRow>& folder_rows() {
+  static const std::vector<FolderRow> rows = {
+      {"core/base/", {"core/base/"}},
+      {"core/fibers/", {"core/fibers/", "core/base/"}},
+      {"core/rpc/", {"core/rpc/", "core/base/"}},
+      {"core/rref/", {"core/rref/", "core/rpc/", "core/base/"}},
+      {"core/autograd/", {"core/autograd/", "core/rref/", "core/rpc/", "core/base/"}},
+      {"core/optim/", {"core/optim/", "core/autograd/", "core/rref/", "core/rpc/", "core/base/"}},
+      {"core/node/",
+       {"core/node/", "core/optim/", "core/autograd/", "core/rref/", "core/rpc/", "core/base/"}},
+      {"net_fake/", {"net_fake/", "core/base/"}},
+      {"sim/", {"sim/", "net_fake/", "core/"}},
+      {"real_net/", {"real_net/", "core/"}},
+      {"coverage/", {"coverage/", "core/base/"}},
+      // Core's public headers: what a program that uses the library includes.
+      {"scenarios/",
+       {"scenarios/", "sim/", "real_net/", "core/base/", "core/node/", "core/optim/",
+        "core/rref/rref.h", "core/autograd/autograd_context.h", "core/rpc/function_registry.h",
+        "core/rpc/value.h", "core/rpc/mutants.h", "core/rpc/mutants.h"}},
+      {"tests/", {""}},
+  };
+  return rows;
+}
+
+// An outside header, by how its name starts, and the only folders that may include it.
+struct HeaderRow {
+  string_view header;
+  std::vector<string_view> folders;
+  string_view reason;
+};
+
+constexpr string_view kCore = "core/";
+
+const std::vector<HeaderRow>& header_rows() {
+  static const std::vector<HeaderRow> rows = {
+      {"boost/", {"core/fibers/", "tests/"}, "fibers are switched in core/fibers only"},
+      {"torch/torch.h",
+       {"scenarios/", "tests/"},
+       "it costs 18 s a file; include the narrow headers of LibTorch"},
+      {"torch/", {kCore, "sim/", "real_net/", "scenarios/", "tests/"}, "no LibTorch here"},
+      {"ATen/", {kCore, "sim/", "real_net/", "scenarios/", "tests/"}, "no LibTorch here"},
+      {"c10/", {kCore, "sim/", "real_net/", "scenarios/", "tests/"}, "no LibTorch here"},
+      {"gtest/", {"sim/", "tests/"}, "GoogleTest belongs to tests and to sim's helper for them"},
+      {"CLI/", {"scenarios/", "tests/"}, "the command line belongs to scenarios"},
+      {"spdlog/", {"scenarios/command_line/"}, "LibTorch ships another fmt"},
+      {"fmt/", {"scenarios/command_line/"}, "LibTorch ships another fmt"},
+  };
+  return rows;
+}
+
+// Clocks, threads, locks, atomics, sockets and random sources.
+constexpr std::array<string_view, 32> kNondeterministicHeaders = {
+    "thread",       "mutex",        "shared_mutex",  "condition_variable",
+    "atomic",       "semaphore",    "barrier",       "latch",
+    "future",       "stop_token",   "random",        "ctime",
+    "time.h",       "sys/time.h",   "sys/timerfd.h", "pthread.h",
+    "sched.h",      "signal.h",     "csignal",       "poll.h",
+    "sys/epoll.h",  "sys/select.h", "sys/eventfd.h", "sys/socket.h",
+    "sys/random.h", "netinet/in.h", "netinet/tcp.h", "arpa/inet.h",
+    "netdb.h",      "sys/uio.h",    "unistd.h",      "sys/mman.h"};
+
+// Folders that are a pure function of the seed, and the files in them that measure, guard or switch
+// what the rest must not touch.
+constexpr std::array<string_view, 4> kDeterministicFolders = {"core/", "net_fake/", "sim/",
+                                                              "scenarios/"};
+constexpr std::array<string_view, 3> kMayTouchTheMachine = {
+    "core/fibers/",             // stacks
+    "scenarios/command_line/",  // processes, the terminal, wall time
+    "sim/clock_guard"};         // what stops the rest
+
+void check_repository_include(const SourceText& source, const Include& include,
+                              Findings& findings) {
+  for (const FolderRow& row : folder_rows()) {
+    if (!source.path.starts_with(row.folder)) continue;
+    if (!starts_with_any(include.file, row.may_include))
+      findings.push_back({source.path, include.line,
+                          std::string(row.folder) + " must not include " + include.file});
+    return;
+  }
+  findings.push_back({source.path, include.line, "no rule says what this folder may include"});
+}
+
+void check_outside_include(const SourceText& source, const Include& include, Findings& findings) {
+  for (const HeaderRow& row : header_rows()) {
+    if (!include.file.starts_with(row.header)) continue;
+    if (!starts_with_any(source.path, row.folders))
+      findings.push_back(
+          {source.path, include.line, "<" + include.file + ">: " + std::string(row.reason)});
+    break;
+  }
+  if (std::ranges::find(kNondeterministicHeaders, include.file) != kNondeterministicHeaders.end() &&
+      starts_with_any(source.path, kDeterministicFolders) &&
+      !starts_with_any(source.path, kMayTouchTheMachine))
+    findings.push_back(
+        {source.path, include.line,
+         "<" + include.file + ">: no clock, thread, lock, socket or randomness here"});
+}
+
+}  // namespace
+
+Findings check_includes(const SourceText& source) {
+  Findings findings;
+  const bool is_header = source.path.ends_with(".h");
+  for (const Include& include : includes_of(source)) {
+    if (include.quoted && !include.file.ends_with(".pb.h"))
+      check_repository_include(source, include, findings);
+    else
+      check_outside_include(source, include, findings);
+    if (is_header && include.file.ends_with(".pb.h"))
+      findings.push_back({source.path, include.line, "generated messages stay out of headers"});
+  }
+  return findings;
+}
+
+}  // namespace rehearsal::tidy

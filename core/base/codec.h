@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+
+#include "core/base/frame.h"
+#include "core/base/result.h"
+
+namespace rehearsal {
+
+struct Message;  // core/rpc/message.h
+
+// Turns messages into frame bodies and back. Stateless to its callers; always runs, also between
+// workers of one process.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  // Tensor data is not copied if it is contiguous: the body shares the storage.
+  [[nodiscard]] virtual std::shared_ptr<const FrameBody> encode(const Message& message) = 0;
+
+  // Every byte is checked: bad input is an Error of kind protocol. Tensors share the segments.
+  [[nodiscard]] virtual Result<Message> decode(const FrameBody& body) = 0;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,53 @@
+#include "core/base/error.h"
+
+#include "core/base/check.h"
+
+namespace rehearsal {
+
+std::string_view name_of(ErrorKind kind) {
+  switch (kind) {
+    using enum ErrorKind;
+    case timeout:
+      return "timeout";
+    case peer_lost:
+      return "peer_lost";
+    case fenced:
+      return "fenced";
+    case remote_exception:
+      return "remote_exception";
+    case unknown_function:
+      return "unknown_function";
+    case bad_arguments:
+      return "bad_arguments";
+    case cancelled:
+      return "cancelled";
+    case overloaded:
+      return "overloaded";
+    case would_park:
+      return "would_park";
+    case node_stopped:
+      return "node_stopped";
+    case rref_deleted:
+      return "rref_deleted";
+    case autograd:
+      return "autograd";
+    case protocol:
+      return "protocol";
+  }
+  REHEARSAL_CHECK(false, static_cast<int>(kind));
+}
+
+std::string to_string(const Error& error) {
+  std::string line(name_of(error.kind));
+  if (!error.worker.empty()) line += " at '" + error.worker + "'";
+  if (!error.function.empty()) line += " in " + error.function;
+  line += ": " + error.text;
+  if (error.chain.empty()) return line;
+  line += " [through";
+  for (const std::string& worker : error.chain) line += " " + worker;
+  return line + "]";
+}
+
+RpcError::RpcError(Error error) : std::runtime_error(to_string(error)), error_(std::move(error)) {}
+
+}  // namespace rehearsal

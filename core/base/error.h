@@ -1,0 +1,58 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearsal {
+
+// What went wrong in the world (never in our own code: that is a CHECK).
+enum class ErrorKind : uint8_t {
+  timeout,           // no answer within the call's time
+  peer_lost,         // the peer's incarnation is fenced: it crashed, or was silent too long
+  fenced,            // the peer has fenced us
+  remote_exception,  // the user's function threw
+  unknown_function,  // not registered at the callee
+  bad_arguments,     // arguments that cannot be encoded, or do not fit the signature
+  cancelled,         // the caller gave up
+  overloaded,        // refused: too much is queued
+  would_park,        // waiting where nothing may wait
+  node_stopped,      // this worker, or its node, has shut down
+  rref_deleted,      // the remote reference's value is gone
+  autograd,          // a context or a pass was used wrongly, or failed
+  protocol,          // a peer broke the protocol, or does not fit (version, registry)
+};
+
+[[nodiscard]] std::string_view name_of(ErrorKind kind);
+
+// An error is data: it crosses the network as it is.
+struct Error {
+  ErrorKind kind = ErrorKind::protocol;
+  std::string text;                // what happened, and what to do
+  std::string worker;              // the worker it is about (the dead, the throwing, the refusing)
+  std::string function;            // the function that was called; empty if none
+  std::vector<std::string> chain;  // workers it passed through, the first to see it first
+
+  bool operator==(const Error&) const = default;
+};
+
+// One line: kind, worker, function, text, chain.
+[[nodiscard]] std::string to_string(const Error& error);
+
+// How an Error leaves the library: thrown by `wait` and by the synchronous calls.
+class RpcError : public std::runtime_error {
+ public:
+  explicit RpcError(Error error);
+  [[nodiscard]] const Error& error() const { return error_; }
+  [[nodiscard]] ErrorKind kind() const { return error_.kind; }
+
+ private:
+  Error error_;
+};
+
+// Unwinds the executions of a node that was killed. Not derived from std::exception, so that user
+// code rarely swallows it; who does gets it again from every call.
+struct NodeKilled {};
+
+}  // namespace rehearsal

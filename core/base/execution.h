@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/ids.h"
+#include "core/base/time.h"
+
+namespace rehearsal {
+
+class Monitor;
+
+// One run of user code: a worker's main, a call being served, a continuation, a backward walk, or
+// a thread that the user brought. It numbers what it makes. An execution runs on one stack at a
+// time, and only that stack touches its counters; its other members belong to the node's strand.
+class Execution {
+ public:
+  // `started_by` is what started it: its `place()` becomes the execution's path. `label` names it
+  // for people (a function's name); it must outlive the execution.
+  Execution(const CausalId& started_by, std::string_view label, Seed seed)
+      : started_by_(started_by),
+        path_(started_by.place()),
+        label_(label),
+        seed_(seed),
+        incarnation_(started_by.incarnation) {}
+
+  // How deeply it is nested in calls: zero for mains and threads. What it calls is one deeper.
+  uint32_t depth = 0;
+
+  // When whoever waits for it gives up: what it calls has no more time than that.
+  std::optional<Instant> deadline;
+
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // The next causal id. Take two of them in two statements: their order is part of the program.
+  // It has the incarnation of the node that runs the execution.
+  [[nodiscard]] CausalId next_id() { return {incarnation_, path_, next_ordinal_++}; }
+
+  // The incarnation of the node; that of what started it unless set.
+  void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
+
+  [[nodiscard]] const CausalId& started_by() const { return started_by_; }
+  [[nodiscard]] const Hash128& path() const { return path_; }
+  [[nodiscard]] std::string_view label() const { return label_; }
+
+  // The seed of this execution's stream of random numbers: depends on what started it, never on
+  // when it runs.
+  [[nodiscard]] uint64_t generator_seed() const { return mix(seed_.value, path_.low ^ path_.high); }
+
+  // LibTorch's generator of this execution, made at its first draw by whoever supplies LibTorch's
+  // default generator. Touched only by the stack that runs the execution.
+  std::shared_ptr<void> generator;
+
+  // The number of LibTorch's next autograd node on this thread when the execution last started,
+  // resumed or had its nodes noted. Touched only by the stack that runs the execution.
+  uint64_t next_node = 0;
+
+  // The monitor that this execution has entered, if any. Belongs to the strand.
+  std::shared_ptr<Monitor> monitor;
+
+ private:
+  const CausalId started_by_;
+  const Hash128 path_;
+  const std::string_view label_;
+  const Seed seed_;
+  uint64_t next_ordinal_ = 0;
+  Incarnation incarnation_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,133 @@
+#include "core/base/frame.h"
+
+#include <bit>
+#include <cstring>
+
+#include "core/base/check.h"
+#include "core/base/hash.h"
+
+static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
+
+namespace rehearsal {
+namespace {
+
+constexpr uint32_t kMagic = 0x31534852;  // "RHS1"
+constexpr uint16_t kVersion = 1;
+
+// The fixed header as bytes. The checksum comes last: it covers all that precedes it.
+struct HeaderBytes {
+  uint32_t magic;
+  uint16_t version;
+  uint8_t kind;
+  uint8_t reserved;
+  uint64_t source;
+  uint64_t destination;
+  uint64_t sequence;
+  uint64_t acknowledged;
+  uint32_t envelope_bytes;
+  uint32_t segment_count;
+  uint64_t reserved_words[2];
+  uint64_t checksum;
+};
+static_assert(sizeof(HeaderBytes) == kWireHeaderBytes);
+static_assert(std::has_unique_object_representations_v<HeaderBytes>);
+
+struct SegmentBytes {
+  uint64_t bytes;
+  uint8_t device_type;
+  uint8_t device_index;
+  uint8_t reserved[6];
+};
+static_assert(sizeof(SegmentBytes) == kWireSegmentBytes);
+
+constexpr size_t kCheckedHeaderBytes = offsetof(HeaderBytes, checksum);
+
+uint64_t prefix_checksum(const char* prefix, uint64_t bytes) {
+  const uint64_t header = hash_bytes(prefix, kCheckedHeaderBytes);
+  return hash_bytes(prefix + kWireHeaderBytes, bytes - kWireHeaderBytes, header);
+}
+
+Error malformed(std::string text) {
+  return {.kind = ErrorKind::protocol, .text = "malformed frame: " + std::move(text)};
+}
+
+}  // namespace
+
+uint64_t FrameBody::bytes() const {
+  uint64_t total = envelope.size();
+  for (const Segment& segment : segments) total += segment.bytes;
+  return total;
+}
+
+void append_wire_prefix(const Frame& frame, std::string& out) {
+  const size_t start = out.size();
+  HeaderBytes header{};
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.kind = static_cast<uint8_t>(frame.header.kind);
+  header.source = frame.header.source.value;
+  header.destination = frame.header.destination.value;
+  header.sequence = frame.header.sequence;
+  header.acknowledged = frame.header.acknowledged;
+  if (frame.body) {
+    REHEARSAL_CHECK(frame.body->envelope.size() <= kEnvelopeBytesMax);
+    REHEARSAL_CHECK(frame.body->segments.size() <= kSegmentCountMax);
+    header.envelope_bytes = static_cast<uint32_t>(frame.body->envelope.size());
+    header.segment_count = static_cast<uint32_t>(frame.body->segments.size());
+  }
+  out.append(reinterpret_cast<const char*>(&header), sizeof header);
+  if (frame.body) {
+    for (const Segment& segment : frame.body->segments) {
+      const SegmentBytes entry{segment.bytes, segment.device.type, segment.device.index, {}};
+      out.append(reinterpret_cast<const char*>(&entry), sizeof entry);
+    }
+    out += frame.body->envelope;
+  }
+  const uint64_t checksum = prefix_checksum(out.data() + start, out.size() - start);
+  std::memcpy(out.data() + start + kCheckedHeaderBytes, &checksum, sizeof checksum);
+}
+
+Result<WireHeader> parse_wire_header(std::span<const std::byte> bytes) {
+  if (bytes.size() != kWireHeaderBytes) return malformed("short header");
+  HeaderBytes header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) return malformed("not a frame (wrong magic)");
+  if (header.version != kVersion)
+    return malformed("version " + std::to_string(header.version) + " is not spoken here");
+  if (header.kind > static_cast<uint8_t>(FrameKind::fenced)) return malformed("unknown kind");
+  if (header.envelope_bytes > kEnvelopeBytesMax) return malformed("envelope too large");
+  if (header.segment_count > kSegmentCountMax) return malformed("too many segments");
+  WireHeader parsed;
+  parsed.frame = {static_cast<FrameKind>(header.kind), Incarnation{header.source},
+                  Incarnation{header.destination}, header.sequence, header.acknowledged};
+  parsed.envelope_bytes = header.envelope_bytes;
+  parsed.segment_count = header.segment_count;
+  parsed.checksum = header.checksum;
+  const bool message = parsed.frame.kind == FrameKind::message;
+  if (message != (parsed.frame.sequence != 0)) return malformed("sequence does not fit the kind");
+  if (!message && (parsed.envelope_bytes != 0 || parsed.segment_count != 0))
+    return malformed("a body where none belongs");
+  return parsed;
+}
+
+Result<std::vector<Segment>> parse_wire_segments(const WireHeader& header,
+                                                 std::span<const std::byte> prefix) {
+  if (prefix.size() != wire_prefix_bytes(header)) return malformed("short prefix");
+  const char* bytes = reinterpret_cast<const char*>(prefix.data());
+  if (prefix_checksum(bytes, prefix.size()) != header.checksum) return malformed("bad checksum");
+  std::vector<Segment> segments(header.segment_count);
+  for (uint32_t i = 0; i < header.segment_count; ++i) {
+    SegmentBytes entry;
+    std::memcpy(&entry, bytes + kWireHeaderBytes + i * kWireSegmentBytes, sizeof entry);
+    if (entry.bytes > kSegmentBytesMax) return malformed("segment too large");
+    segments[i].bytes = entry.bytes;
+    segments[i].device = {entry.device_type, entry.device_index};
+  }
+  return segments;
+}
+
+uint64_t fold_segment_checksum(uint64_t before, std::span<const std::byte> segment) {
+  return hash_bytes(segment.data(), segment.size(), before);
+}
+
+}  // namespace rehearsal

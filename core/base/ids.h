@@ -1,0 +1,82 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "core/base/hash.h"
+
+// Ids are distinct types: two of them can never be swapped silently.
+namespace rehearsal {
+
+template <class Tag, class Representation>
+struct Id {
+  Representation value{};
+  auto operator<=>(const Id&) const = default;
+};
+
+template <class Tag, class Representation>
+std::ostream& operator<<(std::ostream& out, const Id<Tag, Representation>& id) {
+  return out << id.value;
+}
+
+// A worker's rank: 0 … world size − 1.
+using WorkerId = Id<struct WorkerTag, uint32_t>;
+
+// One life of a worker. Fresh at each init, never zero; two lives never share one.
+using Incarnation = Id<struct IncarnationTag, uint64_t>;
+
+// What every random stream of a run is derived from.
+using Seed = Id<struct SeedTag, uint64_t>;
+
+// Where in the program a thing was made: `path` hashes the ordinals from a main to the execution
+// that made it, `ordinal` is its number there. Without the incarnation it is the same in every
+// schedule: keys, random streams and orders of sums use `place()` only.
+struct CausalId {
+  Incarnation incarnation;
+  Hash128 path;
+  uint64_t ordinal = 0;
+
+  auto operator<=>(const CausalId&) const = default;
+
+  // The path of the execution that this thing starts; its identity without the incarnation.
+  [[nodiscard]] Hash128 place() const { return mix(path, ordinal); }
+};
+
+std::ostream& operator<<(std::ostream& out, const CausalId& id);
+[[nodiscard]] std::string to_string(const CausalId& id);
+
+struct CallId : CausalId {};
+struct ForkId : CausalId {};
+struct AutogradContextId : CausalId {};
+struct AutogradMessageId : CausalId {};
+
+// Names a value and its owner. `counter` is dense for each (creator incarnation, owner), from 0:
+// it tells the owner whether the id is to come, alive or gone.
+struct RRefId {
+  CausalId causal;
+  WorkerId owner;
+  Incarnation owner_incarnation;
+  uint64_t counter = 0;
+  auto operator<=>(const RRefId&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const RRefId& id);
+
+// For look-up tables only: the order of such a table is never used.
+struct CausalIdHash {
+  size_t operator()(const CausalId& id) const {
+    return mix(id.path.low ^ id.incarnation.value, id.ordinal);
+  }
+};
+
+}  // namespace rehearsal
+
+template <class Tag, class Representation>
+struct std::hash<rehearsal::Id<Tag, Representation>> {
+  size_t operator()(const rehearsal::Id<Tag, Representation>& id) const {
+    return rehearsal::mix(static_cast<uint64_t>(id.value));
+  }
+};

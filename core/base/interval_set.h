@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace rehearsal {
+
+// A set of whole numbers that grows from `first` and is mostly contiguous: a base below which all
+// are in, and intervals above it. It never slides over a gap.
+class IntervalSet {
+ public:
+  explicit IntervalSet(uint64_t first) : base_(first) {}
+
+  // False if it was in already. The largest number of all always is.
+  bool insert(uint64_t number);
+  [[nodiscard]] bool contains(uint64_t number) const;
+
+  // The smallest number that is not in.
+  [[nodiscard]] uint64_t base() const { return base_; }
+  [[nodiscard]] bool contiguous() const { return above_.empty(); }
+
+ private:
+  uint64_t base_;
+  std::map<uint64_t, uint64_t> above_;  // begin → end (not included), disjoint, not adjacent
+};
+
+}  // namespace rehearsal

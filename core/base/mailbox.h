@@ -1,0 +1,125 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/base/result.h"
+#include "core/base/runtime.h"
+#include "core/base/trace.h"
+#include "core/base/wait_table.h"
+
+namespace rehearsal {
+
+class Mailbox;
+
+// Told on the strand that the execution which `maker` started made LibTorch's autograd nodes with
+// the numbers from … to − 1 of this thread. For each thread in ascending order.
+using NodesMade =
+    std::function<void(const CausalId& maker, uint64_t thread, uint64_t from, uint64_t to)>;
+
+// Passed to whoever ends a wait: on the strand, at most once has an effect.
+class WaitHandle {
+ public:
+  WaitHandle(std::shared_ptr<Mailbox> mailbox, WaitId id) : mailbox_(std::move(mailbox)), id_(id) {}
+  // False once the wait has ended: what its stack owns is gone then.
+  [[nodiscard]] bool lasts() const;
+  void end() const;
+
+ private:
+  std::shared_ptr<Mailbox> mailbox_;
+  WaitId id_;
+};
+
+// How handles, contexts, futures and autograd nodes reach their node. It outlives the node; once
+// closed, it drops and traces what is posted to the node.
+class Mailbox : public std::enable_shared_from_this<Mailbox> {
+ public:
+  Mailbox(std::shared_ptr<Runtime> runtime, const Executions* executions, Trace* trace,
+          WorkerId self, std::string name, Seed seed);
+
+  // Enters the strand, unless the mailbox is closed by then: then `task` is dropped unrun.
+  void post(Task task);
+
+  // Enters the strand, closed or not.
+  void post_always(Task task);
+
+  // Parks the calling stack until the handle that `arrange` is given, on the strand, is ended.
+  // The error: would_park, or why the node ended. Throws NodeKilled. `what` is text for people.
+  [[nodiscard]] Status wait(std::string_view what, const CausalId& id,
+                            UniqueFunction<void(WaitHandle)> arrange);
+
+  // The execution of the calling stack. Throws std::logic_error on threads that were not
+  // registered, and NodeKilled if the node was killed.
+  [[nodiscard]] Execution& running() const;
+  [[nodiscard]] Execution* running_or_null() const {
+    return executions_ != nullptr ? executions_->running() : nullptr;
+  }
+
+  // The node's own: what its executions make has it. Before the first of them.
+  void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
+
+  // A new execution, started by `id`.
+  [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
+                                                          std::string_view label) const;
+
+  // Runs `body` inline as user code of a continuation that `id` started; traced. On the strand.
+  void run_continuation(const CausalId& id, Task body);
+
+  // Destroys `value` off the strand: values, graphs and closures of users may do anything when
+  // they die. On the strand.
+  void release_later(std::shared_ptr<void> value);
+
+  // On the strand. After close, waits end with `why` and later ones fail at once.
+  void close(const Error& why);
+  void kill();
+
+  // The node is destroyed: what it was given to work with may be gone too, and is used no more.
+  // Whoever calls through a handle that is left gets why the node ended. On the strand.
+  void outlive_node();
+  [[nodiscard]] bool closed() const { return why_closed_.has_value(); }
+  [[nodiscard]] bool killed() const { return killed_; }
+  [[nodiscard]] const Error& why_closed() const { return *why_closed_; }
+
+  // Whoever enters the strand through this mailbox has the nodes noted that it made so far: before
+  // anybody can learn of tensors it made, and before it parks or ends.
+  void set_on_nodes_made(NodesMade nodes_made) { on_nodes_made_ = std::move(nodes_made); }
+
+  [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+  [[nodiscard]] Trace& trace() const { return *trace_; }
+  [[nodiscard]] WaitTable& waits() { return waits_; }
+  [[nodiscard]] WorkerId self() const { return self_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] uint64_t continuations() const { return continuations_; }
+
+  // Runs when something has ended that a shutdown may wait for. On the strand.
+  void set_on_progress(Task task) { on_progress_ = std::move(task); }
+  void progressed() {
+    if (on_progress_ && !closed()) on_progress_();
+  }
+
+  // Names a rare branch that was reached.
+  void mark(std::string_view name) const;
+
+ private:
+  void note_nodes();
+
+  const std::shared_ptr<Runtime> runtime_;
+  const Executions* executions_;  // null once the node is destroyed, as is the trace
+  Trace* trace_;
+  const WorkerId self_;
+  const std::string name_;
+  const Seed seed_;
+  WaitTable waits_;
+  std::optional<Error> why_closed_;
+  bool killed_ = false;
+  uint64_t continuations_ = 0;  // started and not ended
+  Task on_progress_;
+  NodesMade on_nodes_made_;
+  std::optional<Incarnation> incarnation_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <deque>
+
+#include "core/base/unique_function.h"
+
+namespace rehearsal {
+
+// Lets one execution at a time into a value: a table of the strand, not a lock. Who enters later
+// waits in strand order.
+class Monitor {
+ public:
+  // Runs `entered` now or once it is this caller's turn. On the strand.
+  void enter(Task entered) {
+    if (held_) {
+      queue_.push_back(std::move(entered));
+      return;
+    }
+    held_ = true;
+    entered();
+  }
+
+  // Lets the next one in. REQUIRES: held.
+  void leave() {
+    REHEARSAL_CHECK(held_);
+    if (queue_.empty()) {
+      held_ = false;
+      return;
+    }
+    Task next = std::move(queue_.front());
+    queue_.pop_front();
+    next();
+  }
+
+  [[nodiscard]] bool held() const { return held_; }
+
+ private:
+  bool held_ = false;
+  std::deque<Task> queue_;
+};
+
+}  // namespace rehearsal

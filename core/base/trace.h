@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/ids.h"
+
+namespace rehearsal {
+
+enum class EventKind : uint8_t {
+  // What enters the strand.
+  frame,      // peer, id of its message, message_type; digest of the envelope
+  ack_frame,  // ack-only, heartbeat and fenced frames
+  peer_up,    // peer, number: its incarnation
+  peer_lost,  // peer, text: why
+  drained,    // peer
+  timer,      // text: what it is for
+  // id, text: function, number: nanoseconds until it is given up (0: never), digest: 1 if it only
+  // creates a reference and so is never completed
+  api_call,
+  execution_started,  // id of what started it, text: label
+  execution_parked,   // id of what started it, text: label
+  execution_resumed,  // the same
+  execution_ended,    // the same
+  // What the node does.
+  frame_sent,         // peer, id, message_type
+  frame_dropped,      // peer, text: why
+  call_executed,      // id: a user function starts running for this call
+  call_completed,     // id, number: 0 value, else 1 + ErrorKind
+  peer_fenced,        // peer, number: the incarnation, text: why
+  owner_created,      // id of the RRef, number: counter
+  owner_dropped,      // the same: the value is gone
+  fork_registered,    // id of the fork, number: CausalIdHash of its RRef's id
+  fork_deleted,       // the same
+  fork_refused,       // the same
+  user_created,       // the same: a UserRRef exists
+  user_deleted,       // the same
+  context_opened,     // id of the context, number: 1 at its creator
+  context_released,   // the same
+  pass_started,       // id of the context, number: epoch
+  pass_ended,         // the same, text: empty or the error
+  optimizer_stepped,  // id of the context, text: empty or the error
+  node_stopped,       // text: why
+  mark,               // text: the name of a rare branch that was reached
+};
+
+inline constexpr WorkerId kNoPeer{UINT32_MAX};
+
+// One thing that happened at one worker. `text` lives as long as the call of on_event.
+struct Event {
+  EventKind kind{};
+  WorkerId worker;
+  WorkerId peer = kNoPeer;
+  CausalId id;
+  uint32_t message_type = 0;
+  uint64_t number = 0;
+  uint64_t digest = 0;
+  std::string_view text;
+};
+
+// Sees everything a node does, in order, on its strand. It must not call the node.
+class Trace {
+ public:
+  virtual ~Trace() = default;
+  virtual void on_event(const Event& event) = 0;
+};
+
+}  // namespace rehearsal

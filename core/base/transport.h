@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/frame.h"
+#include "core/base/ids.h"
+
+namespace rehearsal {
+
+// What the two ends of a link tell each other when it is made. `greeting` is the node's own text
+// (core/rpc/hello.h); the transport carries it unread.
+struct Hello {
+  WorkerId worker;
+  Incarnation incarnation;
+  std::string greeting;
+};
+
+// Moves frames between this worker's incarnation and its peers. A link has two lanes (see
+// frame.h). On a living link a lane is FIFO and lossless; after `on_peer_lost` any suffix of what
+// was sent may be missing, and nothing of it arrives later. A link that is lost is made again by
+// the transport itself, with back-off, until `close`. All methods are called on the strand.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Wants a link to `peer`: connects, or lets it connect, and keeps trying until `close`. Answers
+  // with on_peer_up. Repeated calls have no effect.
+  virtual void open(WorkerId peer) = 0;
+
+  // Sends on the lane of the frame's size. Never blocks: what the link cannot take is queued. If
+  // the link is down the frame is dropped: the session resends after on_peer_up. Segments are read
+  // until the frame has left; the body is kept as long.
+  virtual void send(WorkerId peer, Frame frame) = 0;
+
+  // Ends the link for good and stops making it again; tells the peer `reason` if it can, after what
+  // was sent before. No on_peer_lost follows. Later attempts of the same incarnation of the peer to
+  // connect are refused with the same reason (which the peer sees as on_peer_lost with
+  // closed_by_peer); a new incarnation of it is reported by on_peer_up as usual. `open` undoes it.
+  virtual void close(WorkerId peer, const Error& reason) = 0;
+
+  // Bytes accepted by `send` that have not left this process.
+  [[nodiscard]] virtual uint64_t queued_bytes(WorkerId peer) const = 0;
+
+  // Ends all links after what is queued has been handed to the network (bounded in time); nothing
+  // is reported any more.
+  virtual void stop() = 0;
+};
+
+// What a Transport reports; called on the strand, one at a time.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+
+  // A link to `hello.worker` stands, both lanes of it. It replaces an earlier one of that peer:
+  // if that was not reported lost, it is lost now.
+  virtual void on_peer_up(const Hello& hello) = 0;
+
+  // A frame arrived on a standing link. Its segments were taken from the BufferPool.
+  virtual void on_frame(WorkerId peer, Frame frame) = 0;
+
+  // The link is lost (reset, end of stream, bad checksum), or the peer closed it for good
+  // (`closed_by_peer`, with its reason). Unless closed, the transport makes it again.
+  virtual void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) = 0;
+
+  // queued_bytes(peer) fell below the transport's low-water mark after having been above the
+  // high one.
+  virtual void on_drained(WorkerId peer) = 0;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,91 @@
+#include "core/base/wait_table.h"
+
+#include "core/base/check.h"
+#include "core/base/monitor.h"
+
+namespace rehearsal {
+
+WaitId WaitTable::begin(Wait& wait) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  slots_[slot].wait = &wait;
+  const WaitId id{slot, ++slots_[slot].generation};
+  if (wait.execution != nullptr) {
+    trace_.on_event({.kind = EventKind::execution_parked,
+                     .worker = self_,
+                     .id = wait.execution->started_by(),
+                     .text = wait.execution->label()});
+    if (wait.execution->monitor) wait.execution->monitor->leave();
+  }
+  return id;
+}
+
+bool WaitTable::lasts(WaitId id) const {
+  return id.slot < slots_.size() && slots_[id.slot].generation == id.generation &&
+         slots_[id.slot].wait != nullptr;
+}
+
+Wait* WaitTable::release(WaitId id) {
+  if (!lasts(id)) return nullptr;
+  free_.push_back(id.slot);
+  return std::exchange(slots_[id.slot].wait, nullptr);
+}
+
+void WaitTable::end(WaitId id) {
+  if (!lasts(id)) return;
+  Execution* execution = slots_[id.slot].wait->execution;
+  if (execution == nullptr || !execution->monitor) {
+    wake(*release(id));
+    return;
+  }
+  // The wait lasts until its turn, so that fail_all can still end it.
+  Monitor& monitor = *execution->monitor;
+  monitor.enter([this, id, &monitor] {
+    Wait* wait = release(id);
+    if (wait == nullptr) return monitor.leave();
+    wake(*wait);
+  });
+}
+
+void WaitTable::wake(Wait& wait) {
+  if (wait.execution != nullptr)
+    trace_.on_event({.kind = EventKind::execution_resumed,
+                     .worker = self_,
+                     .id = wait.execution->started_by(),
+                     .text = wait.execution->label()});
+  runtime_.wake(wait.waiter);
+}
+
+void WaitTable::fail_all(const Error& error) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Wait* wait = release({slot, slots_[slot].generation});
+    if (wait == nullptr) continue;
+    wait->failure = error;
+    if (wait->execution != nullptr) wait->execution->monitor.reset();
+    wake(*wait);
+  }
+}
+
+void WaitTable::forget_all() {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot)
+    if (release({slot, slots_[slot].generation}) != nullptr) continue;
+}
+
+uint64_t WaitTable::size() const { return slots_.size() - free_.size(); }
+
+std::string WaitTable::describe() const {
+  std::string lines;
+  for (const Slot& slot : slots_) {
+    if (slot.wait == nullptr) continue;
+    const Wait& wait = *slot.wait;
+    lines += wait.execution ? std::string(wait.execution->label()) : "a thread";
+    lines += " waits for " + std::string(wait.what) + " " + to_string(wait.id) + "\n";
+  }
+  return lines;
+}
+
+}  // namespace rehearsal

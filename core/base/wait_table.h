@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/runtime.h"
+#include "core/base/trace.h"
+
+namespace rehearsal {
+
+// Names a wait for as long as it lasts; afterwards it names nothing, also when its place is used
+// again.
+struct WaitId {
+  uint32_t slot = UINT32_MAX;
+  uint64_t generation = 0;
+};
+
+// One wait of one stack. Lives on that stack.
+struct Wait {
+  Waiter waiter;
+  Execution* execution = nullptr;
+  std::string_view what;  // what is waited for, for people
+  CausalId id;            // the same, by name
+  std::optional<Error> failure;
+};
+
+// All waits of a node, so that each can be ended when the node is. An execution gives up its
+// monitor while it is parked, and is woken when it has it again. On the strand.
+class WaitTable {
+ public:
+  WaitTable(Runtime& runtime, Trace& trace, WorkerId self)
+      : runtime_(runtime), trace_(trace), self_(self) {}
+
+  // The stack of `wait` parks, or is about to. It stays until `end` or `fail_all`.
+  [[nodiscard]] WaitId begin(Wait& wait);
+
+  // False once the wait has ended, for whatever reason.
+  [[nodiscard]] bool lasts(WaitId id) const;
+
+  // Ends it; nothing if it has ended already.
+  void end(WaitId id);
+
+  // Ends every wait with this error, in the order of their slots, without regard to monitors.
+  void fail_all(const Error& error);
+
+  // Forgets every wait without ending it: their stacks are unwound by the Runtime.
+  void forget_all();
+
+  [[nodiscard]] uint64_t size() const;
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Slot {
+    Wait* wait = nullptr;
+    uint64_t generation = 0;
+  };
+  [[nodiscard]] Wait* release(WaitId id);
+  void wake(Wait& wait);
+
+  Runtime& runtime_;
+  Trace& trace_;
+  const WorkerId self_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace rehearsal

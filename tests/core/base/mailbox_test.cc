@@ -1,0 +1,147 @@
+#include "core/base/mailbox.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "tests/core/base/mailbox_fixture.h"
+
+namespace rehearsal {
+namespace {
+
+using MailboxTest = MailboxFixture;
+
+TEST_F(MailboxTest, AWaitLastsUntilItsHandleIsEnded) {
+  // Park; a timer ends the wait a second later.
+  const Status status = mailbox_->wait("a timer", {}, [&](WaitHandle handle) {
+    EXPECT_TRUE(handle.lasts());
+    runtime_->call_at(world_.now() + std::chrono::seconds(1), [handle] { handle.end(); });
+  });
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(world_.now(), Instant(std::chrono::seconds(1)));
+  EXPECT_EQ(mailbox_->waits().size(), 0u);
+}
+
+TEST_F(MailboxTest, WhereNothingMayParkAWaitFailsAtOnce) {
+  // On the strand and in an inline body; `arrange` is never called.
+  std::optional<Status> status;
+  const auto attempt = [&] {
+    status.emplace(mailbox_->wait("an answer", {}, [](WaitHandle) { ADD_FAILURE(); }));
+  };
+  on_strand(attempt);
+  EXPECT_EQ(status->error().kind, ErrorKind::would_park);
+  EXPECT_NE(status->error().text.find("an answer"), std::string::npos);
+  EXPECT_EQ(status->error().worker, "w");
+  status.reset();
+  on_strand([&] { mailbox_->run_continuation({}, attempt); });
+  EXPECT_EQ(status->error().kind, ErrorKind::would_park);
+}
+
+TEST_F(MailboxTest, ClosingFailsWaitsAndLaterOnes) {
+  runtime_->call_at(world_.now(), [&] { mailbox_->close(stopped()); });
+  const Status first = mailbox_->wait("an answer", {}, [](WaitHandle) {});
+  EXPECT_EQ(first.error(), stopped());
+  const Status second = mailbox_->wait("more", {}, [](WaitHandle) { ADD_FAILURE(); });
+  EXPECT_EQ(second.error(), stopped());
+  EXPECT_TRUE(mailbox_->closed());
+  EXPECT_FALSE(mailbox_->killed());
+}
+
+TEST_F(MailboxTest, TheFirstReasonForClosingStays) {
+  on_strand([&] {
+    mailbox_->close(stopped());
+    mailbox_->close({.text = "another"});
+  });
+  EXPECT_EQ(mailbox_->why_closed(), stopped());
+}
+
+TEST_F(MailboxTest, WhatIsPostedToAClosedMailboxIsDroppedAndMarked) {
+  bool ran = false;
+  bool always = false;
+  auto alive = std::make_shared<int>(1);
+  on_strand([&] { mailbox_->close(stopped()); });
+  mailbox_->post([&ran, alive] { ran = true; });
+  mailbox_->post_always([&always] { always = true; });
+  EXPECT_FALSE(ran);
+  EXPECT_TRUE(always);
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_EQ(trace_.marked("posted to a closed mailbox"), 1u);
+}
+
+TEST_F(MailboxTest, AKillUnwindsWaitsWithNodeKilledAndMarksNothing) {
+  runtime_->call_at(world_.now(), [&] {
+    mailbox_->kill();
+    runtime_->kill();
+  });
+  EXPECT_THROW((void)mailbox_->wait("an answer", {}, [](WaitHandle) {}), NodeKilled);
+  EXPECT_THROW((void)mailbox_->running(), NodeKilled);
+  mailbox_->post([] { ADD_FAILURE(); });
+  EXPECT_EQ(trace_.marked("posted to a closed mailbox"), 0u);
+}
+
+TEST_F(MailboxTest, AStrangersThreadIsToldToRegister) {
+  runtime_->run_as(nullptr);
+  EXPECT_EQ(mailbox_->running_or_null(), nullptr);
+  EXPECT_THROW((void)mailbox_->running(), std::logic_error);
+  runtime_->run_as(main_.get());
+  EXPECT_EQ(&mailbox_->running(), main_.get());
+}
+
+TEST_F(MailboxTest, AContinuationIsAnExecutionOfItsOwn) {
+  // It runs off the strand, numbers under its own path, is counted and traced.
+  const CausalId id = main_->next_id();
+  Hash128 path;
+  on_strand([&] {
+    mailbox_->run_continuation(id, [&] {
+      EXPECT_FALSE(runtime_->on_strand());
+      path = mailbox_->running().path();
+      EXPECT_EQ(mailbox_->continuations(), 1u);
+    });
+    EXPECT_EQ(path, Hash128{});
+  });
+  EXPECT_EQ(path, id.place());
+  EXPECT_EQ(mailbox_->continuations(), 0u);
+  EXPECT_EQ(trace_.count(EventKind::execution_started), 1u);
+  EXPECT_EQ(trace_.count(EventKind::execution_ended), 1u);
+}
+
+TEST_F(MailboxTest, ReleasedValuesDieOffTheStrand) {
+  bool died = false;
+  on_strand([&] {
+    mailbox_->release_later(std::shared_ptr<int>(new int(1), [&](int* value) {
+      EXPECT_FALSE(runtime_->on_strand());
+      died = true;
+      delete value;
+    }));
+    EXPECT_FALSE(died);
+    mailbox_->release_later(nullptr);
+  });
+  EXPECT_TRUE(died);
+}
+
+TEST_F(MailboxTest, OutlivesWhatItsNodeWasGiven) {
+  // The trace is destroyed with the node; late handles still post, wait and ask who runs.
+  auto trace = std::make_unique<doubles::RecordingTrace>();
+  auto mailbox =
+      std::make_shared<Mailbox>(runtime_, runtime_.get(), trace.get(), WorkerId{0}, "w", Seed{1});
+  on_strand([&] {
+    mailbox->close(stopped());
+    mailbox->outlive_node();
+  });
+  trace.reset();
+  mailbox->post([] { ADD_FAILURE(); });
+  EXPECT_EQ(mailbox->wait("an answer", {}, [](WaitHandle) {}).error(), stopped());
+  EXPECT_EQ(mailbox->running_or_null(), nullptr);
+  try {
+    (void)mailbox->running();
+    FAIL();
+  } catch (const RpcError& thrown) {
+    EXPECT_EQ(thrown.error(), stopped());
+  }
+}
+
+}  // namespace
+}  // namespace rehearsal

@@ -1,0 +1,109 @@
+#include "core/base/result.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/base/user_code.h"
+
+namespace rehearsal {
+namespace {
+
+Error refused() {
+  return {.kind = ErrorKind::overloaded,
+          .text = "too much",
+          .worker = "ps",
+          .function = "add",
+          .chain = {"a", "b"}};
+}
+
+TEST(Result, HoldsAValueOrAnError) {
+  Result<std::string> good(std::string("text"));
+  ASSERT_TRUE(good.ok());
+  EXPECT_TRUE(static_cast<bool>(good));
+  EXPECT_EQ(good.value(), "text");
+  const Result<std::string> bad(refused());
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error(), refused());
+}
+
+TEST(Result, GivesItsValueAway) {
+  // Move-only values leave by value() && and by or_throw() &&.
+  Result<std::unique_ptr<int>> first(std::make_unique<int>(1));
+  EXPECT_EQ(*std::move(first).value(), 1);
+  Result<std::unique_ptr<int>> second(std::make_unique<int>(2));
+  EXPECT_EQ(*std::move(second).or_throw(), 2);
+}
+
+TEST(Result, ThrowsItsErrorAsRpcError) {
+  try {
+    (void)Result<int>(refused()).or_throw();
+    FAIL();
+  } catch (const RpcError& thrown) {
+    EXPECT_EQ(thrown.error(), refused());
+    EXPECT_EQ(thrown.kind(), ErrorKind::overloaded);
+    EXPECT_STREQ(thrown.what(), "overloaded at 'ps' in add: too much [through a b]");
+  }
+}
+
+TEST(ResultDeathTest, AskingAnErrorForItsValueIsABug) {
+  Result<int> bad(refused());
+  EXPECT_DEATH((void)bad.value(), "check failed: ok\\(\\) with too much");
+}
+
+TEST(Error, EveryKindHasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (int kind = 0; kind <= static_cast<int>(ErrorKind::protocol); ++kind)
+    names.insert(name_of(static_cast<ErrorKind>(kind)));
+  EXPECT_EQ(names.size(), static_cast<size_t>(ErrorKind::protocol) + 1);
+  EXPECT_TRUE(names.contains("rref_deleted"));
+}
+
+TEST(Error, SaysOnlyWhatIsKnown) {
+  EXPECT_EQ(to_string(Error{.kind = ErrorKind::timeout, .text = "late"}), "timeout: late");
+  EXPECT_EQ(to_string(Error{.kind = ErrorKind::timeout, .text = "late", .function = "f"}),
+            "timeout in f: late");
+}
+
+template <class Thrown>
+Error error_of(Thrown thrown) {
+  return run_user_code("worker7", "fn", [&]() -> int { throw thrown; }).error();
+}
+
+struct Odd {};
+
+TEST(UserCode, AnExceptionBecomesARemoteExceptionThatNamesIt) {
+  const Error error = error_of(std::out_of_range("beyond"));
+  EXPECT_EQ(error.kind, ErrorKind::remote_exception);
+  EXPECT_EQ(error.worker, "worker7");
+  EXPECT_EQ(error.function, "fn");
+  EXPECT_EQ(error.text, "std::out_of_range: beyond");
+  EXPECT_TRUE(error.chain.empty());
+}
+
+TEST(UserCode, AnythingThrownIsCaught) {
+  EXPECT_EQ(error_of(42).text, "exception of type int");
+  EXPECT_NE(error_of(Odd{}).text.find("Odd"), std::string::npos);
+}
+
+TEST(UserCode, AnRpcErrorKeepsItsKindAndGainsALinkOfItsChain) {
+  Error expected = refused();
+  expected.chain.push_back("worker7");
+  EXPECT_EQ(error_of(RpcError(refused())), expected);
+}
+
+TEST(UserCode, TheEndOfTheNodePassesThrough) {
+  EXPECT_THROW((void)error_of(NodeKilled{}), NodeKilled);
+}
+
+TEST(UserCode, NothingIsAUnitAndAReferenceIsAValue) {
+  EXPECT_EQ(run_user_code("w", "f", [] {}).value(), Unit{});
+  const std::string text = "kept";
+  Result<std::string> copy = run_user_code("w", "f", [&]() -> const std::string& { return text; });
+  EXPECT_EQ(copy.value(), "kept");
+}
+
+}  // namespace
+}  // namespace rehearsal

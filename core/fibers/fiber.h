@@ -1,0 +1,88 @@
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "core/base/unique_function.h"
+#include "core/fibers/sanitizer.h"
+#include "core/fibers/stack_pool.h"
+#include "core/fibers/thread_state.h"
+
+// The only place that touches Boost.Context.
+namespace rehearsal::fibers {
+
+// What the C++ runtime library keeps for each thread about exceptions that are being thrown and
+// handled (the head of the chain of caught exceptions, and the count of uncaught ones).
+struct ExceptionState {
+  void* caught = nullptr;
+  unsigned int uncaught = 0;
+};
+
+// A body with a stack of its own: whoever resumes it runs it until it suspends or ends. There is no
+// scheduler in here. A fiber stays on the thread that resumed it first; it may be resumed from any
+// stack of that thread, another fiber's too.
+//
+// Each switch, in both directions, exchanges the exceptions that are being handled and LibTorch's
+// thread-local state (ThreadState): a fiber starts in the default state, finds its own again after
+// each suspend, and changes nothing for whoever resumes it. It may suspend inside `catch`, inside a
+// destructor during unwinding, and inside any LibTorch guard.
+//
+// An exception that leaves the body ends the fiber and is kept for the owner.
+//
+// A fiber that has started must end: nobody can free what lives on its stack. Its owner resumes it
+// with a flag of his own that makes the code around `suspend` throw. Destroying a fiber that is
+// neither done nor discarded is a bug.
+class Fiber {
+ public:
+  // Suspended at the start of `body`; runs when it is resumed first. The label is for people.
+  Fiber(std::string label, Stack stack, Task body);
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Runs the fiber until it suspends or ends. Not on the fiber's own stack. When the body has
+  // ended, its closure is destroyed and the stack is back in its pool.
+  void resume();
+
+  // Returns to whoever resumed the fiber, and comes back with the next resume. On the fiber's own
+  // stack only.
+  void suspend();
+
+  // Drops a fiber that was never resumed: destroys the body unrun.
+  void discard();
+
+  // Whether the body has ended, or was discarded.
+  [[nodiscard]] bool done() const { return phase_ == Phase::done; }
+  [[nodiscard]] bool started() const { return phase_ != Phase::fresh; }
+  // Whether the fiber is on the chain of resumes that leads to the running code.
+  [[nodiscard]] bool running() const { return phase_ == Phase::running; }
+
+  // The exception that left the body, once; null if there is none.
+  [[nodiscard]] std::exception_ptr take_exception();
+
+  [[nodiscard]] const std::string& label() const { return label_; }
+
+ private:
+  enum class Phase : uint8_t { fresh, suspended, running, done };
+
+  [[nodiscard]] boost::context::fiber make_context();
+  void run_body();
+  void end();
+
+  const std::string label_;
+  Task body_;
+  Phase phase_ = Phase::fresh;
+  void* thread_ = nullptr;  // names the thread that resumed it first
+  ExceptionState exceptions_;
+  ThreadState torch_state_;  // the fiber's while it is suspended, its resumer's while it runs
+  std::exception_ptr exception_;
+  std::optional<Stack> stack_;  // empty once done
+  StackBounds resumer_bounds_;
+  boost::context::fiber resumer_;
+  boost::context::fiber context_;
+};
+
+}  // namespace rehearsal::fibers

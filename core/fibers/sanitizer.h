@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+
+// What AddressSanitizer must be told about fibers. Without it every function here does nothing.
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace rehearsal::fibers {
+
+// Where the stack that is about to be entered lies, as the sanitizer names it.
+struct StackBounds {
+  const void* bottom = nullptr;
+  size_t size = 0;
+};
+
+// Right before a jump to the stack at `target`. `frames` keeps what belongs to the stack that is
+// left; null if that stack ends here.
+inline void announce_switch([[maybe_unused]] void** frames,
+                            [[maybe_unused]] const StackBounds& target) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(frames, target.bottom, target.size);
+#endif
+}
+
+// Right after a jump, on the stack that was entered. `frames` is what it kept when it was left,
+// null at its start. Tells where the stack lies that was left.
+inline StackBounds finish_switch([[maybe_unused]] void* frames) {
+  StackBounds left;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(frames, &left.bottom, &left.size);
+#endif
+  return left;
+}
+
+// Memory that nobody may touch until `allow_access`.
+inline void forbid_access([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(memory, bytes);
+#endif
+}
+
+inline void allow_access([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(memory, bytes);
+#endif
+}
+
+}  // namespace rehearsal::fibers

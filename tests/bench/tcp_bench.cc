@@ -1,0 +1,246 @@
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "core/node/program.h"
+#include "core/node/worker.h"
+#include "real_net/real_node.h"
+
+// Calls between two processes over loopback TCP, beside their floor: a round trip of 64 bytes by
+// blocking reads and writes. Each benchmark forks its peer.
+namespace rehearsal::real {
+namespace {
+
+using std::chrono::microseconds;
+
+// A connected pair of TCP sockets; a pair of sockets to tell each other numbers.
+class Peer {
+ public:
+  // Runs `body` in a child, which then ends.
+  explicit Peer(const std::function<void(Peer&)>& body) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
+    child_ = fork();
+    control_ = FileDescriptor(ends[child_ == 0 ? 1 : 0]);
+    FileDescriptor(ends[child_ == 0 ? 0 : 1]).reset();
+    if (child_ != 0) return;
+    body(*this);
+    std::_Exit(0);
+  }
+  ~Peer() {
+    control_.reset();
+    waitpid(child_, nullptr, 0);
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  void tell(uint16_t port) {
+    if (write(control_.get(), &port, sizeof port) != sizeof port) std::abort();
+  }
+  uint16_t hear() {
+    uint16_t port = 0;
+    if (read(control_.get(), &port, sizeof port) != sizeof port) std::_Exit(1);
+    return port;
+  }
+
+ private:
+  pid_t child_ = 0;
+  FileDescriptor control_;
+};
+
+// The floor.
+
+void read_all(int fd, char* bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t got = read(fd, bytes, count);
+    if (got <= 0) std::_Exit(1);
+    bytes += got;
+    count -= static_cast<size_t>(got);
+  }
+}
+
+FileDescriptor blocking_stream(FileDescriptor socket) {
+  fcntl(socket.get(), F_SETFL, 0);
+  set_stream_options(socket.get(), {});
+  return socket;
+}
+
+void echo(Peer& parent) {
+  FileDescriptor listening = blocking_stream(listen_on({"127.0.0.1", 0}).or_throw());
+  parent.tell(local_address(listening).port);
+  const FileDescriptor stream =
+      blocking_stream(FileDescriptor(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  char bytes[64];
+  for (;;) {
+    read_all(stream.get(), bytes, sizeof bytes);
+    if (write(stream.get(), bytes, sizeof bytes) != sizeof bytes) std::_Exit(0);
+  }
+}
+
+void RawBlockingRoundTrip64Bytes(benchmark::State& state) {
+  Peer peer(echo);
+  const FileDescriptor stream(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(peer.hear());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(stream.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return state.SkipWithError("no connection");
+  set_stream_options(stream.get(), {});
+  char bytes[64] = {};
+  for (auto _ : state) {
+    if (write(stream.get(), bytes, sizeof bytes) != sizeof bytes) std::abort();
+    read_all(stream.get(), bytes, sizeof bytes);
+  }
+}
+BENCHMARK(RawBlockingRoundTrip64Bytes)->UseRealTime();
+
+// Ours.
+
+int64_t add(int64_t a, int64_t b) { return a + b; }
+int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
+at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
+
+Program program_of(const Program::Main& caller) {
+  FunctionRegistry registry;
+  registry.function("add_inline", &add).runs_inline();
+  registry.function("bytes_of", &bytes_of);
+  registry.function("echo", &echo_tensor);
+  Program program(std::move(registry));
+  program.worker("server", [](Worker&) {}).worker("caller", caller);
+  return program;
+}
+
+RealNodeOptions options_of(uint32_t rank) {
+  RealNodeOptions options;
+  options.node.id = {rank};
+  options.node.incarnation = {rank + 1};
+  options.node.names = {"server", "caller"};
+  return options;
+}
+
+// Runs `caller` as a worker of this process; its peer is another process.
+void with_server(benchmark::State& state, const std::function<void(Worker&, RealNode&)>& caller) {
+  at::set_num_threads(1);
+  Peer peer([](Peer& parent) {
+    const Program program = program_of([](Worker&) {});
+    RealNode node(options_of(0), program);
+    parent.tell(node.address().port);
+    node.set_address({1}, {"127.0.0.1", parent.hear()});
+    (void)node.run();
+  });
+  RealNode* self = nullptr;
+  const Program program = program_of([&](Worker& worker) { caller(worker, *self); });
+  RealNode node(options_of(1), program);
+  self = &node;
+  node.set_address({0}, {"127.0.0.1", peer.hear()});
+  peer.tell(node.address().port);
+  if (const Status status = node.run(); !status.ok())
+    state.SkipWithError(to_string(status.error()).c_str());
+}
+
+struct Counters {
+  explicit Counters(RealNode& counted)
+      : node(counted),
+        reads(node.transport().census().reads),
+        writes(node.transport().census().writes),
+        polls(node.runtime().poller().wait_count()),
+        wakes(node.runtime().wake_count()) {}
+  void report(benchmark::State& state) const {
+    const Counters now(node);
+    const auto calls = static_cast<double>(state.iterations());
+    state.counters["reads"] = static_cast<double>(now.reads - reads) / calls;
+    state.counters["writes"] = static_cast<double>(now.writes - writes) / calls;
+    state.counters["polls"] = static_cast<double>(now.polls - polls) / calls;
+    state.counters["wakes"] = static_cast<double>(now.wakes - wakes) / calls;
+  }
+  RealNode& node;
+  uint64_t reads;
+  uint64_t writes;
+  uint64_t polls;
+  uint64_t wakes;
+};
+
+void TcpAtenAdd1KB(benchmark::State& state) {
+  with_server(state, [&](Worker& worker, RealNode& node) {
+    const at::Tensor tensor = at::ones({256});
+    const Counters before(node);
+    for (auto _ : state)
+      benchmark::DoNotOptimize(
+          worker.rpc_sync<at::Tensor>("server", "aten::add.Tensor", tensor, tensor, 1));
+    before.report(state);
+  });
+}
+BENCHMARK(TcpAtenAdd1KB)->UseRealTime();
+
+void TcpInlineInteger(benchmark::State& state) {
+  with_server(state, [&](Worker& worker, RealNode& node) {
+    const Counters before(node);
+    for (auto _ : state)
+      benchmark::DoNotOptimize(worker.rpc_sync("server", &add, int64_t{1}, int64_t{2}));
+    before.report(state);
+  });
+}
+BENCHMARK(TcpInlineInteger)->UseRealTime();
+
+void TcpPoolEcho(benchmark::State& state) {
+  with_server(state, [&](Worker& worker, RealNode&) {
+    const at::Tensor tensor = at::ones({state.range(0) / 4});
+    for (auto _ : state) benchmark::DoNotOptimize(worker.rpc_sync("server", &echo_tensor, tensor));
+  });
+}
+BENCHMARK(TcpPoolEcho)->Arg(64)->Arg(1 << 10)->UseRealTime();
+
+void TcpPipelined64(benchmark::State& state) {
+  with_server(state, [&](Worker& worker, RealNode&) {
+    std::vector<Future<int64_t>> futures;
+    for (auto _ : state) {
+      futures.clear();
+      for (int64_t i = 0; i < 64; ++i) futures.push_back(worker.rpc_async("server", &add, i, i));
+      for (const auto& future : futures) benchmark::DoNotOptimize(future.wait());
+    }
+    state.SetItemsProcessed(64 * state.iterations());
+  });
+}
+BENCHMARK(TcpPipelined64)->UseRealTime();
+
+void TcpPush(benchmark::State& state) {
+  with_server(state, [&](Worker& worker, RealNode&) {
+    const at::Tensor tensor = at::ones({state.range(0) / 4});
+    for (auto _ : state) benchmark::DoNotOptimize(worker.rpc_sync("server", &bytes_of, tensor));
+    state.SetBytesProcessed(state.range(0) * state.iterations());
+  });
+}
+BENCHMARK(TcpPush)->Arg(16 << 20)->Arg(64 << 20)->UseRealTime();
+
+// A small call while 64 MB are on their way.
+void TcpSmallCallBehind64MB(benchmark::State& state) {
+  with_server(state, [&](Worker& worker, RealNode&) {
+    const at::Tensor tensor = at::ones({(64 << 20) / 4});
+    const at::Tensor small = at::ones({16});
+    worker.rpc_sync("server", &bytes_of, tensor);
+    for (auto _ : state) {
+      state.PauseTiming();
+      const auto push = worker.rpc_async("server", &bytes_of, tensor);
+      state.ResumeTiming();
+      benchmark::DoNotOptimize(
+          worker.rpc_sync<at::Tensor>("server", "aten::add.Tensor", small, small, 1));
+      state.PauseTiming();
+      (void)push.wait();
+      state.ResumeTiming();
+    }
+  });
+}
+BENCHMARK(TcpSmallCallBehind64MB)->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace rehearsal::real

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/future.h"
+#include "core/rpc/function_registry.h"
+#include "core/rpc/hooks.h"
+#include "core/rpc/pending_calls.h"
+
+namespace rehearsal {
+
+// Who a worker is.
+struct WorkerInfo {
+  std::string name;
+  WorkerId id;
+};
+
+// The worker that a call goes to: by name, id or WorkerInfo.
+class Target {
+ public:
+  Target(const char* name) : name_(name) {}
+  Target(std::string name) : name_(std::move(name)) {}
+  Target(WorkerId id) : id_(id) {}
+  Target(const WorkerInfo& worker) : id_(worker.id) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::optional<WorkerId>& id() const { return id_; }
+
+ private:
+  std::string name_;
+  std::optional<WorkerId> id_;
+};
+
+// How long a call may take: the worker's default, a length of time, or for ever (zero).
+class Timeout {
+ public:
+  Timeout() = default;
+  template <class Representation, class Period>
+  Timeout(std::chrono::duration<Representation, Period> time)
+      : time_(std::chrono::duration_cast<Duration>(time)) {}
+  static Timeout never() { return Timeout(Duration(0)); }
+
+  [[nodiscard]] Duration or_default(Duration fallback) const { return time_.value_or(fallback); }
+
+ private:
+  std::optional<Duration> time_;
+};
+
+// A call being made: filled by typed code, on the caller's own stack.
+struct Draft {
+  WorkerId to;
+  Call call;
+  std::string function;  // for errors
+  Timeout timeout;
+  std::shared_ptr<RRefHandle> target;  // of proxy calls and fetches
+  std::optional<Instant> deadline;     // of the execution that calls
+};
+
+// What typed code reaches its node by. Outlives the node.
+class Caller {
+ public:
+  Caller(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<const FunctionRegistry> registry,
+         std::vector<std::string> names, Duration rpc_timeout)
+      : mailbox_(std::move(mailbox)),
+        registry_(std::move(registry)),
+        names_(std::move(names)),
+        rpc_timeout_(rpc_timeout) {}
+
+  void set_parts(PendingCalls* pending, RecordHook* records) {
+    pending_ = pending;
+    records_ = records;
+  }
+
+  // A draft of a call by the running execution. Throws RpcError for a worker that does not exist,
+  // std::logic_error on a thread that is not registered.
+  [[nodiscard]] Draft draft(const Target& target) const;
+
+  // Records the arguments' tensors in the context, if the draft has one. Before the call starts.
+  void record(Draft& draft) const;
+
+  // Starts it and parks until the answer.
+  [[nodiscard]] Result<Answer> wait_for(Draft draft) const;
+
+  // Starts it. `done` runs on the strand; never if the node has ended by then.
+  void start(Draft draft, UniqueFunction<void(Result<Answer>)> done) const;
+
+  // The value of an answer; makes its tensors outputs of a receive function.
+  template <class T>
+  [[nodiscard]] Result<T> decode(Answer answer) const;
+
+  // `start`, decoded.
+  template <class T>
+  [[nodiscard]] Future<T> start_typed(Draft draft) const;
+  template <class T>
+  [[nodiscard]] Result<T> wait_typed(Draft draft) const {
+    Result<Answer> answer = wait_for(std::move(draft));
+    if (!answer.ok()) return std::move(answer.error());
+    return decode<T>(std::move(answer).value());
+  }
+
+  [[nodiscard]] WorkerId find(const Target& target) const;
+  [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] Duration time_left(const Draft& draft) const;
+  [[nodiscard]] RecordHook* records() const { return records_; }
+
+ private:
+  void start_on_strand(Draft draft, UniqueFunction<void(Result<Answer>)> done) const;
+  void record_answer(Answer& answer) const;
+
+  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<const FunctionRegistry> registry_;
+  const std::vector<std::string> names_;
+  const Duration rpc_timeout_;
+  PendingCalls* pending_ = nullptr;
+  RecordHook* records_ = nullptr;
+};
+
+// Encodes arguments as the parameters' types. Throws RpcError (bad_arguments) for values that
+// cannot be sent.
+template <class... P, class... A>
+Payload encode_arguments(Parameters<P...>, const A&... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A), "wrong number of arguments");
+  Payload payload;
+  try {
+    ValueWriter writer(payload);
+    (Value<P>::write(writer, arguments), ...);
+    writer.finish();
+  } catch (const BadValue& bad) {
+    throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
+  }
+  return payload;
+}
+
+template <class T>
+Result<T> Caller::decode(Answer answer) const {
+  Result<Result<T>> read = run_user_code(mailbox_->name(), "result", [&]() -> Result<T> {
+    try {
+      record_answer(answer);
+      ValueReader reader(answer.value);
+      T value = Value<T>::read(reader);
+      reader.finish();
+      return value;
+    } catch (const BadValue& bad) {
+      return Error{.kind = ErrorKind::bad_arguments,
+                   .text = std::string("the result does not fit its type: ") + bad.what(),
+                   .worker = mailbox_->name()};
+    }
+  });
+  if (!read.ok()) return std::move(read.error());
+  return std::move(read).value();
+}
+
+template <class T>
+Future<T> Caller::start_typed(Draft draft) const {
+  Promise<T> promise(mailbox_);
+  const CallId id = draft.call.id;
+  start(std::move(draft), [this, id, promise](Result<Answer> answer) {
+    if (!answer.ok()) return promise.complete(std::move(answer.error()));
+    // User code reads the value: off the strand.
+    mailbox_->run_continuation(id, [this, promise, answer = std::move(answer)]() mutable {
+      promise.complete(decode<T>(std::move(answer).value()));
+    });
+  });
+  return promise.future();
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,44 @@
+#include "core/rpc/deadlines.h"
+
+namespace rehearsal {
+
+DeadlineId Deadlines::add(Instant when, Task task) {
+  const DeadlineId id{when, next_number_++};
+  tasks_.emplace(id, std::move(task));
+  arm();
+  return id;
+}
+
+void Deadlines::remove(const DeadlineId& id) {
+  if (id.number != 0) tasks_.erase(id);
+}
+
+void Deadlines::clear() {
+  tasks_.clear();
+  if (armed_) mailbox_.runtime().cancel(timer_);
+  armed_ = false;
+}
+
+// A timer that is too early costs one empty turn; one that is too late would be wrong.
+void Deadlines::arm() {
+  if (tasks_.empty()) return;
+  const Instant earliest = tasks_.begin()->first.when;
+  if (armed_ && armed_for_ <= earliest) return;
+  if (armed_) mailbox_.runtime().cancel(timer_);
+  armed_ = true;
+  armed_for_ = earliest;
+  timer_ = mailbox_.runtime().call_at(earliest, [this] { expire(); });
+}
+
+void Deadlines::expire() {
+  armed_ = false;
+  const Instant now = mailbox_.runtime().now();
+  while (!tasks_.empty() && tasks_.begin()->first.when <= now) {
+    Task task = std::move(tasks_.begin()->second);
+    tasks_.erase(tasks_.begin());
+    task();
+  }
+  arm();
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "core/base/mailbox.h"
+
+namespace rehearsal {
+
+// Names a deadline; zero names none.
+struct DeadlineId {
+  Instant when{};
+  uint64_t number = 0;
+  auto operator<=>(const DeadlineId&) const = default;
+};
+
+// The deadlines of a node: one timer of the Runtime for all of them. On the strand.
+class Deadlines {
+ public:
+  explicit Deadlines(Mailbox& mailbox) : mailbox_(mailbox) {}
+
+  // Runs `task` on the strand at `when`, unless removed. Equal instants run in the order added.
+  DeadlineId add(Instant when, Task task);
+  void remove(const DeadlineId& id);
+  void clear();
+  [[nodiscard]] uint64_t size() const { return tasks_.size(); }
+
+ private:
+  void arm();
+  void expire();
+
+  Mailbox& mailbox_;
+  std::map<DeadlineId, Task> tasks_;
+  uint64_t next_number_ = 1;
+  bool armed_ = false;
+  Instant armed_for_{};
+  TimerId timer_{};
+};
+
+}  // namespace rehearsal

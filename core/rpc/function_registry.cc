@@ -1,0 +1,103 @@
+#include "core/rpc/function_registry.h"
+
+#include <cctype>
+#include <stdexcept>
+
+namespace rehearsal {
+
+size_t FunctionRegistry::KeyHash::operator()(const Key& key) const {
+  return hash_bytes(key.address.data(), key.address.size()) ^ key.function_type.hash_code();
+}
+
+FunctionRegistry& FunctionRegistry::runs_inline() {
+  if (functions_.empty()) throw std::invalid_argument("runs_inline comes after a function");
+  functions_.back().where = Where::inline_;
+  return *this;
+}
+
+void FunctionRegistry::add_named(Function function) {
+  const auto position = static_cast<uint32_t>(functions_.size());
+  if (!by_name_.emplace(function.name, position).second)
+    throw std::invalid_argument("a function named '" + function.name + "' is registered already");
+  functions_.push_back(std::move(function));
+}
+
+void FunctionRegistry::add(Function function, const Key& key) {
+  const auto [found, fresh] = by_key_.emplace(key, static_cast<uint32_t>(functions_.size()));
+  if (!fresh)
+    throw std::invalid_argument("'" + function.name + "' has the address of '" +
+                                functions_[found->second].name +
+                                "': register it once, or link without folding equal functions "
+                                "(--icf=safe)");
+  add_named(std::move(function));
+}
+
+void FunctionRegistry::add_type(std::type_index type, const std::string& name) {
+  const auto [found, fresh] = type_names_.emplace(type, name);
+  if (!fresh && found->second != name)
+    throw std::invalid_argument("the type '" + name + "' is registered as '" + found->second + "'");
+}
+
+Result<uint32_t> FunctionRegistry::find(const Key& key) const {
+  const auto found = by_key_.find(key);
+  if (found != by_key_.end()) return found->second;
+  return Error{.kind = ErrorKind::unknown_function,
+               .text =
+                   "this function is not registered: add it to the program's "
+                   "FunctionRegistry"};
+}
+
+Result<uint32_t> FunctionRegistry::position(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return found->second;
+  return Error{.kind = ErrorKind::unknown_function,
+               .text = "no function named '" + name + "' is registered",
+               .function = name};
+}
+
+std::string FunctionRegistry::loosen(std::string_view signature) {
+  std::string loose;
+  for (size_t i = 0; i < signature.size(); ++i) {
+    if (signature.substr(i, 4) == "uint") continue;  // its "int" follows
+    const bool is_int = signature.substr(i, 3) == "int";
+    const bool is_float = signature.substr(i, 5) == "float";
+    if (!is_int && !is_float) {
+      loose += signature[i];
+      continue;
+    }
+    loose += is_int ? "int" : "float";
+    i += is_int ? 2 : 4;
+    while (i + 1 < signature.size() && std::isdigit(static_cast<unsigned char>(signature[i + 1])))
+      ++i;
+  }
+  return loose;
+}
+
+Result<uint32_t> FunctionRegistry::constructor(std::type_index type,
+                                               const std::string& parameters) const {
+  const std::string wanted = loosen(parameters);
+  std::string known;
+  for (uint32_t position = 0; position < functions_.size(); ++position) {
+    const Function& function = functions_[position];
+    if (!function.is_constructor || function.object_type != type) continue;
+    if (loosen(function.parameters) == wanted) return position;
+    known += " " + function.name;
+  }
+  const auto named = type_names_.find(type);
+  if (named == type_names_.end())
+    return Error{.kind = ErrorKind::unknown_function, .text = "this type is not registered"};
+  return Error{.kind = ErrorKind::bad_arguments,
+               .text = "no constructor of " + named->second + " takes (" + parameters +
+                       "); there are:" + (known.empty() ? " none" : known),
+               .function = named->second};
+}
+
+std::string FunctionRegistry::describe() const {
+  std::string text;
+  for (const Function& function : functions_)
+    text += function.name + " (" + function.parameters + ") -> " + function.result +
+            (function.is_constructor ? " constructor" : "") + "\n";
+  return text;
+}
+
+}  // namespace rehearsal

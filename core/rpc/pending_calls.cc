@@ -1,0 +1,155 @@
+#include "core/rpc/pending_calls.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace rehearsal {
+namespace {
+
+std::string milliseconds(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) +
+         " ms";
+}
+
+// What goes in a call's place if one of its tensors was changed before it was resent: a call that
+// is refused, and gives the callee the forks all the same.
+Call withdrawal_of(const Call& call) {
+  Call refused{.id = call.id, .kind = CallKind::operator_};
+  refused.arguments.forks = call.arguments.forks;
+  return refused;
+}
+
+}  // namespace
+
+void PendingCalls::start(OutgoingCall outgoing) {
+  const CallId id = outgoing.call.id;
+  const WorkerId to = outgoing.to;
+  if (const std::optional<Error>& lost = sessions_.lost(to)) {
+    Error error = *lost;
+    error.function = outgoing.function;
+    return outgoing.done(std::move(error));
+  }
+  if (outgoing.target) {
+    Result<RRefId> target = forks_->resolve(*outgoing.target);
+    if (!target.ok()) return outgoing.done(target.error());
+    outgoing.call.target = target.value();
+  }
+  const Hash128 fork_path = mix(id.place(), kArgumentForks);
+  if (Status prepared = forks_->prepare_forks(to, fork_path, outgoing.call.arguments);
+      !prepared.ok())
+    return outgoing.done(prepared.error());
+
+  const Duration time_left = outgoing.call.time_left;
+  Pending pending{.to = to,
+                  .number = next_number_++,
+                  .function = std::move(outgoing.function),
+                  .deadline = {},
+                  .target = std::move(outgoing.target),
+                  .done = std::move(outgoing.done)};
+  if (time_left.count() > 0)
+    pending.deadline = deadlines_.add(mailbox_.runtime().now() + time_left,
+                                      [this, id, time_left] { time_out(id, time_left); });
+  const auto [place, fresh] = pending_.emplace(id, std::move(pending));
+  REHEARSAL_CHECK(fresh, id);
+
+  SendOptions options{.waits_for_room = true,
+                      .tensors = outgoing.call.arguments.tensors,
+                      .if_changed = Message{withdrawal_of(outgoing.call)},
+                      .on_changed = {},
+                      .on_acknowledged = {},
+                      .on_withdrawn = {}};
+  if (!options.tensors.empty())
+    options.on_changed = [this, id] {
+      complete(id, Error{.kind = ErrorKind::bad_arguments,
+                         .text = "a tensor argument was changed in place before the call was "
+                                 "acknowledged, and the link was lost meanwhile",
+                         .worker = mailbox_.name()});
+    };
+  if (!outgoing.call.arguments.forks.empty())
+    options.on_withdrawn = [this, to, forks = outgoing.call.arguments.forks] {
+      forks_->undo_forks(to, forks);
+    };
+  if (outgoing.call.context) records_->follow_call(outgoing.call.context->id, to, options);
+  sessions_.send(to, Message{std::move(outgoing.call)}, std::move(options));
+}
+
+void PendingCalls::complete(const CallId& id, Result<Answer> answer) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return;
+  Pending pending = std::move(found->second);
+  pending_.erase(found);
+  deadlines_.remove(pending.deadline);
+  if (!answer.ok()) {
+    Error& error = answer.error();
+    if (error.function.empty()) error.function = pending.function;
+    if (error.worker.empty()) error.worker = name(pending.to);
+  }
+  mailbox_.trace().on_event(
+      {.kind = EventKind::call_completed,
+       .worker = mailbox_.self(),
+       .peer = pending.to,
+       .id = id,
+       .number = answer.ok() ? 0 : 1 + static_cast<uint64_t>(answer.error().kind)});
+  pending.done(std::move(answer));
+  mailbox_.release_later(std::move(pending.target));
+  mailbox_.progressed();
+}
+
+void PendingCalls::time_out(const CallId& id, Duration after) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return;
+  const WorkerId to = found->second.to;
+  if (!sessions_.withdraw(to, id)) sessions_.send(to, Message{Cancel{id}});
+  complete(id, Error{.kind = ErrorKind::timeout,
+                     .text = "no answer within " + milliseconds(after),
+                     .worker = name(to)});
+}
+
+void PendingCalls::on_response(WorkerId from, Response response) {
+  const CallId id = response.id;
+  const bool awaited = pending_.contains(id);
+  if (!awaited) mailbox_.mark("a response came after its call was given up");
+  auto answer =
+      std::make_shared<Answer>(Answer{from, std::move(response.value), response.autograd});
+  // The forks of an unwanted response are adopted all the same, and released with its payload.
+  forks_->adopt_forks(from, answer->value,
+                      [this, id, answer, error = std::move(response.error)](Status confirmed) {
+                        if (!pending_.contains(id)) return mailbox_.release_later(answer);
+                        if (confirmed.ok() && !error) return complete(id, std::move(*answer));
+                        complete(id, error ? *error : confirmed.error());
+                        mailbox_.release_later(answer);
+                      });
+}
+
+void PendingCalls::fail_in_order(std::vector<std::pair<uint64_t, CallId>> calls, const Error& why) {
+  std::sort(calls.begin(), calls.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [number, id] : calls) complete(id, why);
+}
+
+void PendingCalls::on_peer_fenced(WorkerId peer, const Error& why) {
+  std::vector<std::pair<uint64_t, CallId>> calls;
+  for (const auto& [id, pending] : pending_)
+    if (pending.to == peer) calls.emplace_back(pending.number, CallId{id});
+  fail_in_order(std::move(calls), why);
+}
+
+void PendingCalls::fail_all(const Error& why) {
+  std::vector<std::pair<uint64_t, CallId>> calls;
+  for (const auto& [id, pending] : pending_) calls.emplace_back(pending.number, CallId{id});
+  fail_in_order(std::move(calls), why);
+}
+
+std::string PendingCalls::describe() const {
+  std::vector<std::pair<uint64_t, std::string>> lines;
+  for (const auto& [id, pending] : pending_)
+    lines.emplace_back(pending.number, "call " + to_string(id) + " of " + pending.function +
+                                           " at " + name(pending.to) + "\n");
+  std::sort(lines.begin(), lines.end());
+  std::string text;
+  for (const auto& [number, line] : lines) text += line;
+  return text;
+}
+
+}  // namespace rehearsal

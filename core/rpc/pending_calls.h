@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/rpc/deadlines.h"
+#include "core/rpc/hooks.h"
+#include "core/rpc/session.h"
+
+namespace rehearsal {
+
+// What came back: the value, encoded, and the autograd message it carries.
+struct Answer {
+  WorkerId from;
+  Payload value;
+  std::optional<AutogradMetadata> autograd;
+};
+
+// A call as its caller made it.
+struct OutgoingCall {
+  WorkerId to;
+  Call call;
+  std::string function;                       // for errors
+  std::shared_ptr<RRefHandle> target;         // of proxy calls and fetches; lives until the answer
+  UniqueFunction<void(Result<Answer>)> done;  // once; on the strand
+};
+
+// The calls that this node waits for. On the strand.
+class PendingCalls {
+ public:
+  PendingCalls(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+               Deadlines& deadlines)
+      : options_(options), mailbox_(mailbox), sessions_(sessions), deadlines_(deadlines) {}
+
+  void set_hooks(ForkHook* forks, RecordHook* records) {
+    forks_ = forks;
+    records_ = records;
+  }
+
+  // Sends it; `done` gets the answer, or why there is none.
+  void start(OutgoingCall outgoing);
+
+  void on_response(WorkerId from, Response response);
+  void on_peer_fenced(WorkerId peer, const Error& why);
+
+  // Fails all, in the order they were made.
+  void fail_all(const Error& why);
+  void forget_all() { pending_.clear(); }
+
+  [[nodiscard]] uint64_t size() const { return pending_.size(); }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Pending {
+    WorkerId to;
+    uint64_t number = 0;  // order of starting
+    std::string function;
+    DeadlineId deadline;
+    std::shared_ptr<RRefHandle> target;
+    UniqueFunction<void(Result<Answer>)> done;
+  };
+
+  void complete(const CallId& id, Result<Answer> answer);
+  void time_out(const CallId& id, Duration after);
+  void fail_in_order(std::vector<std::pair<uint64_t, CallId>> calls, const Error& why);
+  [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  Deadlines& deadlines_;
+  ForkHook* forks_ = nullptr;
+  RecordHook* records_ = nullptr;
+  uint64_t next_number_ = 0;
+  std::unordered_map<CausalId, Pending, CausalIdHash> pending_;  // look-up only
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,356 @@
+#include "core/rpc/served_calls.h"
+
+#include "core/base/check.h"
+#include "core/base/user_code.h"
+#include "core/rpc/operator_call.h"
+
+namespace rehearsal {
+namespace {
+
+Error cancelled_error() {
+  return {.kind = ErrorKind::cancelled, .text = "the caller gave up before the call started"};
+}
+
+}  // namespace
+
+std::optional<Error> ServedCalls::why_refused(WorkerId from, const Call& call) {
+  if (call.context)
+    if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
+  if (call.kind == CallKind::fetch) {
+    if (call.target && !call.created) return std::nullopt;
+    return Error{.kind = ErrorKind::protocol, .text = "a fetch without a target"};
+  }
+  if (call.kind == CallKind::operator_) {
+    if (!call.target) return check_operator(call.name);
+    return Error{.kind = ErrorKind::bad_arguments, .text = "a target for what is not a method"};
+  }
+  if (call.function >= registry_.functions().size())
+    return Error{.kind = ErrorKind::unknown_function,
+                 .text = "no function number " + std::to_string(call.function)};
+  const Function& function = registry_.functions()[call.function];
+  const bool is_method = !function.is_constructor && function.object_type != typeid(void);
+  if (is_method != call.target.has_value())
+    return Error{.kind = ErrorKind::bad_arguments,
+                 .text = is_method ? "a method needs a remote reference to call it on"
+                                   : "a target for what is not a method"};
+  return std::nullopt;
+}
+
+void ServedCalls::on_call(WorkerId from, Call call) {
+  std::optional<Error> refused = why_refused(from, call);
+  if (call.target || call.created)
+    return references_->serve(from, std::move(call), std::move(refused));
+  auto holder = std::make_shared<std::shared_ptr<ServedCall>>();
+  *holder =
+      admit(from, std::move(call), [this, holder, refused = std::move(refused)](Status ready) {
+        const std::shared_ptr<ServedCall> served = *holder;
+        if (refused) return answer_error(served, *refused);
+        if (!ready.ok()) return answer_error(served, ready.error());
+        run(served, {}, {}, {});
+      });
+}
+
+std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
+                                               UniqueFunction<void(Status)> ready) {
+  auto served = std::make_shared<ServedCall>();
+  served->caller = from;
+  served->call = std::move(call);
+  if (served->call.time_left.count() > 0)
+    served->deadline = mailbox_.runtime().now() + served->call.time_left;
+  const auto [place, fresh] = served_.emplace(served->call.id, served);
+  if (!fresh && session_options_.mutants.no_deduplication) place->second = served;
+  forks_->adopt_forks(from, served->call.arguments,
+                      [this, served, ready = std::move(ready)](Status confirmed) mutable {
+                        // Not before `admit` has returned to its caller.
+                        mailbox_.post([this, served, confirmed = std::move(confirmed),
+                                       ready = std::move(ready)]() mutable {
+                          if (served->cancelled) return ready(cancelled_error());
+                          ready(std::move(confirmed));
+                        });
+                      });
+  return served;
+}
+
+void ServedCalls::on_cancel(const Cancel& cancel) {
+  const auto found = served_.find(cancel.id);
+  if (found == served_.end()) return mailbox_.mark("a cancellation came after its call had ended");
+  found->second->cancelled = true;
+}
+
+void ServedCalls::on_peer_fenced(WorkerId peer) {
+  for (auto& [id, served] : served_)
+    if (served->caller == peer) served->cancelled = true;
+}
+
+void ServedCalls::forget(const std::shared_ptr<ServedCall>& served) {
+  const auto found = served_.find(served->call.id);
+  if (found != served_.end() && found->second == served) served_.erase(found);
+  mailbox_.release_later(std::make_shared<Payload>(std::move(served->call.arguments)));
+  mailbox_.progressed();
+}
+
+void ServedCalls::clear() {
+  mailbox_.release_later(std::make_shared<decltype(served_)>(std::move(served_)));
+  mailbox_.release_later(std::make_shared<decltype(queue_)>(std::move(queue_)));
+  served_.clear();
+  queue_.clear();
+}
+
+// ---- running ----------------------------------------------------------------
+
+Where ServedCalls::where_of(const Call& call) const {
+  if (call.kind == CallKind::operator_) return where_of_operator(call.arguments);
+  return registry_.functions()[call.function].where;
+}
+
+void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget target,
+                      Finisher created, Task done) {
+  auto run = std::make_shared<Run>();
+  run->served = served;
+  run->target = std::move(target);
+  run->created = std::move(created);
+  run->done = std::move(done);
+  // Nested calls never wait for those that wait for them.
+  run->counts = served->call.depth == 0;
+  if (!run->counts || running_outer_ < options_.execution_limit) return launch(std::move(run));
+  mailbox_.mark("a call waits for its turn to execute");
+  if (queue_.size() < options_.queue_limit) return queue_.push_back(std::move(run));
+  conclude(run, Error{.kind = ErrorKind::overloaded,
+                      .text = std::to_string(queue_.size()) + " calls are waiting already",
+                      .worker = mailbox_.name()});
+}
+
+void ServedCalls::launch(std::shared_ptr<Run> run) {
+  const std::shared_ptr<ServedCall>& served = run->served;
+  if (served->cancelled) {
+    mailbox_.mark("a call was given up before it started");
+    return conclude(run, cancelled_error());
+  }
+  const Call& call = served->call;
+  served->label = call.kind == CallKind::operator_
+                      ? std::string_view(call.name)
+                      : std::string_view(registry_.functions()[call.function].name);
+  served->execution = mailbox_.make_execution(call.id, served->label);
+  served->execution->depth = call.depth + 1;
+  served->execution->deadline = served->deadline;
+  if (run->counts) ++running_outer_;
+  const Where where = where_of(call);
+  if (!run->target.monitor) return enter(std::move(run), where);
+  Monitor& monitor = *run->target.monitor;
+  monitor.enter([this, run = std::move(run), where]() mutable {
+    run->served->execution->monitor = run->target.monitor;
+    enter(std::move(run), where);
+  });
+}
+
+void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
+  ++running_;
+  Execution& execution = *run->served->execution;
+  mailbox_.trace().on_event({.kind = EventKind::execution_started,
+                             .worker = mailbox_.self(),
+                             .peer = run->served->caller,
+                             .id = execution.started_by(),
+                             .text = execution.label()});
+  mailbox_.trace().on_event({.kind = EventKind::call_executed,
+                             .worker = mailbox_.self(),
+                             .peer = run->served->caller,
+                             .id = execution.started_by(),
+                             .text = execution.label()});
+  auto mailbox = mailbox_.shared_from_this();
+  mailbox_.runtime().execute(
+      execution, where, [this, run = std::move(run), mailbox = std::move(mailbox)] {
+        auto outcome = std::make_shared<Result<Outcome>>(perform(*run));
+        mailbox->post_always([this, run, outcome, mailbox] {
+          if (mailbox->killed()) return;
+          if (!mailbox->closed()) return ended(run, std::move(*outcome));
+          --running_;  // The node has ended meanwhile: nobody waits for the outcome.
+        });
+      });
+}
+
+Result<ServedCalls::Outcome> ServedCalls::perform(Run& run) {
+  const ServedCall& served = *run.served;
+  return guarded(served, [&]() -> Outcome {
+    Returned returned = invoke(run);
+    HeldValue* value = std::get_if<HeldValue>(&returned);
+    if (value == nullptr || run.created) return returned;
+    return encode(served, *value);
+  });
+}
+
+// Runs user code of the call. What cannot be read or sent is bad_arguments.
+template <class F>
+auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>> {
+  using Given = Result<std::invoke_result_t<F>>;
+  Result<Given> given = run_user_code(mailbox_.name(), served.label, [&]() -> Given {
+    try {
+      return body();
+    } catch (const BadValue& bad) {
+      return Error{.kind = ErrorKind::bad_arguments,
+                   .text = bad.what(),
+                   .worker = mailbox_.name(),
+                   .function = std::string(served.label)};
+    }
+  });
+  if (!given.ok()) return std::move(given.error());
+  return std::move(given).value();
+}
+
+Returned ServedCalls::invoke(Run& run) {
+  ServedCall& served = *run.served;
+  Call& call = served.call;
+  if (call.autograd) records_->record_receive(*call.autograd, served.caller, call.arguments);
+  if (call.kind == CallKind::operator_) return call_operator(call.name, call.arguments);
+  const Function& function = registry_.functions()[call.function];
+  std::optional<Returned> returned;
+  with_context_(run.served, [&](CallContext& context) {
+    returned = function.invoke({context, run.target.object.value.get(), call.arguments});
+  });
+  return std::move(*returned);
+}
+
+ServedCalls::Encoded ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
+  if (value.type->write == nullptr)
+    throw BadValue("a value of this type cannot be sent: use `remote` and a reference to it");
+  Encoded encoded;
+  ValueWriter writer(encoded.value);
+  value.type->write(value.value.get(), writer);
+  writer.finish();
+  if (served.call.context)
+    encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,
+                                             "the result of '" + std::string(served.label) + "'");
+  return encoded;
+}
+
+// ---- ending -----------------------------------------------------------------
+
+void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome> outcome) {
+  Execution& execution = *run->served->execution;
+  mailbox_.trace().on_event({.kind = EventKind::execution_ended,
+                             .worker = mailbox_.self(),
+                             .id = execution.started_by(),
+                             .text = execution.label()});
+  if (execution.monitor) std::exchange(execution.monitor, nullptr)->leave();
+  --running_;
+  if (run->counts) --running_outer_;
+  conclude(run, std::move(outcome));
+  start_queued();
+  mailbox_.progressed();
+}
+
+void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome> outcome) {
+  if (outcome.ok()) {
+    if (Returned* returned = std::get_if<Returned>(&outcome.value())) {
+      if (PendingValue* pending = std::get_if<PendingValue>(returned))
+        return await_value(run, std::move(*pending));
+      run->created(std::move(std::get<HeldValue>(*returned)));
+      forget(run->served);
+    } else {
+      send_answer(run->served, std::move(std::get<Encoded>(outcome.value())));
+    }
+  } else if (run->created) {
+    run->created(outcome.error());
+    forget(run->served);
+  } else {
+    answer_error(run->served, outcome.error());
+  }
+  mailbox_.release_later(std::move(run->target.object.value));
+  if (run->done) run->done();
+}
+
+void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pending) {
+  pending([this, run](Result<HeldValue> value) {
+    if (!value.ok()) return conclude(run, value.error());
+    if (run->created) return conclude(run, Outcome(Returned(std::move(value).value())));
+    // What comes back is encoded as user code of the call, off the strand.
+    auto done = [this, run] {
+      mailbox_.release_later(std::move(run->target.object.value));
+      if (run->done) run->done();
+    };
+    answer(run->served, {std::move(value).value(), run->target.monitor}, std::move(done));
+  });
+}
+
+void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done) {
+  if (!served->execution) {
+    served->label = "fetch";
+    served->execution = mailbox_.make_execution(served->call.id, served->label);
+  }
+  auto monitor = value.monitor;
+  auto mailbox = mailbox_.shared_from_this();
+  Task enter = [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
+    ++running_;
+    mailbox_.runtime().execute(
+        *served->execution, Where::inline_,
+        [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
+          auto encoded = std::make_shared<Result<Encoded>>(
+              guarded(*served, [&] { return encode(*served, value.object); }));
+          mailbox->post_always([this, served, monitor = value.monitor, encoded, mailbox,
+                                done = std::move(done)]() mutable {
+            if (mailbox->killed()) return;
+            --running_;
+            if (mailbox->closed()) return;
+            if (monitor) monitor->leave();
+            if (encoded->ok())
+              send_answer(served, std::move(*encoded).value());
+            else
+              answer_error(served, encoded->error());
+            if (done) done();
+            mailbox_.progressed();
+          });
+        });
+  };
+  if (monitor) return monitor->enter(std::move(enter));
+  enter();
+}
+
+void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded answer) {
+  const Hash128 fork_path = mix(served->call.id.place(), kResultForks);
+  if (Status prepared = forks_->prepare_forks(served->caller, fork_path, answer.value);
+      !prepared.ok())
+    return answer_error(served, prepared.error());
+  Response changed{.id = served->call.id,
+                   .value = {},
+                   .error = Error{.kind = ErrorKind::bad_arguments,
+                                  .text = "a tensor of the result was changed in place before it "
+                                          "was acknowledged, and the link was lost meanwhile",
+                                  .worker = mailbox_.name(),
+                                  .function = std::string(served->label)},
+                   .autograd = {}};
+  changed.value.forks = answer.value.forks;
+  SendOptions options{.tensors = answer.value.tensors,
+                      .if_changed = Message{std::move(changed)},
+                      .on_changed = {},
+                      .on_acknowledged = {},
+                      .on_withdrawn = {}};
+  if (!answer.value.forks.empty())
+    options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
+      forks_->undo_forks(to, forks);
+    };
+  sessions_.send(served->caller,
+                 Message{Response{.id = served->call.id,
+                                  .value = std::move(answer.value),
+                                  .error = {},
+                                  .autograd = answer.autograd}},
+                 std::move(options));
+  forget(served);
+}
+
+void ServedCalls::answer_error(const std::shared_ptr<ServedCall>& served, Error error) {
+  if (error.worker.empty()) error.worker = mailbox_.name();
+  sessions_.send(
+      served->caller,
+      Message{
+          Response{.id = served->call.id, .value = {}, .error = std::move(error), .autograd = {}}});
+  forget(served);
+}
+
+void ServedCalls::start_queued() {
+  while (!queue_.empty() && running_outer_ < options_.execution_limit) {
+    std::shared_ptr<Run> next = std::move(queue_.front());
+    queue_.pop_front();
+    launch(std::move(next));
+  }
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/monitor.h"
+#include "core/rpc/deadlines.h"
+#include "core/rpc/function_registry.h"
+#include "core/rpc/hooks.h"
+#include "core/rpc/session.h"
+
+namespace rehearsal {
+
+// One call that arrived. Lives until it is answered and its execution has ended.
+struct ServedCall {
+  WorkerId caller;
+  Call call;
+  std::string_view label;  // the function's name
+  std::shared_ptr<Execution> execution;
+  std::optional<Instant> deadline;  // when the caller gives up
+  bool cancelled = false;           // the caller has given up. Belongs to the strand.
+};
+
+// Makes the CallContext of a served call and runs `body` with it.
+using WithContext =
+    std::function<void(const std::shared_ptr<ServedCall>&, UniqueFunction<void(CallContext&)>)>;
+
+// What a served call runs on: the object of a method and the monitor that guards it.
+struct ServedTarget {
+  HeldValue object;
+  std::shared_ptr<Monitor> monitor;
+};
+
+struct ServedCallsOptions {
+  uint32_t execution_limit = 0;  // user functions running at once; nested calls do not count
+  uint32_t queue_limit = 0;      // calls waiting for that; more are refused
+};
+
+// The calls that this node serves: decodes, runs and answers them, each at most once. On the
+// strand.
+class ServedCalls {
+ public:
+  ServedCalls(ServedCallsOptions options, const SessionOptions& session_options, Mailbox& mailbox,
+              Sessions& sessions, const FunctionRegistry& registry)
+      : options_(options),
+        session_options_(session_options),
+        mailbox_(mailbox),
+        sessions_(sessions),
+        registry_(registry) {}
+
+  void set_hooks(ForkHook* forks, RecordHook* records, ReferenceHook* references,
+                 WithContext with_context) {
+    forks_ = forks;
+    records_ = records;
+    references_ = references;
+    with_context_ = std::move(with_context);
+  }
+
+  void on_call(WorkerId from, Call call);
+  void on_cancel(const Cancel& cancel);
+  void on_peer_fenced(WorkerId peer);
+
+  // For the ReferenceHook. Takes the call in and adopts its forks; `ready` runs when these are
+  // confirmed, or with why the call may not start.
+  std::shared_ptr<ServedCall> admit(WorkerId from, Call call, UniqueFunction<void(Status)> ready);
+
+  // Runs the call's function, on `target` if it is a method. If `created` is given it gets the
+  // value, else the value is the answer. `done` runs at the end.
+  void run(const std::shared_ptr<ServedCall>& served, ServedTarget target, Finisher created,
+           Task done);
+
+  // Answers with a value: encodes it off the strand, in its monitor. `done` runs at the end.
+  void answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done);
+  void answer_error(const std::shared_ptr<ServedCall>& served, Error error);
+
+  // The call is over without an answer (it created a reference).
+  void forget(const std::shared_ptr<ServedCall>& served);
+
+  // Drops every call, unanswered: the node ends.
+  void clear();
+
+  // Calls that are not answered, and executions that have not ended.
+  [[nodiscard]] uint64_t size() const { return served_.size() + running_; }
+
+ private:
+  struct Encoded {
+    Payload value;
+    std::optional<AutogradMetadata> autograd;
+  };
+  // What a run gave: an encoded answer, or a value that somebody else needs, or that is to come.
+  using Outcome = std::variant<Encoded, Returned>;
+  struct Run {
+    std::shared_ptr<ServedCall> served;
+    ServedTarget target;
+    Finisher created;
+    Task done;
+    bool counts = false;  // against the limit
+  };
+
+  [[nodiscard]] std::optional<Error> why_refused(WorkerId from, const Call& call);
+  [[nodiscard]] Where where_of(const Call& call) const;
+  void launch(std::shared_ptr<Run> run);
+  void enter(std::shared_ptr<Run> run, Where where);
+  [[nodiscard]] Result<Outcome> perform(Run& run);
+  template <class F>
+  [[nodiscard]] auto guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>>;
+  [[nodiscard]] Returned invoke(Run& run);
+  [[nodiscard]] Encoded encode(const ServedCall& served, const HeldValue& value);
+  void ended(const std::shared_ptr<Run>& run, Result<Outcome> outcome);
+  void conclude(const std::shared_ptr<Run>& run, Result<Outcome> outcome);
+  void await_value(const std::shared_ptr<Run>& run, PendingValue pending);
+  void send_answer(const std::shared_ptr<ServedCall>& served, Encoded answer);
+  void start_queued();
+
+  const ServedCallsOptions options_;
+  const SessionOptions& session_options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  const FunctionRegistry& registry_;
+  ForkHook* forks_ = nullptr;
+  RecordHook* records_ = nullptr;
+  ReferenceHook* references_ = nullptr;
+  WithContext with_context_;
+  std::map<CausalId, std::shared_ptr<ServedCall>> served_;
+  std::deque<std::shared_ptr<Run>> queue_;
+  uint64_t running_ = 0;        // executions
+  uint64_t running_outer_ = 0;  // of them, not nested
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,476 @@
+#include "core/rpc/session.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace rehearsal {
+namespace {
+
+// How long an acknowledgement waits for a data frame to ride on.
+constexpr Duration kAcknowledgementDelay = std::chrono::milliseconds(5);
+
+}  // namespace
+
+Sessions::Sessions(SessionOptions options, Mailbox& mailbox, Transport& transport, Codec& codec,
+                   SessionListener& listener)
+    : options_(std::move(options)),
+      mailbox_(mailbox),
+      transport_(transport),
+      codec_(codec),
+      listener_(listener),
+      peers_(options_.names.size()) {}
+
+void Sessions::start() {
+  last_tick_ = mailbox_.runtime().now();
+  for (uint32_t id = 0; id < peers_.size(); ++id) {
+    peers_[id].heard = last_tick_;
+    if (WorkerId{id} != options_.self) transport_.open(WorkerId{id});
+  }
+  tick_timer_ = mailbox_.runtime().call_at(last_tick_ + tick(), [this] { judge_silence(); });
+}
+
+void Sessions::stop() {
+  if (std::exchange(stopped_, true)) return;
+  mailbox_.runtime().cancel(tick_timer_);
+  for (const Peer& peer : peers_)
+    if (peer.acknowledgement_due) mailbox_.runtime().cancel(peer.acknowledgement_timer);
+}
+
+Sessions::Peer& Sessions::peer(WorkerId id) {
+  REHEARSAL_CHECK(id.value < peers_.size(), id);
+  return peers_[id.value];
+}
+
+const Sessions::Peer& Sessions::peer(WorkerId id) const {
+  REHEARSAL_CHECK(id.value < peers_.size(), id);
+  return peers_[id.value];
+}
+
+const std::optional<Error>& Sessions::lost(WorkerId id) const { return peer(id).lost; }
+
+bool Sessions::joined(WorkerId id) const {
+  return id == options_.self || (peer(id).incarnation.value != 0 && !peer(id).lost);
+}
+
+Incarnation Sessions::incarnation(WorkerId id) const {
+  return id == options_.self ? options_.incarnation : peer(id).incarnation;
+}
+
+std::vector<Incarnation> Sessions::fenced() const { return {fenced_.begin(), fenced_.end()}; }
+
+void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
+
+// ---- sending ----------------------------------------------------------------
+
+bool Sessions::has_room(const Peer& to) const {
+  return to.kept.size() < options_.window_frames && to.kept_bytes < options_.window_bytes;
+}
+
+void Sessions::send(WorkerId to, Message message, SendOptions options) {
+  if (stopped_) return;
+  if (to == options_.self) return send_to_self(std::move(message), std::move(options));
+  Peer& receiver = peer(to);
+  if (receiver.lost) {
+    drop_frame(to, "its receiver is lost");
+    if (options.on_withdrawn) options.on_withdrawn();
+    return;
+  }
+  const bool must_wait =
+      receiver.incarnation.value == 0 ||
+      (options.waits_for_room && (!receiver.held.empty() || !has_room(receiver)));
+  if (!must_wait) return transmit_new(to, std::move(message), std::move(options));
+  mailbox_.mark("a message waits for room");
+  receiver.held.push_back({std::move(message), std::move(options)});
+}
+
+void Sessions::send_to_self(Message message, SendOptions options) {
+  ++to_self_;
+  auto body = codec_.encode(message);
+  mailbox_.trace().on_event({.kind = EventKind::frame_sent,
+                             .worker = options_.self,
+                             .peer = options_.self,
+                             .id = causal_id_of(message),
+                             .message_type = message.type()});
+  mailbox_.post([this, body = std::move(body), options = std::move(options)]() mutable {
+    if (stopped_) return;
+    Result<Message> decoded = codec_.decode(*body);
+    REHEARSAL_CHECK(decoded.ok(), decoded.error().text);
+    mailbox_.trace().on_event({.kind = EventKind::frame,
+                               .worker = options_.self,
+                               .peer = options_.self,
+                               .id = causal_id_of(decoded.value()),
+                               .message_type = decoded.value().type(),
+                               .digest = hash_bytes(body->envelope.data(), body->envelope.size())});
+    if (options.on_acknowledged) options.on_acknowledged();
+    listener_.on_message(options_.self, std::move(decoded).value());
+    --to_self_;
+    progressed();
+  });
+}
+
+void Sessions::transmit_new(WorkerId id, Message message, SendOptions options) {
+  Peer& to = peer(id);
+  Kept kept;
+  kept.sequence = to.next_sequence++;
+  kept.of_shutdown = options.of_shutdown;
+  if (kept.of_shutdown) ++to.kept_of_shutdown;
+  kept.body = codec_.encode(message);
+  for (at::Tensor& tensor : options.tensors) {
+    if (!tensor.defined() || tensor.is_inference()) continue;
+    const auto version = static_cast<uint32_t>(tensor._version());
+    kept.versions.emplace_back(std::move(tensor), version);
+  }
+  kept.if_changed = std::move(options.if_changed);
+  kept.on_changed = std::move(options.on_changed);
+  kept.on_acknowledged = std::move(options.on_acknowledged);
+  mailbox_.trace().on_event({.kind = EventKind::frame_sent,
+                             .worker = options_.self,
+                             .peer = id,
+                             .id = causal_id_of(message),
+                             .message_type = message.type(),
+                             .number = kept.sequence});
+  to.kept_bytes += kept.body->bytes();
+  to.kept.push_back(std::move(kept));
+  if (to.link_up) transmit(id, to.kept.back());
+}
+
+void Sessions::transmit(WorkerId id, const Kept& kept) {
+  Peer& to = peer(id);
+  to.spoke = mailbox_.runtime().now();
+  to.acknowledged_to_peer = to.received.base() - 1;
+  to.unanswered_frames = 0;
+  transport_.send(id, {.header = {.kind = FrameKind::message,
+                                  .source = options_.incarnation,
+                                  .destination = to.incarnation,
+                                  .sequence = kept.sequence,
+                                  .acknowledged = to.acknowledged_to_peer},
+                       .body = kept.body});
+}
+
+void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
+  Peer& to = peer(id);
+  to.spoke = mailbox_.runtime().now();
+  to.acknowledged_to_peer = to.received.base() - 1;
+  to.unanswered_frames = 0;
+  transport_.send(id, {.header = {.kind = kind,
+                                  .source = options_.incarnation,
+                                  .destination = to.incarnation,
+                                  .acknowledged = to.acknowledged_to_peer},
+                       .body = nullptr});
+}
+
+void Sessions::replace_if_changed(Peer& to, Kept& kept) {
+  const bool changed =
+      std::any_of(kept.versions.begin(), kept.versions.end(), [](const auto& entry) {
+        return static_cast<uint32_t>(entry.first._version()) != entry.second;
+      });
+  if (!changed || !kept.if_changed) return;
+  mailbox_.mark("a tensor changed before it was resent");
+  to.kept_bytes -= kept.body->bytes();
+  kept.body = codec_.encode(*kept.if_changed);
+  to.kept_bytes += kept.body->bytes();
+  kept.versions.clear();
+  if (kept.on_changed) kept.on_changed();
+}
+
+void Sessions::resend_all(WorkerId id) {
+  Peer& to = peer(id);
+  if (!to.kept.empty()) mailbox_.mark("frames are resent");
+  for (Kept& kept : to.kept) {
+    replace_if_changed(to, kept);
+    transmit(id, kept);
+  }
+}
+
+void Sessions::admit_held(WorkerId id) {
+  Peer& to = peer(id);
+  while (!to.held.empty() && to.incarnation.value != 0 &&
+         (!to.held.front().options.waits_for_room || has_room(to))) {
+    Held held = std::move(to.held.front());
+    to.held.pop_front();
+    transmit_new(id, std::move(held.message), std::move(held.options));
+  }
+}
+
+bool Sessions::withdraw(WorkerId id, const CallId& call) {
+  if (id == options_.self) return false;
+  std::deque<Held>& held = peer(id).held;
+  const auto found = std::find_if(held.begin(), held.end(), [&](const Held& waiting) {
+    const Call* content = std::get_if<Call>(&waiting.message.content);
+    return content != nullptr && content->id == call;
+  });
+  if (found == held.end()) return false;
+  Held withdrawn = std::move(*found);
+  held.erase(found);
+  if (withdrawn.options.on_withdrawn) withdrawn.options.on_withdrawn();
+  return true;
+}
+
+void Sessions::on_drained(WorkerId id) {
+  mailbox_.trace().on_event({.kind = EventKind::drained, .worker = options_.self, .peer = id});
+  admit_held(id);
+}
+
+// ---- links ------------------------------------------------------------------
+
+void Sessions::on_peer_up(const Hello& hello) {
+  if (stopped_ || hello.worker.value >= peers_.size() || hello.worker == options_.self) return;
+  mailbox_.trace().on_event({.kind = EventKind::peer_up,
+                             .worker = options_.self,
+                             .peer = hello.worker,
+                             .number = hello.incarnation.value});
+  Peer& from = peer(hello.worker);
+  if (fenced_.contains(hello.incarnation)) {
+    transport_.close(hello.worker, {.kind = ErrorKind::fenced,
+                                    .text = "this incarnation is fenced",
+                                    .worker = options_.names[options_.self.value]});
+    return;
+  }
+  if (from.incarnation != hello.incarnation) {
+    if (Status fits = listener_.check_hello(hello); !fits.ok()) {
+      transport_.close(hello.worker, fits.error());
+      listener_.on_hello_refused(hello.worker, fits.error());
+      return;
+    }
+    begin_session(hello);
+  }
+  from.link_up = true;
+  from.suspected = false;
+  from.heard = mailbox_.runtime().now();
+  resend_all(hello.worker);
+  admit_held(hello.worker);
+}
+
+void Sessions::begin_session(const Hello& hello) {
+  Peer& from = peer(hello.worker);
+  if (from.incarnation.value != 0 && !from.lost)
+    end_session(hello.worker, {.kind = ErrorKind::peer_lost,
+                               .text = "worker '" + options_.names[hello.worker.value] +
+                                       "' was lost: it started again as a new incarnation",
+                               .worker = options_.names[hello.worker.value]});
+  std::deque<Held> early;
+  if (from.incarnation.value == 0) early = std::move(from.held);
+  if (from.acknowledgement_due) mailbox_.runtime().cancel(from.acknowledgement_timer);
+  from = Peer{};
+  from.held = std::move(early);
+  from.incarnation = hello.incarnation;
+  listener_.on_peer_joined(hello);
+}
+
+void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) {
+  if (stopped_) return;
+  mailbox_.trace().on_event(
+      {.kind = EventKind::peer_lost, .worker = options_.self, .peer = id, .text = why.text});
+  Peer& from = peer(id);
+  from.link_up = false;
+  if (!closed_by_peer || from.lost) return;
+  if (from.incarnation.value == 0) {
+    listener_.on_hello_refused(id, why);
+    return;
+  }
+  Error error = why;
+  if (why.kind != ErrorKind::fenced && why.kind != ErrorKind::peer_lost)
+    error.kind = ErrorKind::peer_lost;
+  error.worker = options_.names[id.value];
+  fence(id, error);
+}
+
+void Sessions::fence(WorkerId id, const Error& why) {
+  if (stopped_ || id == options_.self || peer(id).lost || peer(id).incarnation.value == 0) return;
+  transport_.close(id,
+                   {.kind = ErrorKind::fenced,
+                    .text = "fenced by '" + options_.names[options_.self.value] + "': " + why.text,
+                    .worker = options_.names[options_.self.value]});
+  end_session(id, why);
+}
+
+void Sessions::end_session(WorkerId id, const Error& why) {
+  Peer& from = peer(id);
+  mailbox_.trace().on_event({.kind = EventKind::peer_fenced,
+                             .worker = options_.self,
+                             .peer = id,
+                             .number = from.incarnation.value,
+                             .text = why.text});
+  fenced_.insert(from.incarnation);
+  from.lost = why;
+  from.link_up = false;
+  // Arguments and their graphs die off the strand.
+  mailbox_.release_later(std::make_shared<std::deque<Kept>>(std::move(from.kept)));
+  from.kept.clear();
+  from.kept_bytes = 0;
+  from.kept_of_shutdown = 0;
+  std::deque<Held> held = std::move(from.held);
+  from.held.clear();
+  for (Held& message : held)
+    if (message.options.on_withdrawn) message.options.on_withdrawn();
+  listener_.on_peer_fenced(id, from.incarnation, why);
+  progressed();
+}
+
+// ---- receiving --------------------------------------------------------------
+
+void Sessions::drop_frame(WorkerId id, std::string_view why) {
+  mailbox_.trace().on_event(
+      {.kind = EventKind::frame_dropped, .worker = options_.self, .peer = id, .text = why});
+}
+
+void Sessions::on_frame(WorkerId id, Frame frame) {
+  if (stopped_) return;
+  Peer& from = peer(id);
+  const FrameHeader& header = frame.header;
+  if (header.source != from.incarnation || header.destination != options_.incarnation)
+    return drop_frame(id, "it is of another incarnation");
+  if (from.lost) return drop_frame(id, "its sender is fenced");
+  from.heard = mailbox_.runtime().now();
+  from.suspected = false;
+  if (header.kind != FrameKind::message)
+    mailbox_.trace().on_event({.kind = EventKind::ack_frame, .worker = options_.self, .peer = id});
+  const bool has_body = frame.body != nullptr;
+  if (header.acknowledged >= from.next_sequence || has_body != (header.kind == FrameKind::message))
+    return fence(id,
+                 {.kind = ErrorKind::protocol,
+                  .text = "worker '" + options_.names[id.value] + "' sent a frame that cannot be",
+                  .worker = options_.names[id.value]});
+  take_acknowledgement(id, header.acknowledged);
+  if (has_body) {
+    receive_message(id, frame);
+  } else if (header.kind == FrameKind::fenced) {
+    fence(id, {.kind = ErrorKind::fenced,
+               .text = "fenced by '" + options_.names[id.value] + "'",
+               .worker = options_.names[id.value]});
+  }
+}
+
+void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
+  Peer& from = peer(id);
+  bool any = false;
+  while (!from.kept.empty() && from.kept.front().sequence <= acknowledged) {
+    Kept kept = std::move(from.kept.front());
+    from.kept.pop_front();
+    from.kept_bytes -= kept.body->bytes();
+    if (kept.of_shutdown) --from.kept_of_shutdown;
+    if (kept.on_acknowledged) kept.on_acknowledged();
+    for (auto& [tensor, version] : kept.versions)
+      mailbox_.release_later(std::make_shared<at::Tensor>(std::move(tensor)));
+    any = true;
+  }
+  if (!any) return;
+  admit_held(id);
+  progressed();
+}
+
+void Sessions::receive_message(WorkerId id, const Frame& frame) {
+  Peer& from = peer(id);
+  const bool fresh = from.received.insert(frame.header.sequence);
+  owe_acknowledgement(id);
+  if (!fresh && !options_.mutants.no_deduplication) {
+    mailbox_.mark("a frame arrived twice");
+    return drop_frame(id, "it arrived before");
+  }
+  Result<Message> decoded = codec_.decode(*frame.body);
+  if (!decoded.ok()) {
+    Error error = decoded.error();
+    error.worker = options_.names[id.value];
+    return fence(id, error);
+  }
+  const std::string& envelope = frame.body->envelope;
+  mailbox_.trace().on_event({.kind = EventKind::frame,
+                             .worker = options_.self,
+                             .peer = id,
+                             .id = causal_id_of(decoded.value()),
+                             .message_type = decoded.value().type(),
+                             .number = frame.header.sequence,
+                             .digest = hash_bytes(envelope.data(), envelope.size())});
+  listener_.on_message(id, std::move(decoded).value());
+}
+
+void Sessions::owe_acknowledgement(WorkerId id) {
+  Peer& from = peer(id);
+  ++from.unanswered_frames;
+  if (from.unanswered_frames >= options_.window_frames / 2)
+    return transmit_bare(id, FrameKind::ack);
+  if (from.acknowledgement_due) return;
+  from.acknowledgement_due = true;
+  const Instant now = mailbox_.runtime().now();
+  from.acknowledgement_timer = mailbox_.runtime().call_at(
+      hurried_ ? now : now + kAcknowledgementDelay, [this, id, incarnation = from.incarnation] {
+        Peer& to = peer(id);
+        if (stopped_ || to.incarnation != incarnation) return;
+        to.acknowledgement_due = false;
+        if (to.lost || !to.link_up) return;
+        if (to.unanswered_frames > 0) transmit_bare(id, FrameKind::ack);
+        progressed();
+      });
+}
+
+void Sessions::progressed() {
+  if (on_progress_) on_progress_();
+}
+
+bool Sessions::all_acknowledged() const {
+  if (to_self_ > 0) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
+    return to.lost || (to.kept.size() == to.kept_of_shutdown && to.held.empty());
+  });
+}
+
+bool Sessions::flushed() const {
+  if (to_self_ > 0) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
+    return to.lost || (to.kept.empty() && to.held.empty() && to.unanswered_frames == 0);
+  });
+}
+
+uint64_t Sessions::unacknowledged() const {
+  uint64_t frames = to_self_;
+  for (const Peer& to : peers_) frames += to.kept.size() + to.held.size();
+  return frames;
+}
+
+// ---- silence ----------------------------------------------------------------
+
+Duration Sessions::tick() const {
+  return std::max<Duration>(std::min(options_.heartbeat, options_.peer_timeout / 8),
+                            std::chrono::milliseconds(1));
+}
+
+void Sessions::judge_silence() {
+  if (stopped_) return;
+  const Instant now = mailbox_.runtime().now();
+  // A worker that was itself stopped for a while has not listened: its peers are not to blame.
+  const bool was_away = now - last_tick_ > 2 * tick();
+  last_tick_ = now;
+  for (uint32_t id = 0; id < peers_.size(); ++id) {
+    if (WorkerId{id} == options_.self) continue;
+    if (was_away) peers_[id].heard = now;
+    judge(WorkerId{id});
+  }
+  tick_timer_ = mailbox_.runtime().call_at(now + tick(), [this] { judge_silence(); });
+}
+
+void Sessions::judge(WorkerId id) {
+  Peer& from = peer(id);
+  if (from.lost || from.incarnation.value == 0) return;
+  const Instant now = mailbox_.runtime().now();
+  if (from.link_up && now - from.spoke >= options_.heartbeat)
+    transmit_bare(id, FrameKind::heartbeat);
+  if (from.may_be_silent || options_.mutants.no_fencing) return;
+  if (now - from.heard < options_.peer_timeout) return;
+  // Judged at the next tick only: what has arrived by now is handled before.
+  if (!from.suspected) {
+    from.suspected = true;
+    return;
+  }
+  fence(
+      id,
+      {.kind = ErrorKind::peer_lost,
+       .text =
+           "worker '" + options_.names[id.value] + "' was lost: nothing was heard of it" + " for " +
+           std::to_string(
+               std::chrono::duration_cast<std::chrono::milliseconds>(now - from.heard).count()) +
+           " ms",
+       .worker = options_.names[id.value]});
+}
+
+}  // namespace rehearsal

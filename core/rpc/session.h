@@ -1,0 +1,181 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/codec.h"
+#include "core/base/interval_set.h"
+#include "core/base/mailbox.h"
+#include "core/base/transport.h"
+#include "core/rpc/message.h"
+#include "core/rpc/mutants.h"
+
+namespace rehearsal {
+
+struct SessionOptions {
+  WorkerId self;
+  Incarnation incarnation;
+  std::vector<std::string> names;  // of all workers, by id
+  Duration peer_timeout{};         // silence after which a peer is fenced
+  Duration heartbeat{};            // an idle link says so this often
+  uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
+  uint64_t window_frames = 0;
+  Mutants mutants;
+};
+
+// What the sessions report; on the strand.
+class SessionListener {
+ public:
+  virtual ~SessionListener() = default;
+  virtual void on_message(WorkerId from, Message message) = 0;
+  // A session with a new incarnation of `peer` stands.
+  virtual void on_peer_joined(const Hello& hello) = 0;
+  // That incarnation is over for us: it will say nothing more, and we nothing to it.
+  virtual void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) = 0;
+  // Whether a peer that says this may talk to us.
+  [[nodiscard]] virtual Status check_hello(const Hello& hello) = 0;
+  virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
+};
+
+// How a message is sent.
+struct SendOptions {
+  bool waits_for_room = false;  // calls do; answers and control messages never
+  bool of_shutdown = false;     // not counted by all_acknowledged
+  // Tensors that the message carries by reference: if one is changed in place before the message
+  // is resent, `if_changed` goes in its place.
+  std::vector<at::Tensor> tensors;
+  std::optional<Message> if_changed;
+  Task on_changed;       // `if_changed` went in its place
+  Task on_acknowledged;  // the peer's session has it
+  Task on_withdrawn;     // it was never handed to the transport, and never will be
+};
+
+// Exactly-once, unordered delivery of messages between this incarnation and each peer's, while
+// both live: sequence numbers, acknowledgements on data frames, resending after reconnect, and
+// de-duplication at the receiver. Also judges silence. Messages to oneself take the same path,
+// without a transport. On the strand.
+class Sessions final : public FrameSink {
+ public:
+  Sessions(SessionOptions options, Mailbox& mailbox, Transport& transport, Codec& codec,
+           SessionListener& listener);
+
+  // Links to every other worker, and starts to judge silence.
+  void start();
+
+  // Takes a message. To a peer that is fenced it is dropped (and `on_withdrawn` runs).
+  void send(WorkerId to, Message message, SendOptions options = {});
+
+  // Takes back a call that still waits for room (`on_withdrawn` runs); false if it is on its way.
+  bool withdraw(WorkerId to, const CallId& call);
+
+  // Ends the pair of incarnations: each side refuses the other from now on.
+  void fence(WorkerId peer, const Error& why);
+
+  // Why `peer` cannot be reached for good, if so.
+  [[nodiscard]] const std::optional<Error>& lost(WorkerId peer) const;
+  [[nodiscard]] bool joined(WorkerId peer) const;
+  [[nodiscard]] Incarnation incarnation(WorkerId peer) const;
+  [[nodiscard]] std::vector<Incarnation> fenced() const;
+
+  // The peer has said that it leaves: its silence is no failure.
+  void expect_silence(WorkerId peer);
+
+  // Acknowledges at once from now on: a shutdown waits for it.
+  void hurry() { hurried_ = true; }
+
+  // True when every frame sent to a living peer is acknowledged, those of the shutdown aside.
+  [[nodiscard]] bool all_acknowledged() const;
+
+  // True when every frame is, and all acknowledgements owed are out.
+  [[nodiscard]] bool flushed() const;
+  [[nodiscard]] uint64_t unacknowledged() const;
+
+  // Runs when all_acknowledged may have become true.
+  void set_on_progress(Task task) { on_progress_ = std::move(task); }
+
+  // Nothing is sent or received any more.
+  void stop();
+
+  // FrameSink.
+  void on_peer_up(const Hello& hello) override;
+  void on_frame(WorkerId peer, Frame frame) override;
+  void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override;
+  void on_drained(WorkerId peer) override;
+
+ private:
+  struct Kept {  // a frame that is not acknowledged
+    uint64_t sequence = 0;
+    bool of_shutdown = false;
+    std::shared_ptr<const FrameBody> body;
+    std::vector<std::pair<at::Tensor, uint32_t>> versions;
+    std::optional<Message> if_changed;
+    Task on_changed;
+    Task on_acknowledged;
+  };
+  struct Held {  // a message that waits for room
+    Message message;
+    SendOptions options;
+  };
+  struct Peer {
+    Incarnation incarnation;  // zero: not met yet
+    bool link_up = false;
+    bool may_be_silent = false;
+    bool suspected = false;
+    std::optional<Error> lost;
+    uint64_t next_sequence = 1;
+    std::deque<Kept> kept;
+    uint64_t kept_bytes = 0;
+    uint64_t kept_of_shutdown = 0;
+    std::deque<Held> held;
+    IntervalSet received{1};
+    uint64_t acknowledged_to_peer = 0;  // what it was last told
+    uint64_t unanswered_frames = 0;     // received since then
+    bool acknowledgement_due = false;   // its timer runs
+    TimerId acknowledgement_timer{};
+    Instant heard{};
+    Instant spoke{};
+  };
+
+  [[nodiscard]] Peer& peer(WorkerId id);
+  [[nodiscard]] const Peer& peer(WorkerId id) const;
+  [[nodiscard]] bool has_room(const Peer& peer) const;
+  void send_to_self(Message message, SendOptions options);
+  void transmit_new(WorkerId id, Message message, SendOptions options);
+  void transmit(WorkerId id, const Kept& kept);
+  void transmit_bare(WorkerId id, FrameKind kind);
+  void resend_all(WorkerId id);
+  void replace_if_changed(Peer& to, Kept& kept);
+  void admit_held(WorkerId id);
+  void begin_session(const Hello& hello);
+  void end_session(WorkerId id, const Error& why);
+  void take_acknowledgement(WorkerId id, uint64_t acknowledged);
+  void owe_acknowledgement(WorkerId id);
+  void receive_message(WorkerId id, const Frame& frame);
+  void drop_frame(WorkerId id, std::string_view why);
+  void judge_silence();
+  void judge(WorkerId id);
+  void progressed();
+  [[nodiscard]] Duration tick() const;
+
+  const SessionOptions options_;
+  Mailbox& mailbox_;
+  Transport& transport_;
+  Codec& codec_;
+  SessionListener& listener_;
+  std::vector<Peer> peers_;  // by id; our own entry is unused
+  std::set<Incarnation> fenced_;
+  uint64_t to_self_ = 0;  // messages to ourselves on their way
+  bool hurried_ = false;
+  bool stopped_ = false;
+  Instant last_tick_{};
+  TimerId tick_timer_{};
+  Task on_progress_;
+};
+
+}  // namespace rehearsal

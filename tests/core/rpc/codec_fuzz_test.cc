@@ -1,0 +1,197 @@
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/hash.h"
+#include "core/rpc/message.h"
+#include "core/rpc/protobuf_codec.h"
+
+namespace rehearsal {
+namespace {
+
+// Draws from one seed: the same bytes on every machine.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : seed_(seed) {}
+  uint64_t below(uint64_t bound) { return mix(seed_, ++count_) % bound; }
+
+ private:
+  const uint64_t seed_;
+  uint64_t count_ = 0;
+};
+
+CausalId id(uint64_t number) { return {{number}, {number, ~number}, number}; }
+
+Payload payload() {
+  Payload payload;
+  payload.values = "values";
+  payload.tensors = {at::arange(6).reshape({2, 3}), at::Tensor(), at::empty({0, 4}),
+                     at::ones({2}).set_requires_grad(true)};
+  payload.forks = {{{.causal = id(1), .owner = {1}, .owner_incarnation = {2}, .counter = 3},
+                    ForkId{id(4)},
+                    true}};
+  return payload;
+}
+
+std::vector<Message> messages() {
+  const RRefId rref{.causal = id(1), .owner = {1}, .owner_incarnation = {2}, .counter = 3};
+  const PassName pass{.id = {AutogradContextId{id(5)}, 1, {6}}, .starter = {1}};
+  const Error error{.kind = ErrorKind::timeout, .text = "text", .worker = "w", .chain = {"a"}};
+  Call call{.id = CallId{id(7)}, .arguments = payload(), .time_left = Duration(5)};
+  call.target = rref;
+  call.created = rref;
+  call.context = ContextName{AutogradContextId{id(5)}, {1}};
+  return {Message{call},
+          Message{Response{CallId{id(7)}, payload(), error, {}}},
+          Message{Cancel{CallId{id(7)}}},
+          Message{Item{CallId{id(7)}, 1, payload()}},
+          Message{End{CallId{id(7)}, 1, error}},
+          Message{ForkRequest{rref, ForkId{id(4)}}},
+          Message{ForkConfirm{ForkId{id(4)}, error}},
+          Message{UserDelete{rref, ForkId{id(4)}}},
+          Message{Gradients{pass, AutogradMessageId{id(8)}, payload()}},
+          Message{PassFailed{pass, error}},
+          Message{ShutdownReport{1, 2, true, {{1}, {2}}, 3}},
+          Message{Goodbye{error}}};
+}
+
+// A body with one thing changed: bytes of the envelope, or its segments.
+FrameBody mutated(const FrameBody& good, const FrameBody& other, Draws& draws) {
+  FrameBody body = good;
+  std::string& bytes = body.envelope;
+  const uint64_t changes = 1 + draws.below(4);
+  for (uint64_t i = 0; i < changes; ++i) {
+    const uint64_t at = bytes.empty() ? 0 : draws.below(bytes.size());
+    const auto byte = static_cast<char>(draws.below(256));
+    switch (draws.below(8)) {
+      case 0:
+        bytes.resize(at);
+        break;
+      case 1:
+        bytes.insert(at, 1, byte);
+        break;
+      case 2:
+        bytes.erase(at, 1 + draws.below(4));
+        break;
+      case 3:
+        bytes += other.envelope.substr(draws.below(other.envelope.size() + 1));
+        break;
+      case 4: {
+        if (body.segments.empty()) break;
+        Segment& segment = body.segments[draws.below(body.segments.size())];
+        segment.bytes -= std::min<uint64_t>(segment.bytes, 1 + draws.below(8));
+        break;
+      }
+      case 5:
+        body.segments.resize(draws.below(body.segments.size() + 1));
+        break;
+      case 6:
+        body.segments.insert(body.segments.end(), other.segments.begin(), other.segments.end());
+        break;
+      default:
+        if (!bytes.empty()) bytes[at] = byte;
+    }
+  }
+  return body;
+}
+
+uint64_t memory_in_use() { return mallinfo2().uordblks; }
+
+TEST(CodecFuzz, AHundredThousandMutatedAndRandomBodiesGiveAnErrorOrAMessage) {
+  // Mutate every kind of message, and draw whole bodies; nothing may crash, throw or be kept.
+  const std::unique_ptr<Codec> codec = make_protobuf_codec();
+  std::vector<std::shared_ptr<const FrameBody>> good;
+  for (const Message& message : messages()) good.push_back(codec->encode(message));
+  Draws draws(20260101);
+  uint64_t accepted = 0;
+  uint64_t before = 0;
+  for (int round = 0; round < 100000; ++round) {
+    if (round == 1000) before = memory_in_use();
+    FrameBody body;
+    if (round % 4 == 3) {
+      for (uint64_t left = draws.below(120); left > 0; --left)
+        body.envelope.push_back(static_cast<char>(draws.below(256)));
+    } else {
+      const FrameBody& first = *good[draws.below(good.size())];
+      body = mutated(first, *good[draws.below(good.size())], draws);
+    }
+    Result<Message> decoded = codec->decode(body);
+    if (!decoded.ok()) {
+      EXPECT_EQ(decoded.error().kind, ErrorKind::protocol);
+      continue;
+    }
+    ++accepted;
+    (void)causal_id_of(decoded.value());
+    EXPECT_NE(decoded.value().type(), 0u);
+  }
+  EXPECT_GT(accepted, 1000u);
+  EXPECT_LT(accepted, 99000u);
+  EXPECT_LT(memory_in_use(), before + (4u << 20));
+}
+
+TEST(CodecFuzz, AcceptedBodiesEncodeAgain) {
+  // What was accepted is a message like any other: encode it, decode it, compare the bytes.
+  const std::unique_ptr<Codec> codec = make_protobuf_codec();
+  std::vector<std::shared_ptr<const FrameBody>> good;
+  for (const Message& message : messages()) good.push_back(codec->encode(message));
+  Draws draws(7);
+  for (int round = 0; round < 20000; ++round) {
+    const FrameBody& first = *good[draws.below(good.size())];
+    Result<Message> decoded = codec->decode(mutated(first, first, draws));
+    if (!decoded.ok()) continue;
+    const auto once = codec->encode(decoded.value());
+    Result<Message> again = codec->decode(*once);
+    ASSERT_TRUE(again.ok()) << again.error().text;
+    ASSERT_EQ(codec->encode(again.value())->envelope, once->envelope);
+  }
+}
+
+// One tensor whose entry in the envelope is replaced.
+Result<Message> decode_tensor(const std::string& entry, uint64_t segment_bytes) {
+  static const std::unique_ptr<Codec> codec = make_protobuf_codec();
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  };
+  FrameBody body;
+  body.envelope = field(2, field(2, field(2, entry)));  // Response, value, tensors.
+  if (segment_bytes > 0) {
+    auto memory = std::make_shared<std::vector<std::byte>>(segment_bytes);
+    body.segments.push_back({memory, memory->data(), segment_bytes, {}});
+  }
+  return codec->decode(body);
+}
+
+TEST(CodecFuzz, EveryTypeNumberAndGradientFlagIsAnErrorOrATensor) {
+  // Types 0 … 127 with one element, with and without requires_grad, for segments of 0 … 32 bytes.
+  for (char type = 0; type >= 0 && type < 127; ++type)
+    for (const char gradient : {0, 1})
+      for (const uint64_t bytes : {0, 1, 2, 4, 8, 16, 32}) {
+        const std::string entry{0x08, type, 0x12, 0x01, 0x01, 0x18, gradient};
+        Result<Message> decoded = decode_tensor(entry, bytes);
+        if (decoded.ok()) continue;
+        EXPECT_EQ(decoded.error().kind, ErrorKind::protocol);
+      }
+}
+
+TEST(CodecFuzz, SizesThatOverflowAreRefused) {
+  // 2^62 · 2^62, a negative size, huge dimensions beside a zero, and 65 dimensions.
+  const std::string two_to_62 = "\x80\x80\x80\x80\x80\x80\x80\x80\x40";
+  const std::string minus_one = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+  const auto sizes = [](const std::string& packed) {
+    return std::string{0x08, 0x06, 0x12, static_cast<char>(packed.size())} + packed;
+  };
+  for (const std::string& packed :
+       {two_to_62 + two_to_62, minus_one, minus_one + std::string(1, '\0'),
+        std::string(1, '\0') + two_to_62 + two_to_62, std::string(65, '\x01')}) {
+    Result<Message> decoded = decode_tensor(sizes(packed), 4);
+    ASSERT_FALSE(decoded.ok());
+    EXPECT_NE(decoded.error().text.find("tensor too large"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace rehearsal

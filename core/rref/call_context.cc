@@ -1,0 +1,31 @@
+#include "core/rref/call_context.h"
+
+namespace rehearsal {
+
+CallContext::CallContext(Calls calls, std::shared_ptr<const ServedCall> served)
+    : Calls(std::move(calls)), served_(std::move(served)) {
+  if (served_->call.context) record_in(*served_->call.context);
+}
+
+WorkerInfo CallContext::caller_info() const {
+  return {caller()->names()[served_->caller.value], served_->caller};
+}
+
+WorkerInfo CallContext::worker_info() const {
+  const WorkerId self = caller()->mailbox()->self();
+  return {caller()->names()[self.value], self};
+}
+
+bool CallContext::cancelled() const {
+  bool cancelled = false;
+  const Status status =
+      caller()->mailbox()->wait("a call's state", served_->call.id, [&](WaitHandle wait) {
+        cancelled = served_->cancelled;
+        wait.end();
+      });
+  // A function that runs inline cannot wait to be told.
+  if (!status.ok()) return status.error().kind != ErrorKind::would_park;
+  return cancelled;
+}
+
+}  // namespace rehearsal

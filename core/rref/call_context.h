@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+
+#include "core/rpc/served_calls.h"
+#include "core/rref/calls.h"
+
+namespace rehearsal {
+
+// What a function that is being served knows and can do. A registered function that takes a
+// CallContext& first is given one; it is not part of its wire signature. Calls made through it
+// have no more time than the call itself, and are recorded in the autograd context that the call
+// came in. It may be kept no longer than the function runs.
+class CallContext : public Calls {
+ public:
+  CallContext(Calls calls, std::shared_ptr<const ServedCall> served);
+
+  [[nodiscard]] WorkerInfo caller_info() const;
+  [[nodiscard]] WorkerInfo worker_info() const;
+
+  // Whether the caller has given up: the result is not wanted any more. Parks for a moment.
+  [[nodiscard]] bool cancelled() const;
+
+  // A reference to a value that stays here.
+  template <class T>
+  [[nodiscard]] RRef<T> rref(T value) const {
+    return RRef<T>(rrefs()->own(HeldValue::of<T>(std::move(value))));
+  }
+
+  // A promise whose future the function may return (asynchronous execution): the answer leaves
+  // when it is completed, and no stack is held meanwhile.
+  template <class T>
+  [[nodiscard]] Promise<T> promise() const {
+    return Promise<T>(caller()->mailbox());
+  }
+
+  // The autograd context that the call is recorded in, if any.
+  [[nodiscard]] const std::optional<ContextName>& autograd_context() const {
+    return context_name();
+  }
+
+ private:
+  const std::shared_ptr<const ServedCall> served_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/rref/drafts.h"
+#include "core/rref/rref.h"
+
+namespace rehearsal {
+
+namespace detail {
+
+// An operator's result as R: the IValue itself, or what it holds.
+template <class R>
+R from_ivalue(c10::IValue value) {
+  if constexpr (std::is_same_v<R, c10::IValue>) {
+    return value;
+  } else {
+    try {
+      return std::move(value).to<R>();
+    } catch (const c10::Error& thrown) {
+      throw RpcError({.kind = ErrorKind::bad_arguments,
+                      .text = std::string("the operator's result is of another type: ") +
+                              thrown.what_without_backtrace()});
+    }
+  }
+}
+
+}  // namespace detail
+
+// The calls that a worker, a function being served, or an autograd context can make. PyTorch's
+// three forms: `rpc_sync` parks until the value, `rpc_async` gives a Future, `remote` gives a
+// reference to the result, which stays at the callee. Calling oneself takes the same path.
+//
+// A target is a worker's name, id or WorkerInfo. Errors are thrown as RpcError: by `rpc_sync` all,
+// by the others only those that are found before anything is sent.
+class Calls {
+ public:
+  Calls(std::shared_ptr<const Caller> caller, RRefContext* rrefs)
+      : caller_(std::move(caller)), rrefs_(rrefs) {}
+
+  // The same with another timeout than the worker's default; Timeout::never() for none. What is
+  // called inside such a call has no more time than what is left of it.
+  [[nodiscard]] Calls with_timeout(Timeout timeout) const {
+    Calls calls = *this;
+    calls.timeout_ = timeout;
+    return calls;
+  }
+
+  // ---- registered functions ----
+
+  template <CallableFunction F, class... A>
+  ResultOf<F> rpc_sync(const Target& target, F function, const A&... arguments) const {
+    return wait<ResultOf<F>>(function_draft(*caller_, target, function, arguments...));
+  }
+  template <CallableFunction F, class... A>
+  Future<ResultOf<F>> rpc_async(const Target& target, F function, const A&... arguments) const {
+    return start<ResultOf<F>>(function_draft(*caller_, target, function, arguments...));
+  }
+  template <CallableFunction F, class... A>
+  RRef<ResultOf<F>> remote(const Target& target, F function, const A&... arguments) const {
+    return create<ResultOf<F>>(function_draft(*caller_, target, function, arguments...));
+  }
+
+  // ---- a registered type: makes a T at the target ----
+
+  template <class T, class... A>
+  requires(!Callable<T>) RRef<T> remote(const Target& target, const A&... arguments)
+  const { return create<T>(constructor_draft<T>(*caller_, target, arguments...)); }
+
+  // ---- methods of a value, at its owner ----
+
+  template <class T, CallableMethod F, class... A>
+  ResultOf<F> rpc_sync(const RRef<T>& rref, F method, const A&... arguments) const {
+    return wait<ResultOf<F>>(method_draft<T>(handle_of(rref), method, arguments...));
+  }
+  template <class T, CallableMethod F, class... A>
+  Future<ResultOf<F>> rpc_async(const RRef<T>& rref, F method, const A&... arguments) const {
+    return start<ResultOf<F>>(method_draft<T>(handle_of(rref), method, arguments...));
+  }
+  template <class T, CallableMethod F, class... A>
+  RRef<ResultOf<F>> remote(const RRef<T>& rref, F method, const A&... arguments) const {
+    return create<ResultOf<F>>(method_draft<T>(handle_of(rref), method, arguments...));
+  }
+  template <class T>
+  T to_here(const RRef<T>& rref) const {
+    return wait<T>(fetch_draft(handle_of(rref), timeout_));
+  }
+
+  // ---- by name: a registered function, or an ATen operator ("aten::add.Tensor") ----
+
+  template <class R, class... A>
+  requires(!Callable<R>) R
+      rpc_sync(const Target& target, const std::string& name, const A&... arguments)
+  const {
+    Draft draft = named_draft<R>(*caller_, target, name, arguments...);
+    if (draft.call.kind != CallKind::operator_) return wait<R>(std::move(draft));
+    return detail::from_ivalue<R>(wait<c10::IValue>(std::move(draft)));
+  }
+  template <class R, class... A>
+  requires(!Callable<R>) Future<R> rpc_async(const Target& target, const std::string& name,
+                                             const A&... arguments)
+  const {
+    Draft draft = named_draft<R>(*caller_, target, name, arguments...);
+    if (draft.call.kind != CallKind::operator_) return start<R>(std::move(draft));
+    return start<c10::IValue>(std::move(draft)).then([](const c10::IValue& value) {
+      return detail::from_ivalue<R>(value);
+    });
+  }
+  template <class R, class... A>
+  RRef<R> remote_by_name(const Target& target, const std::string& name,
+                         const A&... arguments) const {
+    return create<R>(named_draft<R>(*caller_, target, name, arguments...));
+  }
+
+  [[nodiscard]] const std::shared_ptr<const Caller>& caller() const { return caller_; }
+  [[nodiscard]] RRefContext* rrefs() const { return rrefs_; }
+
+ protected:
+  // Everything called from now on is recorded in this context.
+  void record_in(const ContextName& context) { context_ = context; }
+  [[nodiscard]] const std::optional<ContextName>& context_name() const { return context_; }
+
+ private:
+  template <class T>
+  [[nodiscard]] static const std::shared_ptr<RRefHandle>& handle_of(const RRef<T>& rref) {
+    if (!rref.valid())
+      throw RpcError({.kind = ErrorKind::bad_arguments, .text = "the reference is empty"});
+    return rref.shared_handle();
+  }
+  [[nodiscard]] Draft with_options(Draft draft) const {
+    draft.timeout = timeout_;
+    draft.call.context = context_;
+    return draft;
+  }
+  template <class R>
+  R wait(Draft draft) const {
+    return caller_->wait_typed<R>(with_options(std::move(draft))).or_throw();
+  }
+  template <class R>
+  Future<R> start(Draft draft) const {
+    return caller_->start_typed<R>(with_options(std::move(draft)));
+  }
+  template <class R>
+  RRef<R> create(Draft draft) const {
+    return RRef<R>(rrefs_->create(with_options(std::move(draft))));
+  }
+
+  std::shared_ptr<const Caller> caller_;
+  RRefContext* rrefs_;
+  Timeout timeout_;
+  std::optional<ContextName> context_;
+};
+
+}  // namespace rehearsal

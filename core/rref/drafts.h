@@ -1,0 +1,84 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/rpc/caller.h"
+#include "core/rref/rref_handle.h"
+
+// Calls being made, from typed arguments. All throw RpcError: a function that is not registered,
+// an argument that cannot be sent, a worker that does not exist.
+namespace rehearsal {
+
+template <CallableFunction F, class... A>
+Draft function_draft(const Caller& caller, const Target& target, F function,
+                     const A&... arguments) {
+  Draft draft = caller.draft(target);
+  draft.call.function = caller.registry().position<void>(function).or_throw();
+  draft.function = caller.registry().functions()[draft.call.function].name;
+  draft.call.arguments = encode_arguments(ParametersOf<F>{}, arguments...);
+  return draft;
+}
+
+template <class T, CallableMethod F, class... A>
+Draft method_draft(const std::shared_ptr<RRefHandle>& handle, F method, const A&... arguments) {
+  const Caller& caller = *handle->caller();
+  Draft draft = caller.draft(handle->id().owner);
+  draft.target = handle;
+  draft.call.function = caller.registry().position<T>(method).or_throw();
+  draft.function = caller.registry().functions()[draft.call.function].name;
+  draft.call.arguments = encode_arguments(ParametersOf<F>{}, arguments...);
+  return draft;
+}
+
+[[nodiscard]] Draft fetch_draft(const std::shared_ptr<RRefHandle>& handle, Timeout timeout);
+
+template <class A>
+using Decayed = std::conditional_t<std::is_convertible_v<A, std::string> &&
+                                       !std::is_same_v<std::decay_t<A>, c10::IValue>,
+                                   std::string, std::decay_t<A>>;
+
+// A constructor of T that takes such arguments.
+template <class T, class... A>
+Draft constructor_draft(const Caller& caller, const Target& target, const A&... arguments) {
+  using Types = Parameters<Decayed<A>...>;
+  Draft draft = caller.draft(target);
+  draft.call.function =
+      caller.registry().constructor(typeid(T), detail::sign_parameters(Types{})).or_throw();
+  draft.function = caller.registry().functions()[draft.call.function].name;
+  draft.call.arguments = encode_arguments(Types{}, arguments...);
+  return draft;
+}
+
+// A registered function by its name, or an ATen operator by its schema name (it has "::"). The
+// arguments and the result are checked against the registered signature.
+template <class R, class... A>
+Draft named_draft(const Caller& caller, const Target& target, const std::string& name,
+                  const A&... arguments) {
+  Draft draft = caller.draft(target);
+  draft.function = name;
+  if (name.find("::") != std::string::npos) {
+    draft.call.kind = CallKind::operator_;
+    draft.call.name = name;
+    draft.call.arguments = encode_arguments(Parameters<std::vector<c10::IValue>>{},
+                                            std::vector<c10::IValue>{c10::IValue(arguments)...});
+    return draft;
+  }
+  using Types = Parameters<Decayed<A>...>;
+  draft.call.function = caller.registry().position(name).or_throw();
+  const Function& function = caller.registry().functions()[draft.call.function];
+  const std::string parameters = detail::sign_parameters(Types{});
+  const std::string result = detail::sign_result<R>();
+  if (FunctionRegistry::loosen(parameters) != FunctionRegistry::loosen(function.parameters) ||
+      FunctionRegistry::loosen(result) != FunctionRegistry::loosen(function.result))
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "it is registered as (" + function.parameters + ") -> " +
+                            function.result + ", not (" + parameters + ") -> " + result,
+                    .function = name});
+  draft.call.arguments = encode_arguments(Types{}, arguments...);
+  return draft;
+}
+
+}  // namespace rehearsal

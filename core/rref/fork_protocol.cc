@@ -1,0 +1,281 @@
+// The fork of a reference, in protocol order: the sender prepares it, the receiver adopts it, asks
+// the owner, is answered, tells its parent, and at last deletes it. Four tables: pending_children_
+// at the sender, users_ at the receiver, owners_ (their forks) and to_come_ at the owner.
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/rref/rref_context.h"
+
+namespace rehearsal {
+
+// ---- sender -----------------------------------------------------------------
+
+Status RRefContext::prepare_forks(WorkerId to, const Hash128& path, Payload& payload) {
+  for (const auto& handle : payload.handles)
+    if (std::optional<Error> error = why_unusable(*handle)) return *error;
+  uint64_t ordinal = 0;
+  for (const auto& handle : payload.handles) {
+    const ForkId fork{{options_.incarnation, path, ordinal++}};
+    if (handle->is_owner()) {
+      // Registered here and now; confirmed by adoption.
+      OwnerRRef& owner = owners_.at(handle->id());
+      owner.forks.emplace(fork, to);
+      trace_fork(EventKind::fork_registered, fork, handle->id(), to);
+    } else {
+      REHEARSAL_CHECK(!pending_children_.contains(fork), fork);
+      pending_children_.emplace(fork, PendingChild{to, *handle->fork()});
+      ++users_.at(*handle->fork()).children;  // G2
+    }
+    payload.forks.push_back({handle->id(), fork, handle->is_owner()});
+  }
+  // The message keeps no handle: its destructor would run on the strand.
+  for (auto& handle : payload.handles) mailbox_.release_later(std::move(handle));
+  payload.handles.clear();
+  return Unit{};
+}
+
+void RRefContext::undo_forks(WorkerId, const std::vector<Fork>& forks) {
+  for (const Fork& fork : forks) {
+    if (fork.owner_is_parent) {
+      const auto owner = owners_.find(fork.rref);
+      if (owner == owners_.end() || owner->second.forks.erase(fork.id) == 0) continue;
+      trace_fork(EventKind::fork_deleted, fork.id, fork.rref);
+      drop_if_unused(fork.rref);
+    } else {
+      on_child_accept({fork.id});
+    }
+  }
+}
+
+// ---- receiver ---------------------------------------------------------------
+
+void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) {
+  if (payload.forks.empty()) return ready(Unit{});
+  if (std::optional<Error> impossible = why_impossible(payload.forks)) {
+    mailbox_.mark("forks arrived that cannot be");
+    return ready(*impossible);
+  }
+  struct Gate {
+    size_t missing;
+    UniqueFunction<void(Status)> ready;
+  };
+  auto gate = std::make_shared<Gate>(Gate{payload.forks.size(), std::move(ready)});
+  auto arrived = [gate](Status status) {
+    if (!gate->ready) return;
+    if (status.ok() && --gate->missing > 0) return;
+    auto ready = std::move(gate->ready);
+    gate->ready = nullptr;
+    ready(std::move(status));
+  };
+  std::vector<Fork> forks = std::move(payload.forks);
+  payload.forks.clear();
+  for (const Fork& fork : forks) {
+    const bool is_owner = fork.rref.owner == options_.self;
+    payload.handles.push_back(
+        make_handle(fork.rref, is_owner ? std::nullopt : std::optional<ForkId>(fork.id)));
+    if (!is_owner) adopt_as_user(from, fork);
+  }
+  const bool ungated = options_.mutants.no_confirmation_gate;
+  const std::vector<std::shared_ptr<RRefHandle>> handles = payload.handles;
+  for (size_t i = 0; i < forks.size(); ++i) {
+    const Fork& fork = forks[i];
+    if (fork.rref.owner == options_.self)
+      adopt_as_owner(from, fork, handles[i], arrived);
+    else if (ungated)
+      arrived(Unit{});
+    else
+      when_confirmed(fork.id, arrived);
+  }
+}
+
+// What an honest peer never sends: an owner that does not exist, or a fork for the second time.
+std::optional<Error> RRefContext::why_impossible(const std::vector<Fork>& forks) const {
+  for (size_t i = 0; i < forks.size(); ++i) {
+    const bool again = std::any_of(forks.begin(), forks.begin() + static_cast<ptrdiff_t>(i),
+                                   [&](const Fork& other) { return other.id == forks[i].id; });
+    if (!again && !users_.contains(forks[i].id) &&
+        forks[i].rref.owner.value < options_.names.size())
+      continue;
+    return Error{.kind = ErrorKind::protocol,
+                 .text = "a reference came twice, or of a worker that does not exist",
+                 .worker = mailbox_.name()};
+  }
+  return std::nullopt;
+}
+
+void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
+  UserRRef user{.id = fork.rref, .parent = {}, .error = {}, .waiting = {}};
+  if (fork.owner_is_parent) {
+    user.state = UserState::confirmed;
+    return add_user(fork.id, std::move(user));
+  }
+  user.parent = from;
+  add_user(fork.id, std::move(user));
+  const std::optional<Error>& lost = sessions_.lost(fork.rref.owner);
+  if (lost || sessions_.incarnation(fork.rref.owner) != fork.rref.owner_incarnation) {
+    mailbox_.mark("a fork arrived whose owner is lost");
+    return settle_user(fork.id, UserState::refused,
+                       lost ? *lost
+                            : Error{.kind = ErrorKind::peer_lost,
+                                    .text = "the reference is owned by another life of '" +
+                                            name(fork.rref.owner) + "'",
+                                    .worker = name(fork.rref.owner)});
+  }
+  sessions_.send(fork.rref.owner, Message{ForkRequest{fork.rref, fork.id}});
+}
+
+// The handle is kept until it is counted, so that its release cannot come before.
+void RRefContext::adopt_as_owner(WorkerId from, const Fork& fork,
+                                 std::shared_ptr<RRefHandle> handle,
+                                 UniqueFunction<void(Status)> ready) {
+  auto adopt = [this, from, fork, handle = std::move(handle),
+                ready = std::move(ready)](Status created) mutable {
+    if (created.ok()) {
+      OwnerRRef& owner = owners_.at(fork.rref);
+      ++owner.handles;
+      if (fork.owner_is_parent && owner.forks.erase(fork.id) > 0)
+        trace_fork(EventKind::fork_deleted, fork.id, fork.rref);
+    }
+    if (!fork.owner_is_parent && !sessions_.lost(from))
+      sessions_.send(from, Message{ChildAccept{fork.id}});
+    ready(std::move(created));
+  };
+  when_created(fork.rref, std::move(adopt));
+}
+
+// ---- owner ------------------------------------------------------------------
+
+void RRefContext::on_fork_request(WorkerId from, const ForkRequest& request) {
+  const Incarnation asked_by = sessions_.incarnation(from);
+  when_created(request.rref, [this, from, asked_by, request](Status created) {
+    if (closed_ || sessions_.lost(from) || sessions_.incarnation(from) != asked_by) return;
+    if (!created.ok() && !options_.mutants.confirm_never_refuses) {
+      mailbox_.mark("a fork is refused");
+      trace_fork(EventKind::fork_refused, request.fork, request.rref, from);
+      sessions_.send(from, Message{ForkConfirm{request.fork, created.error()}});
+      return;
+    }
+    const auto owner = owners_.find(request.rref);
+    if (owner != owners_.end()) {
+      owner->second.forks.emplace(request.fork, from);
+      trace_fork(EventKind::fork_registered, request.fork, request.rref, from);
+    }
+    sessions_.send(from, Message{ForkConfirm{request.fork, std::nullopt}});
+  });
+}
+
+// ---- receiver, answered -----------------------------------------------------
+
+void RRefContext::on_fork_confirm(const ForkConfirm& confirm) {
+  const auto user = users_.find(confirm.fork);
+  if (user == users_.end() || user->second.state != UserState::pending)
+    return mailbox_.mark("an answer came for a fork that is settled");
+  const bool refused = confirm.error.has_value();
+  settle_user(confirm.fork, refused ? UserState::refused : UserState::confirmed, confirm.error);
+}
+
+void RRefContext::settle_user(const CausalId& fork, UserState state, std::optional<Error> error) {
+  UserRRef& user = users_.at(fork);
+  user.state = state;
+  if (error && !user.error) user.error = std::move(error);
+  deadlines_.remove(user.deadline);
+  mailbox_.release_later(std::move(user.target));
+  answer_parent(fork);
+  std::vector<Task> waiting = std::move(user.waiting);
+  user.waiting.clear();
+  for (Task& task : waiting) task();
+  delete_if_unused(fork);
+  progressed();
+}
+
+// After an answer of either kind, so that the parent is released.
+void RRefContext::answer_parent(const CausalId& fork) {
+  UserRRef& user = users_.at(fork);
+  if (!user.parent) return;
+  const WorkerId parent = *user.parent;
+  user.parent.reset();
+  if (!sessions_.lost(parent)) sessions_.send(parent, Message{ChildAccept{ForkId{fork}}});
+}
+
+// ---- sender, released -------------------------------------------------------
+
+void RRefContext::on_child_accept(const ChildAccept& accept) {
+  const auto child = pending_children_.find(accept.fork);
+  if (child == pending_children_.end())
+    return mailbox_.mark("an acceptance came for a child that is settled");
+  const CausalId parent = child->second.parent;
+  pending_children_.erase(child);
+  UserRRef& user = users_.at(parent);
+  REHEARSAL_CHECK(user.children > 0, parent);
+  --user.children;
+  delete_if_unused(parent);
+  progressed();
+}
+
+// ---- receiver, done ---------------------------------------------------------
+
+void RRefContext::delete_if_unused(const CausalId& fork) {
+  const auto found = users_.find(fork);
+  if (found == users_.end()) return;
+  UserRRef& user = found->second;
+  if (!user.released || user.children > 0) return;
+  // The delete leaves only when the registration has been answered, so it overtakes nothing.
+  if (user.state == UserState::pending && !options_.mutants.delete_before_answer) return;
+  if (user.state != UserState::refused)
+    sessions_.send(user.id.owner, Message{UserDelete{user.id, ForkId{fork}}});  // G1
+  trace_fork(EventKind::user_deleted, fork, user.id, user.id.owner);
+  users_.erase(found);
+  progressed();
+}
+
+// ---- owner, told ------------------------------------------------------------
+
+void RRefContext::on_user_delete(WorkerId from, const UserDelete& user_delete) {
+  const auto owner = owners_.find(user_delete.rref);
+  if (owner == owners_.end() || owner->second.forks.erase(user_delete.fork) == 0)
+    return mailbox_.mark("a delete came for a fork that is not registered");
+  trace_fork(EventKind::fork_deleted, user_delete.fork, user_delete.rref, from);
+  drop_if_unused(user_delete.rref);
+}
+
+// ---- a peer is lost ---------------------------------------------------------
+
+void RRefContext::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
+  created_[incarnation].lost = why;
+  std::vector<UniqueFunction<void(Status)>> refused;
+  for (auto entry = to_come_.begin(); entry != to_come_.end();) {
+    if (entry->first.causal.incarnation != incarnation) {
+      ++entry;
+      continue;
+    }
+    for (auto& waiting : entry->second) refused.push_back(std::move(waiting));
+    entry = to_come_.erase(entry);
+  }
+  for (auto& waiting : refused) waiting(why);
+
+  std::vector<RRefId> touched;
+  for (auto& [id, owner] : owners_) {
+    const size_t erased = std::erase_if(owner.forks, [&](const auto& fork) {
+      if (fork.second != peer) return false;
+      trace_fork(EventKind::fork_deleted, fork.first, id, peer);
+      return true;
+    });
+    if (erased > 0) touched.push_back(id);
+  }
+  for (const RRefId& id : touched) drop_if_unused(id);
+
+  std::vector<CausalId> children;
+  for (const auto& [fork, child] : pending_children_)
+    if (child.holder == peer && !options_.mutants.pins_survive_fencing) children.push_back(fork);
+  for (const CausalId& fork : children) on_child_accept({ForkId{fork}});
+
+  std::vector<CausalId> owned;
+  for (auto& [fork, user] : users_) {
+    if (user.parent == peer) user.parent.reset();
+    if (user.id.owner == peer && user.id.owner_incarnation == incarnation) owned.push_back(fork);
+  }
+  for (const CausalId& fork : owned)
+    if (users_.contains(fork)) settle_user(fork, UserState::refused, why);
+}
+
+}  // namespace rehearsal

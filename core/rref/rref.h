@@ -1,0 +1,160 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/future.h"
+#include "core/rpc/caller.h"
+#include "core/rref/drafts.h"
+#include "core/rref/rref_context.h"
+#include "core/rref/rref_handle.h"
+
+namespace rehearsal {
+
+// A reference to a value of type T that lives at its owner. Empty if default-constructed. Copies
+// at one worker share one registration at the owner; sending one makes another. The value lives
+// until the last reference, anywhere, is gone, also when a holder crashes. T needs no encoding
+// unless it is fetched.
+//
+// A reference that could not be made (its `remote` failed or timed out) gives that error on every
+// use. References may outlive their node: then every use gives node_stopped.
+template <class T>
+class RRef {
+ public:
+  using value_type = T;
+
+  RRef() = default;
+  explicit RRef(std::shared_ptr<RRefHandle> handle) : handle_(std::move(handle)) {}
+
+  [[nodiscard]] bool valid() const { return handle_ != nullptr; }
+  [[nodiscard]] bool is_owner() const { return handle().is_owner(); }
+  [[nodiscard]] WorkerInfo owner() const { return {owner_name(), handle().id().owner}; }
+  [[nodiscard]] const std::string& owner_name() const {
+    return handle().caller()->names()[handle().id().owner.value];
+  }
+
+  // Whether the owner has answered that this reference is registered. Parks for a moment. Throws
+  // RpcError when the node has ended.
+  [[nodiscard]] bool confirmed_by_owner() const;
+
+  // The value itself, at its owner; throws RpcError elsewhere (use to_here). Parks until it is
+  // there. The reference keeps it alive. Enter its monitor (with_local) where methods may run.
+  [[nodiscard]] T& local_value() const;
+
+  // Calls `body(T&)` in the value's monitor, at its owner: no method of it runs meanwhile, unless
+  // the body parks. Parks.
+  template <class F>
+  auto with_local(F body) const;
+
+  // A copy of the value. Parks. Throws RpcError.
+  [[nodiscard]] T to_here(Timeout timeout = {}) const {
+    return caller().template wait_typed<T>(fetch_draft(handle_, timeout)).or_throw();
+  }
+  [[nodiscard]] Future<T> to_here_async(Timeout timeout = {}) const {
+    return caller().template start_typed<T>(fetch_draft(handle_, timeout));
+  }
+
+  // Calls a method of the value, at its owner, in its monitor. One message; the asynchronous
+  // forms never park.
+  template <CallableMethod F, class... A>
+  ResultOf<F> rpc_sync(F method, const A&... arguments) const {
+    return caller()
+        .template wait_typed<ResultOf<F>>(method_draft<T>(handle_, method, arguments...))
+        .or_throw();
+  }
+  template <CallableMethod F, class... A>
+  Future<ResultOf<F>> rpc_async(F method, const A&... arguments) const {
+    return caller().template start_typed<ResultOf<F>>(
+        method_draft<T>(handle_, method, arguments...));
+  }
+  template <CallableMethod F, class... A>
+  RRef<ResultOf<F>> remote(F method, const A&... arguments) const {
+    return RRef<ResultOf<F>>(
+        handle().context().create(method_draft<T>(handle_, method, arguments...)));
+  }
+
+  // A backward pass of an AutogradContext from the referenced tensor, which has one element; see
+  // AutogradContext::backward_at. Parks.
+  template <class Context>
+  void backward(const Context& context, bool retain_graph = false) const {
+    context.backward_at(*this, retain_graph);
+  }
+
+  // Two references are equal if they name the same value.
+  bool operator==(const RRef& other) const {
+    if (!valid() || !other.valid()) return valid() == other.valid();
+    return handle().id().causal == other.handle().id().causal;
+  }
+
+  [[nodiscard]] const std::shared_ptr<RRefHandle>& shared_handle() const { return handle_; }
+
+ private:
+  [[nodiscard]] RRefHandle& handle() const {
+    if (handle_ == nullptr)
+      throw RpcError({.kind = ErrorKind::bad_arguments, .text = "the reference is empty"});
+    return *handle_;
+  }
+  [[nodiscard]] const Caller& caller() const { return *handle().caller(); }
+
+  std::shared_ptr<RRefHandle> handle_;
+};
+
+template <class T>
+struct Value<RRef<T>> {
+  static void write(ValueWriter& writer, const RRef<T>& rref) {
+    if (!rref.valid()) throw BadValue("an empty reference cannot be sent");
+    writer.handle(rref.shared_handle());
+  }
+  static RRef<T> read(ValueReader& reader) { return RRef<T>(reader.handle()); }
+  static void sign(std::string& signature) {
+    signature += "rref<";
+    if constexpr (Sendable<T>) Value<T>::sign(signature);
+    signature += '>';
+  }
+};
+
+template <class T>
+bool RRef<T>::confirmed_by_owner() const {
+  bool confirmed = false;
+  const Status status =
+      caller().mailbox()->wait("a reference's state", handle().id().causal, [&](WaitHandle wait) {
+        confirmed = handle().context().confirmed_by_owner(handle());
+        wait.end();
+      });
+  if (!status.ok()) throw RpcError(status.error());
+  return confirmed;
+}
+
+namespace detail {
+
+// The value behind an owner's handle, when it is there. Parks. Throws RpcError.
+[[nodiscard]] HeldValue await_local_value(const RRefHandle& handle, const std::type_index& type);
+
+// Parks until the calling stack is in the monitor. False: it was already.
+[[nodiscard]] bool enter_monitor(const RRefHandle& handle);
+void leave_monitor(const RRefHandle& handle);
+
+}  // namespace detail
+
+template <class T>
+T& RRef<T>::local_value() const {
+  return *static_cast<T*>(detail::await_local_value(handle(), typeid(T)).value.get());
+}
+
+template <class T>
+template <class F>
+auto RRef<T>::with_local(F body) const {
+  T& value = local_value();
+  struct Inside {
+    explicit Inside(const RRefHandle& of) : handle(of), entered(detail::enter_monitor(of)) {}
+    ~Inside() {
+      if (entered) detail::leave_monitor(handle);
+    }
+    const RRefHandle& handle;
+    const bool entered;
+  } inside(handle());
+  return body(value);
+}
+
+}  // namespace rehearsal

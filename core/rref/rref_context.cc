@@ -1,0 +1,366 @@
+#include "core/rref/rref_context.h"
+
+#include <sstream>
+
+#include "core/base/check.h"
+
+namespace rehearsal {
+
+RRefContext::RRefContext(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+                         Deadlines& deadlines, ServedCalls& served)
+    : options_(options),
+      mailbox_(mailbox),
+      sessions_(sessions),
+      deadlines_(deadlines),
+      served_(served) {}
+
+std::shared_ptr<RRefHandle> RRefContext::make_handle(const RRefId& id, std::optional<ForkId> fork) {
+  return std::make_shared<RRefHandle>(caller_, this, id, fork);
+}
+
+// ---- creating ---------------------------------------------------------------
+
+std::shared_ptr<RRefHandle> RRefContext::create(Draft draft) {
+  Execution& running = mailbox_.running();
+  RRefId id;
+  id.causal = running.next_id();
+  id.owner = draft.to;
+  if (draft.to == options_.self) {
+    auto handle = make_handle(id, std::nullopt);
+    caller_->record(draft);
+    mailbox_.post([this, draft = std::move(draft), handle]() mutable {
+      create_here(std::move(draft), *handle);
+    });
+    return handle;
+  }
+  const ForkId fork{running.next_id()};
+  auto handle = make_handle(id, fork);
+  caller_->record(draft);
+  mailbox_.post([this, draft = std::move(draft), handle]() mutable {
+    send_creation(std::move(draft), *handle);
+  });
+  return handle;
+}
+
+// The counter is dense for each life of the owner: it is taken only for what is sent.
+RRefId RRefContext::with_counter(RRefId id) {
+  id.owner_incarnation = sessions_.incarnation(id.owner);
+  auto& [incarnation, next] = next_counters_[id.owner];
+  if (incarnation != id.owner_incarnation) {
+    incarnation = id.owner_incarnation;
+    next = 0;
+  }
+  id.counter = next++;
+  return id;
+}
+
+void RRefContext::send_creation(Draft draft, RRefHandle& handle) {
+  const ForkId fork = *handle.fork();
+  UserRRef user{.id = handle.id(), .created_here = true, .parent = {}, .error = {}, .waiting = {}};
+  std::optional<Error> failed = sessions_.lost(draft.to);
+  if (!failed && draft.target) {
+    Result<RRefId> target = resolve(*draft.target);
+    if (target.ok())
+      draft.call.target = target.value();
+    else
+      failed = target.error();
+  }
+  if (!failed) {
+    Status prepared =
+        prepare_forks(draft.to, mix(draft.call.id.place(), kArgumentForks), draft.call.arguments);
+    if (!prepared.ok()) failed = prepared.error();
+  }
+  user.target = std::move(draft.target);
+  if (failed) {
+    mailbox_.release_later(std::move(user.target));
+    user.state = UserState::refused;
+    user.error = std::move(failed);
+    return add_user(fork, std::move(user));
+  }
+  user.id = with_counter(handle.id());
+  handle.set_counter(user.id);
+  const RRefId id = user.id;
+  const Duration time_left = caller_->time_left(draft);
+  if (time_left.count() > 0)
+    user.deadline =
+        deadlines_.add(mailbox_.runtime().now() + time_left, [this, fork, to = draft.to] {
+          const auto found = users_.find(fork);
+          if (found == users_.end() || found->second.state != UserState::pending) return;
+          mailbox_.mark("a creation timed out");
+          if (!found->second.error)
+            found->second.error = Error{.kind = ErrorKind::timeout,
+                                        .text = "the owner has not answered the creation in time",
+                                        .worker = name(to)};
+        });
+  add_user(fork, std::move(user));
+  draft.call.time_left = time_left;
+  send_creation_call(std::move(draft), id, fork);
+}
+
+void RRefContext::create_here(Draft draft, RRefHandle& handle) {
+  const RRefId id = with_counter(handle.id());
+  handle.set_counter(id);
+  OwnerRRef& owner = add_owner(id);
+  owner.handles = 1;
+  owner.uses = 1;
+  std::optional<Error> failed;
+  if (draft.target) {
+    Result<RRefId> target = resolve(*draft.target);
+    if (target.ok())
+      draft.call.target = target.value();
+    else
+      failed = target.error();
+  }
+  if (!failed) {
+    Status prepared = prepare_forks(options_.self, mix(draft.call.id.place(), kArgumentForks),
+                                    draft.call.arguments);
+    if (!prepared.ok()) failed = prepared.error();
+  }
+  if (failed) {
+    complete_value(id, *failed);
+    return end_use(id);
+  }
+  draft.call.time_left = caller_->time_left(draft);
+  send_creation_call(std::move(draft), id, {});
+}
+
+void RRefContext::send_creation_call(Draft draft, const RRefId& id, const ForkId& fork) {
+  mailbox_.trace().on_event({.kind = EventKind::api_call,
+                             .worker = options_.self,
+                             .peer = draft.to,
+                             .id = draft.call.id,
+                             .number = static_cast<uint64_t>(draft.call.time_left.count()),
+                             .digest = 1,
+                             .text = draft.function});
+  draft.call.created = id;
+  draft.call.created_fork = fork;
+  // Sent in its place if a tensor has changed: still creates, but an error.
+  Call instead{.id = draft.call.id, .kind = CallKind::operator_};
+  instead.created = id;
+  instead.created_fork = fork;
+  instead.arguments.forks = draft.call.arguments.forks;
+  SendOptions options{.waits_for_room = true,
+                      .tensors = draft.call.arguments.tensors,
+                      .if_changed = Message{std::move(instead)},
+                      .on_changed = {},
+                      .on_acknowledged = {},
+                      .on_withdrawn = {}};
+  options.on_changed = [this, fork] {
+    const auto user = users_.find(fork);
+    if (user == users_.end() || user->second.error) return;
+    user->second.error = Error{.kind = ErrorKind::bad_arguments,
+                               .text =
+                                   "a tensor argument was changed in place before the creation was "
+                                   "acknowledged, and the link was lost meanwhile",
+                               .worker = mailbox_.name()};
+  };
+  if (!draft.call.arguments.forks.empty())
+    options.on_withdrawn = [this, to = draft.to, forks = draft.call.arguments.forks] {
+      undo_forks(to, forks);
+    };
+  if (draft.call.context)
+    caller_->records()->follow_call(draft.call.context->id, draft.to, options);
+  mailbox_.release_later(std::move(draft.target));
+  sessions_.send(draft.to, Message{std::move(draft.call)}, std::move(options));
+}
+
+std::shared_ptr<RRefHandle> RRefContext::own(HeldValue value) {
+  RRefId id;
+  id.causal = mailbox_.running().next_id();
+  id.owner = options_.self;
+  auto handle = make_handle(id, std::nullopt);
+  mailbox_.post([this, handle, value = std::move(value)]() mutable {
+    const RRefId id = with_counter(handle->id());
+    handle->set_counter(id);
+    OwnerRRef& owner = add_owner(id);
+    owner.handles = 1;
+    owner.value.emplace(std::move(value));
+  });
+  return handle;
+}
+
+// ---- users ------------------------------------------------------------------
+
+void RRefContext::add_user(const ForkId& fork, UserRRef user) {
+  const RRefId id = user.id;
+  const auto [place, fresh] = users_.emplace(fork, std::move(user));
+  REHEARSAL_CHECK(fresh, fork);
+  trace_fork(EventKind::user_created, fork, id, id.owner);
+}
+
+void RRefContext::when_confirmed(const CausalId& fork, UniqueFunction<void(Status)> ready) {
+  UserRRef& user = users_.at(fork);
+  const auto status = [this, fork]() -> Status {
+    const UserRRef& user = users_.at(fork);
+    if (user.state == UserState::refused) return *user.error;
+    return Unit{};
+  };
+  if (user.state != UserState::pending) return ready(status());
+  user.waiting.push_back([status, ready = std::move(ready)]() mutable { ready(status()); });
+}
+
+std::optional<Error> RRefContext::why_unusable(const RRefHandle& handle) const {
+  if (handle.is_owner()) {
+    if (owners_.contains(handle.id())) return std::nullopt;
+    return why_not_alive(handle.id());
+  }
+  const auto user = users_.find(*handle.fork());
+  if (user == users_.end())
+    return Error{.kind = ErrorKind::rref_deleted,
+                 .text = "this reference was released at shutdown",
+                 .worker = mailbox_.name()};
+  return user->second.error;
+}
+
+Result<RRefId> RRefContext::resolve(const RRefHandle& handle) {
+  if (std::optional<Error> error = why_unusable(handle)) return *error;
+  return handle.id();
+}
+
+bool RRefContext::confirmed_by_owner(const RRefHandle& handle) const {
+  if (handle.is_owner()) return true;
+  const auto user = users_.find(*handle.fork());
+  return user != users_.end() && user->second.state == UserState::confirmed;
+}
+
+void RRefContext::release(const RRefId& id, const std::optional<ForkId>& fork) {
+  if (fork) {
+    const auto user = users_.find(*fork);
+    if (user == users_.end()) return;
+    user->second.released = true;
+    return delete_if_unused(*fork);
+  }
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end() || owner->second.handles == 0) return;
+  --owner->second.handles;
+  drop_if_unused(id);
+}
+
+// ---- the whole --------------------------------------------------------------
+
+std::vector<std::string> RRefContext::release_all() {
+  std::vector<std::string> lines;
+  std::vector<CausalId> forks;
+  for (auto& [fork, user] : users_) {
+    if (user.released) continue;
+    lines.push_back("a reference to " + to_string(user.id.causal) + " at '" + name(user.id.owner) +
+                    "' is held by '" + mailbox_.name() + "'");
+    user.released = true;
+    forks.push_back(fork);
+  }
+  for (const CausalId& fork : forks) delete_if_unused(fork);
+  std::vector<RRefId> owned;
+  for (auto& [id, owner] : owners_) {
+    if (owner.handles == 0) continue;
+    lines.push_back("the value of " + to_string(id.causal) + " is held by its owner '" +
+                    mailbox_.name() + "'");
+    owner.handles = 0;
+    owned.push_back(id);
+  }
+  for (const RRefId& id : owned) drop_if_unused(id);
+  return lines;
+}
+
+void RRefContext::clear() {
+  closed_ = true;
+  for (auto& [id, owner] : owners_) {
+    if (owner.value && owner.value->ok())
+      mailbox_.release_later(std::move(owner.value->value().value));
+    // Who waits for a value waits in the mailbox too, which ends it.
+    mailbox_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));
+  }
+  owners_.clear();
+  mailbox_.release_later(std::make_shared<decltype(to_come_)>(std::move(to_come_)));
+  mailbox_.release_later(std::make_shared<decltype(users_)>(std::move(users_)));
+  to_come_.clear();
+  users_.clear();
+  pending_children_.clear();
+}
+
+uint64_t RRefContext::fork_count() const {
+  uint64_t count = 0;
+  for (const auto& [id, owner] : owners_) count += owner.forks.size();
+  return count;
+}
+
+uint64_t RRefContext::handle_count() const {
+  uint64_t count = 0;
+  for (const auto& [id, owner] : owners_) count += owner.handles;
+  return count;
+}
+
+uint64_t RRefContext::pending_user_count() const {
+  uint64_t count = 0;
+  for (const auto& [fork, user] : users_) count += user.state == UserState::pending ? 1 : 0;
+  return count;
+}
+
+std::string RRefContext::debug_info() const {
+  std::ostringstream out;
+  for (const auto& [id, owner] : owners_) {
+    out << "owner of " << id.causal << ": " << (owner.value ? "has its value" : "waits for it")
+        << ", handles " << owner.handles << ", uses " << owner.uses << ", forks";
+    for (const auto& [fork, holder] : owner.forks)
+      out << ' ' << fork << " held by " << name(holder);
+    out << '\n';
+  }
+  for (const auto& [fork, user] : users_)
+    out << "user " << fork << " of " << user.id.causal << " at " << name(user.id.owner) << ": "
+        << (user.state == UserState::pending     ? "pending"
+            : user.state == UserState::confirmed ? "confirmed"
+                                                 : "refused")
+        << (user.released ? ", released" : "") << ", children " << user.children << '\n';
+  for (const auto& [fork, child] : pending_children_)
+    out << "pending child " << fork << " of " << child.parent << " at " << name(child.holder)
+        << '\n';
+  for (const auto& [id, waiting] : to_come_)
+    out << waiting.size() << " wait for " << id.causal << " to be created\n";
+  return out.str();
+}
+
+std::string RRefContext::check_invariants() const {
+  std::ostringstream out;
+  for (const auto& [id, owner] : owners_) {
+    if (owner.forks.empty() && owner.handles == 0 && owner.uses == 0)
+      out << "owner of " << id.causal << " lives without a reference\n";
+    if (!owner.value && owner.uses == 0)
+      out << "owner of " << id.causal << " has neither a value nor somebody making it\n";
+    for (const auto& [fork, holder] : owner.forks)
+      if (sessions_.lost(holder))
+        out << "fork " << fork << " is registered for the lost worker '" << name(holder) << "'\n";
+  }
+  for (const auto& [fork, child] : pending_children_)
+    if (sessions_.lost(child.holder))
+      out << "fork " << fork << " pins its parent for the lost worker '" << name(child.holder)
+          << "'\n";
+  std::map<CausalId, uint64_t> children;
+  for (const auto& [fork, child] : pending_children_) ++children[child.parent];
+  for (const auto& [fork, user] : users_) {
+    if (user.children != children[fork])
+      out << "user " << fork << " counts " << user.children << " children, the table has "
+          << children[fork] << '\n';
+    if (user.state == UserState::refused && !user.error)
+      out << "user " << fork << " is refused without an error\n";
+  }
+  return out.str();
+}
+
+void RRefContext::trace_owner(EventKind kind, const RRefId& id) {
+  mailbox_.trace().on_event(
+      {.kind = kind, .worker = options_.self, .id = id.causal, .number = id.counter});
+}
+
+void RRefContext::trace_fork(EventKind kind, const CausalId& fork, const RRefId& rref,
+                             WorkerId peer) {
+  mailbox_.trace().on_event({.kind = kind,
+                             .worker = options_.self,
+                             .peer = peer,
+                             .id = fork,
+                             .number = CausalIdHash{}(rref.causal)});
+}
+
+void RRefContext::progressed() {
+  if (on_progress_) on_progress_();
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/rpc/caller.h"
+#include "core/rpc/hooks.h"
+#include "core/rpc/served_calls.h"
+#include "core/rpc/session.h"
+#include "core/rref/rref_handle.h"
+#include "core/rref/rref_tables.h"
+
+namespace rehearsal {
+
+// The remote references of one node: owners, users, pending children. Guarantees G1: the owner
+// hears of every deleted UserRRef, and G2: a parent is not deleted until the owner has answered
+// its child (PyTorch's remote reference protocol). Nothing in it parks. On the strand, unless said
+// otherwise.
+class RRefContext final : public ForkHook, public ReferenceHook {
+ public:
+  RRefContext(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+              Deadlines& deadlines, ServedCalls& served);
+  void set_caller(std::shared_ptr<const Caller> caller) { caller_ = std::move(caller); }
+
+  // ---- what users do; off the strand ----
+
+  // Issues the draft's call; its result becomes the value of the reference returned. Never parks.
+  [[nodiscard]] std::shared_ptr<RRefHandle> create(Draft draft);
+
+  // A reference to a value that is here.
+  [[nodiscard]] std::shared_ptr<RRefHandle> own(HeldValue value);
+
+  // ---- what handles ask ----
+
+  void release(const RRefId& id, const std::optional<ForkId>& fork);
+  [[nodiscard]] bool confirmed_by_owner(const RRefHandle& handle) const;
+  // The owner's value, when it is there.
+  void local_value(const RRefId& id, UniqueFunction<void(Result<HeldValue>)> done);
+  // Ends the wait of `execution` when it is in the owner's monitor, which it gives up while it
+  // parks, as methods do. False: it is in it already, and must not leave it.
+  [[nodiscard]] bool enter_monitor(const RRefId& id, Execution* execution, const WaitHandle& wait);
+  void leave_monitor(const RRefId& id, Execution* execution);
+
+  // ---- hooks ----
+
+  [[nodiscard]] Status prepare_forks(WorkerId to, const Hash128& path, Payload& payload) override;
+  [[nodiscard]] Result<RRefId> resolve(const RRefHandle& handle) override;
+  void undo_forks(WorkerId to, const std::vector<Fork>& forks) override;
+  void adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) override;
+  void serve(WorkerId from, Call call, std::optional<Error> refused) override;
+
+  // ---- messages ----
+
+  void on_fork_request(WorkerId from, const ForkRequest& request);
+  void on_fork_confirm(const ForkConfirm& confirm);
+  void on_child_accept(const ChildAccept& accept);
+  void on_user_delete(WorkerId from, const UserDelete& user_delete);
+  void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why);
+
+  // Releases every handle that is left, at a graceful shutdown; returns a line for each.
+  std::vector<std::string> release_all();
+  // Drops everything: the node ends.
+  void clear();
+
+  [[nodiscard]] uint64_t owner_count() const { return owners_.size(); }
+  [[nodiscard]] uint64_t fork_count() const;
+  [[nodiscard]] uint64_t handle_count() const;
+  [[nodiscard]] uint64_t user_count() const { return users_.size(); }
+  [[nodiscard]] uint64_t pending_user_count() const;
+  [[nodiscard]] uint64_t pending_child_count() const { return pending_children_.size(); }
+  [[nodiscard]] std::string debug_info() const;
+  [[nodiscard]] std::string check_invariants() const;
+  void set_on_progress(Task task) { on_progress_ = std::move(task); }
+
+ private:
+  // to_come: nobody has created it yet; gone: it was, and its value is no more.
+  enum class Life : uint8_t { to_come, alive, gone, lost };
+  [[nodiscard]] Life life_of(const RRefId& id) const;
+  [[nodiscard]] Error why_not_alive(const RRefId& id) const;
+
+  // Owner's side.
+  OwnerRRef& add_owner(const RRefId& id);
+  void when_created(const RRefId& id, UniqueFunction<void(Status)> ready);
+  void complete_value(const RRefId& id, Result<HeldValue> value);
+  void drop_if_unused(const RRefId& id);
+  void end_use(const RRefId& id);
+  void serve_creation(WorkerId from, Call call, std::optional<Error> refused);
+  void admit(WorkerId from, Call call, std::optional<Error> refused);
+  void begin_use(const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target);
+  void proceed(ArrivedCall& arrived);
+  void serve_target(const std::shared_ptr<ServedCall>& served);
+  void use_target(const std::shared_ptr<ServedCall>& served, Result<HeldValue> object);
+  void refuse(const std::shared_ptr<ServedCall>& served, const Error& why);
+  void with_value(const RRefId& id, UniqueFunction<void(Result<HeldValue>)> done);
+
+  // User's side.
+  void add_user(const ForkId& fork, UserRRef user);
+  void delete_if_unused(const CausalId& fork);
+  void answer_parent(const CausalId& fork);
+  void settle_user(const CausalId& fork, UserState state, std::optional<Error> error);
+  void when_confirmed(const CausalId& fork, UniqueFunction<void(Status)> ready);
+  [[nodiscard]] std::optional<Error> why_impossible(const std::vector<Fork>& forks) const;
+  void adopt_as_owner(WorkerId from, const Fork& fork, std::shared_ptr<RRefHandle> handle,
+                      UniqueFunction<void(Status)> ready);
+  void adopt_as_user(WorkerId from, const Fork& fork);
+  void send_creation(Draft draft, RRefHandle& handle);
+  void create_here(Draft draft, RRefHandle& handle);
+  void send_creation_call(Draft draft, const RRefId& id, const ForkId& fork);
+  [[nodiscard]] std::optional<Error> why_unusable(const RRefHandle& handle) const;
+  [[nodiscard]] RRefId with_counter(RRefId id);
+
+  void trace_owner(EventKind kind, const RRefId& id);
+  void trace_fork(EventKind kind, const CausalId& fork, const RRefId& rref,
+                  WorkerId peer = kNoPeer);
+  void progressed();
+  [[nodiscard]] std::string name(WorkerId id) const { return options_.names[id.value]; }
+  [[nodiscard]] std::shared_ptr<RRefHandle> make_handle(const RRefId& id,
+                                                        std::optional<ForkId> fork);
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  Deadlines& deadlines_;
+  ServedCalls& served_;
+  std::shared_ptr<const Caller> caller_;
+
+  std::map<RRefId, OwnerRRef> owners_;
+  std::map<Incarnation, CreatedIds> created_;
+  std::map<RRefId, std::vector<UniqueFunction<void(Status)>>> to_come_;
+  std::map<CausalId, UserRRef> users_;
+  std::map<CausalId, PendingChild> pending_children_;
+  std::map<WorkerId, std::pair<Incarnation, uint64_t>> next_counters_;  // by owner
+  bool closed_ = false;
+  Task on_progress_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/base/ids.h"
+#include "core/base/mailbox.h"
+#include "core/rpc/caller.h"
+
+namespace rehearsal {
+
+class RRefContext;
+
+// What all copies of one RRef<T> share: either a UserRRef (its fork at the owner) or a handle of an
+// owner's value. When the last copy dies it posts its release. May outlive its node.
+class RRefHandle {
+ public:
+  // `fork` names the UserRRef; none: the owner's own handle.
+  RRefHandle(std::shared_ptr<const Caller> caller, RRefContext* context, RRefId id,
+             std::optional<ForkId> fork)
+      : caller_(std::move(caller)), context_(context), id_(id), fork_(fork) {}
+  ~RRefHandle();
+  RRefHandle(const RRefHandle&) = delete;
+  RRefHandle& operator=(const RRefHandle&) = delete;
+
+  // The counter of a created reference is set on the strand when its creation is issued; the rest
+  // is there from the start.
+  [[nodiscard]] const RRefId& id() const { return id_; }
+  void set_counter(const RRefId& issued) {
+    id_.owner_incarnation = issued.owner_incarnation;
+    id_.counter = issued.counter;
+  }
+
+  [[nodiscard]] const std::optional<ForkId>& fork() const { return fork_; }
+  [[nodiscard]] bool is_owner() const { return !fork_.has_value(); }
+  [[nodiscard]] const std::shared_ptr<const Caller>& caller() const { return caller_; }
+
+  // To be used on the strand, while the mailbox is open.
+  [[nodiscard]] RRefContext& context() const { return *context_; }
+
+ private:
+  const std::shared_ptr<const Caller> caller_;
+  RRefContext* const context_;
+  RRefId id_;
+  const std::optional<ForkId> fork_;
+};
+
+}  // namespace rehearsal

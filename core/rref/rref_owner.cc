@@ -1,0 +1,237 @@
+// The owner's side: creations, values, uses.
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/rref/rref_context.h"
+
+namespace rehearsal {
+
+RRefContext::Life RRefContext::life_of(const RRefId& id) const {
+  if (owners_.contains(id)) return Life::alive;
+  if (id.owner != options_.self || id.owner_incarnation != options_.incarnation) return Life::gone;
+  const auto created = created_.find(id.causal.incarnation);
+  if (created == created_.end()) return Life::to_come;
+  if (created->second.seen.contains(id.counter)) return Life::gone;
+  return created->second.lost ? Life::lost : Life::to_come;
+}
+
+Error RRefContext::why_not_alive(const RRefId& id) const {
+  if (life_of(id) == Life::lost) return *created_.at(id.causal.incarnation).lost;
+  return {
+      .kind = ErrorKind::rref_deleted,
+      .text = "the value of " + to_string(id.causal) + " is gone: its last reference was deleted",
+      .worker = mailbox_.name()};
+}
+
+OwnerRRef& RRefContext::add_owner(const RRefId& id) {
+  REHEARSAL_CHECK(!owners_.contains(id), id);
+  created_[id.causal.incarnation].seen.insert(id.counter);
+  OwnerRRef& owner = owners_[id];
+  owner.id = id;
+  trace_owner(EventKind::owner_created, id);
+  return owner;
+}
+
+void RRefContext::when_created(const RRefId& id, UniqueFunction<void(Status)> ready) {
+  switch (life_of(id)) {
+    case Life::alive:
+      return ready(Unit{});
+    case Life::to_come:
+      mailbox_.mark("a use waits for its reference to be created");
+      to_come_[id].push_back(std::move(ready));
+      return;
+    case Life::gone:
+    case Life::lost:
+      return ready(why_not_alive(id));
+  }
+}
+
+void RRefContext::with_value(const RRefId& id, UniqueFunction<void(Result<HeldValue>)> done) {
+  OwnerRRef& owner = owners_.at(id);
+  if (owner.value) return done(*owner.value);
+  owner.waiting.push_back(
+      [this, id, done = std::move(done)]() mutable { done(*owners_.at(id).value); });
+}
+
+void RRefContext::complete_value(const RRefId& id, Result<HeldValue> value) {
+  OwnerRRef& owner = owners_.at(id);
+  REHEARSAL_CHECK(!owner.value, id);
+  owner.value.emplace(std::move(value));
+  ++owner.uses;  // While those that waited run.
+  std::vector<Task> waiting = std::move(owner.waiting);
+  owner.waiting.clear();
+  for (Task& task : waiting) task();
+  end_use(id);
+}
+
+void RRefContext::end_use(const RRefId& id) {
+  if (closed_) return;
+  OwnerRRef& owner = owners_.at(id);
+  REHEARSAL_CHECK(owner.uses > 0, id);
+  --owner.uses;
+  drop_if_unused(id);
+}
+
+void RRefContext::drop_if_unused(const RRefId& id) {
+  const auto found = owners_.find(id);
+  if (found == owners_.end()) return;
+  OwnerRRef& owner = found->second;
+  if (!owner.forks.empty() || owner.handles > 0 || owner.uses > 0) return;
+  if (owner.value && owner.value->ok())
+    mailbox_.release_later(std::move(owner.value->value().value));
+  mailbox_.release_later(std::move(owner.monitor));
+  trace_owner(EventKind::owner_dropped, id);
+  owners_.erase(found);
+  progressed();
+}
+
+// ---- serving ----------------------------------------------------------------
+
+void RRefContext::serve(WorkerId from, Call call, std::optional<Error> refused) {
+  if (call.created) return serve_creation(from, std::move(call), std::move(refused));
+  admit(from, std::move(call), std::move(refused));
+}
+
+void RRefContext::admit(WorkerId from, Call call, std::optional<Error> refused) {
+  auto arrived = std::make_shared<ArrivedCall>();
+  arrived->refused = std::move(refused);
+  arrived->target_known = arrived->refused || !call.target;
+  if (!arrived->target_known) begin_use(arrived, *call.target);
+  arrived->served = served_.admit(from, std::move(call), [this, arrived](Status ready) {
+    arrived->confirmed = true;
+    if (!ready.ok() && !arrived->refused) arrived->refused = ready.error();
+    proceed(*arrived);
+  });
+}
+
+void RRefContext::begin_use(const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target) {
+  when_created(target, [this, arrived, target](Status created) {
+    arrived->target_known = true;
+    if (created.ok()) {
+      ++owners_.at(target).uses;
+      arrived->use = target;
+    } else if (!arrived->refused) {
+      arrived->refused = created.error();
+    }
+    if (arrived->confirmed) proceed(*arrived);
+  });
+}
+
+void RRefContext::proceed(ArrivedCall& arrived) {
+  const bool runs = !arrived.concluded && !arrived.refused;
+  if (runs && !arrived.target_known) return;
+  if (!std::exchange(arrived.concluded, true) && !runs) refuse(arrived.served, *arrived.refused);
+  if (!runs) {
+    if (arrived.use) end_use(*arrived.use);
+    return;
+  }
+  if (arrived.served->call.target) return serve_target(arrived.served);
+  use_target(arrived.served, HeldValue{});
+}
+
+// Owner creation, registration of the creator's fork and the answer are one step.
+void RRefContext::serve_creation(WorkerId from, Call call, std::optional<Error> refused) {
+  const RRefId id = *call.created;
+  const bool here = from == options_.self;
+  if (!here) {
+    if (life_of(id) != Life::to_come || id.causal.incarnation != sessions_.incarnation(from))
+      return mailbox_.mark("a creation came for an id that is not to come");
+    OwnerRRef& owner = add_owner(id);
+    owner.forks.emplace(call.created_fork, from);
+    trace_fork(EventKind::fork_registered, call.created_fork, id, from);
+    sessions_.send(from, Message{ForkConfirm{call.created_fork, std::nullopt}});
+    owner.uses = 1;
+    const auto waiting = to_come_.find(id);
+    if (waiting != to_come_.end()) {
+      auto tasks = std::move(waiting->second);
+      to_come_.erase(waiting);
+      for (auto& task : tasks) task(Unit{});
+    }
+  }
+  admit(from, std::move(call), std::move(refused));
+}
+
+// A creation that is refused makes an owner that holds the error.
+void RRefContext::refuse(const std::shared_ptr<ServedCall>& served, const Error& why) {
+  if (!served->call.created) return served_.answer_error(served, why);
+  const RRefId id = *served->call.created;
+  Error error = why;
+  if (error.worker.empty()) error.worker = mailbox_.name();
+  complete_value(id, std::move(error));
+  served_.forget(served);
+  end_use(id);
+}
+
+void RRefContext::serve_target(const std::shared_ptr<ServedCall>& served) {
+  const RRefId target = *served->call.target;
+  with_value(target, [this, served, target](Result<HeldValue> object) {
+    if (object.ok()) return use_target(served, std::move(object));
+    refuse(served, object.error());
+    end_use(target);
+  });
+}
+
+void RRefContext::use_target(const std::shared_ptr<ServedCall>& served, Result<HeldValue> object) {
+  const Call& call = served->call;
+  ServedTarget target{std::move(object).value(), nullptr};
+  Task done;
+  if (call.target) {
+    target.monitor = owners_.at(*call.target).monitor;
+    done = [this, id = *call.target] { end_use(id); };
+  }
+  if (call.kind == CallKind::fetch)
+    return served_.answer(served, std::move(target), std::move(done));
+  if (call.target) {
+    const Function& function = caller_->registry().functions()[call.function];
+    if (function.object_type != target.object.type->type) {
+      refuse(served, {.kind = ErrorKind::bad_arguments,
+                      .text = "the reference's value is of another type than the method",
+                      .worker = mailbox_.name(),
+                      .function = function.name});
+      return done();
+    }
+    if (function.is_parallel) target.monitor = nullptr;
+  }
+  Finisher created;
+  if (call.created)
+    created = [this, id = *call.created](Result<HeldValue> value) {
+      if (closed_) return;
+      complete_value(id, std::move(value));
+      end_use(id);
+    };
+  served_.run(served, std::move(target), std::move(created), std::move(done));
+}
+
+// ---- local use --------------------------------------------------------------
+
+void RRefContext::local_value(const RRefId& id, UniqueFunction<void(Result<HeldValue>)> done) {
+  if (!owners_.contains(id)) return done(why_not_alive(id));
+  with_value(id, std::move(done));
+}
+
+bool RRefContext::enter_monitor(const RRefId& id, Execution* execution, const WaitHandle& wait) {
+  const auto owner = owners_.find(id);
+  const bool is_inside =
+      execution != nullptr && owner != owners_.end() && execution->monitor == owner->second.monitor;
+  if (owner == owners_.end() || is_inside) {
+    wait.end();
+    return false;
+  }
+  if (execution != nullptr && !execution->monitor) {
+    execution->monitor = owner->second.monitor;
+    wait.end();  // Once it is in the monitor.
+  } else {
+    owner->second.monitor->enter([wait] { wait.end(); });
+  }
+  return true;
+}
+
+void RRefContext::leave_monitor(const RRefId& id, Execution* execution) {
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return;
+  const std::shared_ptr<Monitor> monitor = owner->second.monitor;
+  if (execution != nullptr && execution->monitor == monitor) execution->monitor.reset();
+  monitor->leave();
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/interval_set.h"
+#include "core/base/monitor.h"
+#include "core/rpc/deadlines.h"
+#include "core/rpc/function.h"
+#include "core/rpc/hooks.h"
+#include "core/rpc/served_calls.h"
+
+// The rows of the reference protocol's tables (core/README.md has the protocol).
+namespace rehearsal {
+
+// A value that references own, at its owner.
+struct OwnerRRef {
+  RRefId id;
+  std::optional<Result<HeldValue>> value;  // none: to come
+  std::map<CausalId, WorkerId> forks;      // registered and not deleted, with their holders
+  uint64_t handles = 0;                    // owner handles
+  uint64_t uses = 0;                       // its creation, fetches and proxy calls that run
+  std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>();
+  std::vector<Task> waiting;  // for the value
+};
+
+enum class UserState : uint8_t {
+  pending,  // the owner has not answered its registration
+  confirmed,
+  refused,  // it never was registered, or its owner is lost
+};
+
+// A UserRRef at its holder.
+struct UserRRef {
+  RRefId id;
+  UserState state = UserState::pending;
+  bool created_here = false;           // by `remote`: usable before it is confirmed
+  bool released = false;               // no handle is left
+  uint64_t children = 0;               // forks that it is pinned by (G2)
+  std::optional<WorkerId> parent;      // who is told ChildAccept, and when it is pending
+  std::optional<Error> error;          // what every use gives
+  DeadlineId deadline;                 // of a creation that is not answered
+  std::shared_ptr<RRefHandle> target;  // of a method that creates this: lives until the answer
+  std::vector<Task> waiting;           // for the answer
+};
+
+// A fork that was sent and whose child has not accepted.
+struct PendingChild {
+  WorkerId holder;
+  CausalId parent;  // the UserRRef that it pins
+};
+
+// A call that has arrived and needs its references: the target that it runs on must exist, and its
+// arguments must be confirmed. From when it exists the target counts a use, so that no delete
+// overtakes the call.
+struct ArrivedCall {
+  std::shared_ptr<ServedCall> served;
+  std::optional<Error> refused;
+  std::optional<RRefId> use;  // the target, once it counts this one
+  bool confirmed = false;     // the arguments are, or cannot be
+  bool target_known = false;  // it exists, or never will
+  bool concluded = false;     // refused, or on its way
+};
+
+// What this owner knows of one creator's ids.
+struct CreatedIds {
+  IntervalSet seen{0};
+  std::optional<Error> lost;  // the creator is fenced: nothing is to come any more
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,148 @@
+#include "core/autograd/autograd_context.h"
+
+#include <ATen/Functions.h>
+
+#include "core/autograd/contexts.h"
+#include "core/base/check.h"
+#include "core/rpc/function_registry.h"
+
+namespace rehearsal {
+namespace {
+
+[[noreturn]] void refuse(const Caller& caller, std::string text) {
+  throw RpcError({.kind = ErrorKind::autograd,
+                  .text = std::move(text),
+                  .worker = caller.mailbox()->name(),
+                  .function = "backward",
+                  .chain = {}});
+}
+
+std::vector<WalkRoot> walk_roots(const Caller& caller, const std::vector<at::Tensor>& roots) {
+  if (roots.empty()) refuse(caller, "there are no roots");
+  std::vector<WalkRoot> checked;
+  for (const at::Tensor& root : roots) {
+    if (!root.defined() || !root.requires_grad())
+      refuse(caller, "a root does not require gradients");
+    if (root.numel() != 1) refuse(caller, "a root has more elements than one: add them up first");
+    checked.push_back({torch::autograd::impl::gradient_edge(root), at::ones_like(root)});
+  }
+  return checked;
+}
+
+// The earlier of what was asked for and what the running execution has left.
+std::optional<Instant> deadline_of(const Mailbox& mailbox, Duration time,
+                                   const std::optional<Instant>& inherited) {
+  if (time.count() == 0) return inherited;
+  const Instant asked = mailbox.runtime().now() + time;
+  return inherited ? std::min(asked, *inherited) : asked;
+}
+
+void trace_end(const Mailbox& mailbox, const CausalId& id, const Status& status) {
+  mailbox.trace().on_event(
+      {.kind = EventKind::call_completed,
+       .worker = mailbox.self(),
+       .peer = mailbox.self(),
+       .id = id,
+       .number = status.ok() ? 0 : 1 + static_cast<uint64_t>(status.error().kind)});
+}
+
+void run_pass(const Caller& caller, const ContextName& context,
+              const std::vector<at::Tensor>& roots, bool retain_graph, Timeout deadline) {
+  Mailbox& mailbox = *caller.mailbox();
+  Execution& running = mailbox.running();
+  const CausalId id = running.next_id();
+  std::vector<WalkRoot> checked = walk_roots(caller, roots);
+  Status outcome = Unit{};
+  const Status waited = mailbox.wait("a backward pass", id, [&](WaitHandle wait) {
+    for (const EventKind kind : {EventKind::api_call, EventKind::call_executed})
+      mailbox.trace().on_event({.kind = kind,
+                                .worker = mailbox.self(),
+                                .peer = mailbox.self(),
+                                .id = id,
+                                .text = "backward"});
+    AutogradContexts::of(caller).start_pass(
+        context, {.roots = std::move(checked),
+                  .retain_graph = retain_graph,
+                  .deadline = deadline_of(mailbox, deadline.or_default({}), running.deadline),
+                  .done = [&outcome, wait, id, &mailbox](Status status) {
+                    trace_end(mailbox, id, status);
+                    if (!wait.lasts()) return;
+                    outcome = std::move(status);
+                    wait.end();
+                  }});
+  });
+  if (!waited.ok()) throw RpcError(waited.error());
+  std::move(outcome).or_throw();
+}
+
+LeafGradients gradients_in(const Caller& caller, const ContextName& context) {
+  Result<LeafGradients> gradients = LeafGradients();
+  const Status waited = caller.mailbox()->wait("gradients", context.id, [&](WaitHandle wait) {
+    gradients = AutogradContexts::of(caller).gradients(context);
+    wait.end();
+  });
+  if (!waited.ok()) throw RpcError(waited.error());
+  return std::move(gradients).or_throw();
+}
+
+// Serves AutogradContext::backward_at.
+void backward_here(CallContext& call, const RRef<at::Tensor>& root, bool retain_graph) {
+  if (!call.autograd_context()) refuse(*call.caller(), "the call is recorded in no context");
+  const at::Tensor value = root.local_value();
+  run_pass(*call.caller(), *call.autograd_context(), {value}, retain_graph, Timeout::never());
+}
+
+}  // namespace
+
+struct AutogradContext::Ending {
+  Ending(std::shared_ptr<const Caller> made_by, const AutogradContextId& context)
+      : caller(std::move(made_by)), id(context) {}
+  ~Ending() {
+    caller->mailbox()->post(
+        [contexts = &AutogradContexts::of(*caller), id = id] { contexts->end(id); });
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+  const std::shared_ptr<const Caller> caller;
+  const AutogradContextId id;
+};
+
+AutogradContext::AutogradContext(Calls calls) : Calls(std::move(calls)) {
+  Mailbox& mailbox = *caller()->mailbox();
+  const AutogradContextId id{mailbox.running().next_id()};
+  record_in({id, mailbox.self()});
+  mailbox.post([contexts = &AutogradContexts::of(*caller()), id] { contexts->open(id); });
+  ending_ = std::make_shared<const Ending>(caller(), id);
+}
+
+void AutogradContext::backward(const std::vector<at::Tensor>& roots, bool retain_graph,
+                               Timeout deadline) const {
+  run_pass(*caller(), *context_name(), roots, retain_graph, deadline);
+}
+
+void AutogradContext::backward_at(const RRef<at::Tensor>& root, bool retain_graph,
+                                  Timeout deadline) const {
+  with_timeout(Timeout(deadline.or_default({})))
+      .rpc_sync(root.owner(), &backward_here, root, retain_graph);
+}
+
+LeafGradients AutogradContext::get_gradients() const {
+  return gradients_in(*caller(), *context_name());
+}
+
+LeafGradients get_gradients(const CallContext& call) {
+  if (!call.autograd_context())
+    throw RpcError({.kind = ErrorKind::autograd,
+                    .text = "the call is recorded in no autograd context",
+                    .worker = call.caller()->mailbox()->name(),
+                    .function = {},
+                    .chain = {}});
+  return gradients_in(*call.caller(), *call.autograd_context());
+}
+
+void register_autograd(FunctionRegistry& registry) {
+  registry.function("rehearsal.backward", &backward_here);
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,255 @@
+#include "core/autograd/contexts.h"
+
+#include "core/base/check.h"
+
+namespace rehearsal {
+
+AutogradContexts::AutogradContexts(const SessionOptions& options, Mailbox& mailbox,
+                                   Sessions& sessions, Deadlines& deadlines)
+    : options_(options),
+      mailbox_(mailbox),
+      sessions_(sessions),
+      passes_(options, mailbox, sessions, deadlines) {
+  mailbox_.set_on_nodes_made([this](const CausalId& maker, uint64_t thread, uint64_t from,
+                                    uint64_t to) { passes_.note_nodes(maker, thread, from, to); });
+}
+
+ContextRecord* AutogradContexts::find(const CausalId& id) {
+  const auto found = contexts_.find(id);
+  return found == contexts_.end() ? nullptr : &found->second;
+}
+
+void AutogradContexts::trace(EventKind kind, const ContextRecord& context) {
+  mailbox_.trace().on_event({.kind = kind,
+                             .worker = options_.self,
+                             .peer = context.creator,
+                             .id = context.id,
+                             .number = context.creator == options_.self ? 1u : 0u});
+}
+
+Error AutogradContexts::ended_error(const AutogradContextId& id) const {
+  return {.kind = ErrorKind::autograd,
+          .text = "the autograd context " + to_string(id) + " has ended",
+          .worker = mailbox_.name(),
+          .function = {},
+          .chain = {}};
+}
+
+// ---- life -----------------------------------------------------------------------
+
+ContextRecord& AutogradContexts::add(const ContextName& name) {
+  const auto [place, fresh] = contexts_.try_emplace(name.id);
+  REHEARSAL_CHECK(fresh, name.id);
+  place->second.id = name.id;
+  place->second.creator = name.creator;
+  trace(EventKind::context_opened, place->second);
+  return place->second;
+}
+
+void AutogradContexts::open(const AutogradContextId& id) { add({id, options_.self}); }
+
+void AutogradContexts::end(const AutogradContextId& id) {
+  ContextRecord* const context = find(id);
+  if (context == nullptr) return;
+  REHEARSAL_CHECK(context->creator == options_.self, id);
+  for (const WorkerId holder : context->holders) {
+    const auto calls = context->undelivered.find(holder);
+    if (calls == context->undelivered.end())
+      send_release(id, holder);
+    else
+      late_releases_[{id, holder}] = calls->second;
+  }
+  release(*context, ended_error(id));
+}
+
+void AutogradContexts::send_release(const AutogradContextId& id, WorkerId to) {
+  sessions_.send(to, Message{ContextRelease{id}});
+}
+
+void AutogradContexts::release(ContextRecord& context, const Error& why) {
+  passes_.end_context(context, why);
+  trace(EventKind::context_released, context);
+  const CausalId id = context.id;
+  if (context.creator != options_.self && ended_.insert(id).second) {
+    ended_order_.push_back(id);
+    if (ended_order_.size() > kEndedMax) {
+      ended_.erase(ended_order_.front());
+      ended_order_.pop_front();
+    }
+  }
+  mailbox_.release_later(std::make_shared<ContextRecord>(std::move(context)));
+  contexts_.erase(id);
+  mailbox_.progressed();
+}
+
+Status AutogradContexts::meet_context(const ContextName& context, WorkerId from) {
+  if (ContextRecord* const known = find(context.id)) {
+    if (from != options_.self) known->peers.insert(from);
+    return Unit{};
+  }
+  const bool created_here = context.creator == options_.self;
+  if (created_here || ended_.contains(context.id)) {
+    mailbox_.mark("a call came for an autograd context that has ended");
+    return ended_error(context.id);
+  }
+  if (sessions_.lost(context.creator) ||
+      sessions_.incarnation(context.creator) != context.id.incarnation) {
+    return Error{.kind = ErrorKind::autograd,
+                 .text = "the creator of autograd context " + to_string(context.id) + ", '" +
+                         name(context.creator) + "', is lost",
+                 .worker = name(context.creator),
+                 .function = {},
+                 .chain = {}};
+  }
+  ContextRecord& met = add(context);
+  if (from != options_.self) met.peers.insert(from);
+  if (from != context.creator) sessions_.send(context.creator, Message{ContextReached{context.id}});
+  return Unit{};
+}
+
+void AutogradContexts::on_reached(WorkerId from, const ContextReached& message) {
+  if (ContextRecord* const context = find(message.context)) {
+    context->holders.insert(from);
+    return;
+  }
+  mailbox_.mark("a worker met an autograd context that has ended");
+  if (!late_releases_.contains({message.context, from})) send_release(message.context, from);
+}
+
+void AutogradContexts::on_release(WorkerId from, const ContextRelease& message) {
+  ContextRecord* const context = find(message.context);
+  // It comes twice to a worker that the creator called and that others reached at the end.
+  if (context == nullptr || context->creator != from) return;
+  release(*context, ended_error(message.context));
+}
+
+void AutogradContexts::call_sent(const AutogradContextId& id, WorkerId to) {
+  ContextRecord* const context = find(id);
+  if (context == nullptr || to == options_.self) return;
+  context->peers.insert(to);
+  if (context->creator != options_.self) return;
+  context->holders.insert(to);
+  ++context->undelivered[to];
+}
+
+void AutogradContexts::call_delivered(const AutogradContextId& id, WorkerId to) {
+  if (ContextRecord* const context = find(id)) {
+    const auto calls = context->undelivered.find(to);
+    if (calls != context->undelivered.end() && --calls->second == 0)
+      context->undelivered.erase(calls);
+    return;
+  }
+  const auto late = late_releases_.find({id, to});
+  if (late == late_releases_.end() || --late->second > 0) return;
+  late_releases_.erase(late);
+  send_release(id, to);
+}
+
+void AutogradContexts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
+  passes_.on_peer_fenced(peer, why);
+  std::erase_if(late_releases_, [peer](const auto& late) { return late.first.second == peer; });
+  std::vector<CausalId> orphans;
+  for (auto& [id, context] : contexts_) {
+    context.holders.erase(peer);
+    context.undelivered.erase(peer);
+    if (context.peers.erase(peer) > 0) context.lost.emplace(peer, why);
+    if (context.creator == peer && id.incarnation == incarnation) orphans.push_back(id);
+  }
+  for (const CausalId& id : orphans) release(contexts_.at(id), why);
+}
+
+std::vector<std::string> AutogradContexts::release_all() {
+  std::vector<AutogradContextId> created;
+  std::vector<std::string> lines;
+  for (const auto& [id, context] : contexts_) {
+    if (context.creator != options_.self) continue;
+    created.push_back(context.id);
+    lines.push_back("autograd context " + to_string(id));
+  }
+  for (const AutogradContextId& id : created) end(id);
+  return lines;
+}
+
+void AutogradContexts::clear(const Error& why) {
+  passes_.clear(why);
+  late_releases_.clear();
+  auto contexts = std::make_shared<std::map<CausalId, ContextRecord>>(std::move(contexts_));
+  contexts_.clear();
+  mailbox_.release_later(std::move(contexts));
+}
+
+// ---- what calls record ------------------------------------------------------------
+
+std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName& context,
+                                                              WorkerId to, Payload& payload,
+                                                              const std::string& what) {
+  if (!need_gradients(payload.tensors)) return std::nullopt;
+  const AutogradMessageId message{mailbox_.running().next_id()};
+  auto function = SendRpcBackward::make({context.id, message, to}, payload.tensors);
+  mailbox_.post([this, context, message, function = std::move(function), what]() mutable {
+    ContextRecord* const record = find(context.id);
+    if (record == nullptr) {
+      mailbox_.mark("tensors were sent in an autograd context that has ended");
+      return mailbox_.release_later(std::move(function));
+    }
+    record->sent.emplace(message, SentMessage{std::move(function), std::move(what)});
+  });
+  return AutogradMetadata{context.id, message, context.creator};
+}
+
+void AutogradContexts::record_receive(const AutogradMetadata& metadata, WorkerId from,
+                                      Payload& payload) {
+  std::vector<at::Tensor> received;
+  for (at::Tensor& tensor : payload.tensors) {
+    if (!tensor.defined() || !tensor.requires_grad()) continue;
+    tensor.set_requires_grad(false);
+    received.push_back(tensor);
+  }
+  if (received.empty()) return;
+  RecvRpcBackward::make({metadata.context, metadata.message, from}, received);
+}
+
+// ---- passes and gradients -----------------------------------------------------------
+
+void AutogradContexts::start_pass(const ContextName& context, PassRequest request) {
+  ContextRecord* const record = find(context.id);
+  if (record == nullptr) return request.done(ended_error(context.id));
+  passes_.start(*record, std::move(request));
+}
+
+Result<LeafGradients> AutogradContexts::gradients(const ContextName& context) const {
+  const auto found = contexts_.find(context.id);
+  if (found == contexts_.end()) return ended_error(context.id);
+  return LeafGradients(found->second.gradients);
+}
+
+// ---- for people and oracles -----------------------------------------------------------
+
+std::string AutogradContexts::debug_info() const {
+  std::string lines;
+  for (const auto& [id, context] : contexts_)
+    lines += "autograd context " + to_string(id) + " of " + name(context.creator) + ": " +
+             std::to_string(context.sent.size()) + " send functions, " +
+             std::to_string(context.gradients.all().size()) + " gradients, " +
+             std::to_string(context.peers.size()) + " peers\n";
+  return lines;
+}
+
+std::string AutogradContexts::check_invariants() const {
+  std::string broken = passes_.check_invariants();
+  for (const auto& [id, context] : contexts_) {
+    const bool here = context.creator == options_.self;
+    if (here != (id.incarnation == options_.incarnation))
+      broken += "autograd context " + to_string(id) + " is of another creator than its id says\n";
+    if (!here && !context.holders.empty())
+      broken += "autograd context " + to_string(id) + " has holders away from its creator\n";
+    if (ended_.contains(id))
+      broken += "autograd context " + to_string(id) + " is there although it has ended\n";
+  }
+  for (const auto& [late, calls] : late_releases_)
+    if (contexts_.contains(late.first))
+      broken += "autograd context " + to_string(late.first) + " waits for its release\n";
+  return broken;
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/autograd/context_record.h"
+#include "core/autograd/passes.h"
+#include "core/base/monitor.h"
+#include "core/rpc/caller.h"
+#include "core/rpc/hooks.h"
+#include "core/rpc/session.h"
+
+namespace rehearsal {
+
+// The autograd contexts of one node: what its calls recorded, and the passes over it. Nothing in it
+// parks. On the strand, unless said otherwise.
+//
+// A context exists at its creator and at every worker that a call recorded in it reached. A worker
+// that is reached by another than the creator tells the creator; when the context ends, the creator
+// tells each, but not before its own calls have arrived there. A worker that loses the creator
+// releases the context. What comes for an ended context is refused.
+class AutogradContexts final : public RecordHook {
+ public:
+  AutogradContexts(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+                   Deadlines& deadlines);
+
+  // Those of the node behind a caller. Any stack.
+  [[nodiscard]] static AutogradContexts& of(const Caller& caller) {
+    // A node's only RecordHook is its AutogradContexts.
+    return static_cast<AutogradContexts&>(*caller.records());
+  }
+
+  // ---- the creator ----
+
+  void open(const AutogradContextId& id);
+  // Releases it here and everywhere; its passes fail.
+  void end(const AutogradContextId& id);
+
+  // ---- passes and gradients ----
+
+  void start_pass(const ContextName& context, PassRequest request);
+
+  // The gradients of this worker's leaves; the error: the context is not here.
+  [[nodiscard]] Result<LeafGradients> gradients(const ContextName& context) const;
+
+  // Guards the parameters of this worker: optimizers step one at a time.
+  [[nodiscard]] Monitor& parameters_monitor() { return parameters_monitor_; }
+
+  // ---- RecordHook ----
+
+  [[nodiscard]] std::optional<AutogradMetadata> record_send(const ContextName& context, WorkerId to,
+                                                            Payload& payload,
+                                                            const std::string& what) override;
+  void record_receive(const AutogradMetadata& metadata, WorkerId from, Payload& payload) override;
+  [[nodiscard]] Status meet_context(const ContextName& context, WorkerId from) override;
+  void call_sent(const AutogradContextId& context, WorkerId to) override;
+  void call_delivered(const AutogradContextId& context, WorkerId to) override;
+
+  // ---- messages ----
+
+  void on_reached(WorkerId from, const ContextReached& message);
+  void on_release(WorkerId from, const ContextRelease& message);
+  void on_gradients(WorkerId from, Gradients message) {
+    ContextRecord* context = find(message.pass.id.context);
+    passes_.on_gradients(from, context, std::move(message));
+  }
+  void on_answered(WorkerId from, const GradientsAnswered& message) {
+    passes_.on_answered(from, message);
+  }
+  void on_finish(WorkerId from, const PassFinish& message) {
+    passes_.on_finish(from, find(message.pass.id.context), message);
+  }
+  void on_finished(WorkerId from, const PassFinished& message) {
+    passes_.on_finished(from, message);
+  }
+  void on_failed(const PassFailed& message) {
+    passes_.on_failed(find(message.pass.id.context), message);
+  }
+  void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why);
+
+  // Ends every context that was created here, at a graceful shutdown; returns a line for each.
+  std::vector<std::string> release_all();
+  // Drops everything: the node ends.
+  void clear(const Error& why);
+
+  [[nodiscard]] uint64_t size() const { return contexts_.size(); }
+  [[nodiscard]] uint64_t pass_count() const { return passes_.size(); }
+  [[nodiscard]] uint64_t running_walks() const { return passes_.running_walks(); }
+  [[nodiscard]] std::string debug_info() const;
+  [[nodiscard]] std::string describe_waits() const { return passes_.describe(); }
+  [[nodiscard]] std::string check_invariants() const;
+  void set_on_progress(Task task) { passes_.set_on_progress(std::move(task)); }
+
+ private:
+  // How many ended contexts of others are remembered, so that a late call is refused at once. A
+  // context that is forgotten and met again is released again by its creator.
+  static constexpr size_t kEndedMax = 4096;
+
+  [[nodiscard]] ContextRecord* find(const CausalId& id);
+  ContextRecord& add(const ContextName& name);
+  void release(ContextRecord& context, const Error& why);
+  void send_release(const AutogradContextId& id, WorkerId to);
+  [[nodiscard]] Error ended_error(const AutogradContextId& id) const;
+  void trace(EventKind kind, const ContextRecord& context);
+  [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  std::map<CausalId, ContextRecord> contexts_;
+  std::set<CausalId> ended_;  // of other creators; no more than kEndedMax
+  std::deque<CausalId> ended_order_;
+  // Releases that wait for the arrival of so many calls.
+  std::map<std::pair<CausalId, WorkerId>, uint64_t> late_releases_;
+  Monitor parameters_monitor_;
+  Passes passes_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,35 @@
+#include "core/autograd/recv_rpc_backward.h"
+
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include "core/base/check.h"
+#include "core/base/error.h"
+
+namespace rehearsal {
+
+std::shared_ptr<RecvRpcBackward> RecvRpcBackward::make(const GradientRoute& route,
+                                                       const std::vector<at::Tensor>& tensors) {
+  REHEARSAL_CHECK(!tensors.empty(), route.message);
+  std::shared_ptr<RecvRpcBackward> function(new RecvRpcBackward(route),
+                                            torch::autograd::deleteNode);
+  for (const at::Tensor& tensor : tensors) {
+    REHEARSAL_CHECK(tensor.defined(), route.message);
+    REHEARSAL_CHECK(!tensor.requires_grad(), route.message);
+    torch::autograd::set_history(tensor, function);
+  }
+  return function;
+}
+
+RecvRpcBackward::RecvRpcBackward(const GradientRoute& route) : Node(kSequenceNr), route_(route) {}
+
+torch::autograd::variable_list RecvRpcBackward::apply(torch::autograd::variable_list&&) {
+  throw RpcError({.kind = ErrorKind::autograd,
+                  .text = "Tensor::backward() reached a tensor that came from another worker in "
+                          "autograd context " +
+                          to_string(route_.context) + "; call the context's backward() instead",
+                  .worker = {},
+                  .function = name(),
+                  .chain = {}});
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/autograd/gradient_route.h"
+
+namespace rehearsal {
+
+// The receive function: where gradients leave this worker's graph. It is the `grad_fn` of the
+// tensors that one message brought; its inputs are their gradients, in message order, which belong
+// to the send function of the same message at the peer. Only a GraphWalk passes them on: LibTorch's
+// own backward gets an error that says what to call instead.
+class RecvRpcBackward final : public torch::autograd::Node {
+ public:
+  // As soon as its gradients are complete they leave: first of all, as leaves are.
+  static constexpr uint64_t kSequenceNr = std::numeric_limits<uint64_t>::max();
+
+  // Makes the function and enters it as the history of `tensors`: those of the message that
+  // required gradients at the sender. They are fresh (no history, not requiring gradients),
+  // differentiable and distinct, and there is at least one.
+  static std::shared_ptr<RecvRpcBackward> make(const GradientRoute& route,
+                                               const std::vector<at::Tensor>& tensors);
+
+  [[nodiscard]] const GradientRoute& route() const { return route_; }
+  [[nodiscard]] std::string name() const override { return "RecvRpcBackward"; }
+
+ private:
+  explicit RecvRpcBackward(const GradientRoute& route);
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+
+  const GradientRoute route_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,103 @@
+#include "core/node/hello.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/version.h>
+
+#include <charconv>
+#include <sstream>
+
+namespace rehearsal {
+namespace {
+
+constexpr std::string_view kFirstLine = "rehearsal 1";
+
+Error refused(std::string text, const std::string& worker) {
+  return {.kind = ErrorKind::protocol, .text = std::move(text), .worker = worker};
+}
+
+std::string first_difference(const std::string& ours, const std::string& theirs) {
+  std::istringstream our_lines(ours);
+  std::istringstream their_lines(theirs);
+  std::string our_line;
+  std::string their_line;
+  while (true) {
+    const bool have_ours = static_cast<bool>(std::getline(our_lines, our_line));
+    const bool have_theirs = static_cast<bool>(std::getline(their_lines, their_line));
+    if (!have_ours) our_line = "nothing";
+    if (!have_theirs) their_line = "nothing";
+    if (our_line != their_line || !have_ours || !have_theirs)
+      return "here " + our_line + ", there " + their_line;
+  }
+}
+
+}  // namespace
+
+Greeting greeting_of_this_process(std::string name, size_t world_size, std::string functions) {
+  return {.name = std::move(name),
+          .world_size = world_size,
+          .libtorch = TORCH_VERSION,
+          .isa = at::get_cpu_capability(),
+          .threads = at::get_num_threads(),
+          .functions = std::move(functions)};
+}
+
+std::string to_text(const Greeting& greeting) {
+  std::ostringstream out;
+  out << kFirstLine << '\n'
+      << greeting.name << '\n'
+      << greeting.world_size << '\n'
+      << greeting.libtorch << '\n'
+      << greeting.isa << '\n'
+      << greeting.threads << '\n'
+      << greeting.functions;
+  return out.str();
+}
+
+Result<Greeting> greeting_from_text(const std::string& text) {
+  std::istringstream in(text);
+  std::string first;
+  std::string world_size;
+  std::string threads;
+  Greeting greeting;
+  std::getline(in, first);
+  std::getline(in, greeting.name);
+  std::getline(in, world_size);
+  std::getline(in, greeting.libtorch);
+  std::getline(in, greeting.isa);
+  std::getline(in, threads);
+  if (!in || first != kFirstLine) return refused("the peer speaks another version", "");
+  const auto number = [](const std::string& digits, auto& value) {
+    const char* end = digits.data() + digits.size();
+    const auto [at, error] = std::from_chars(digits.data(), end, value);
+    return error == std::errc{} && at == end;
+  };
+  if (!number(world_size, greeting.world_size) || !number(threads, greeting.threads))
+    return refused("the peer's greeting is malformed", greeting.name);
+  greeting.functions.assign(std::istreambuf_iterator<char>(in), {});
+  return greeting;
+}
+
+Status check_greeting(const Greeting& ours, const Greeting& theirs,
+                      const std::string& expected_name) {
+  if (theirs.name != expected_name)
+    return refused("the worker of this rank is named '" + theirs.name + "', not '" + expected_name +
+                       "': all workers must run the same program",
+                   theirs.name);
+  if (theirs.world_size != ours.world_size)
+    return refused("worker '" + theirs.name + "' expects " + std::to_string(theirs.world_size) +
+                       " workers, not " + std::to_string(ours.world_size),
+                   theirs.name);
+  if (theirs.functions != ours.functions)
+    return refused("worker '" + theirs.name + "' has other functions registered: " +
+                       first_difference(ours.functions, theirs.functions),
+                   theirs.name);
+  return Unit{};
+}
+
+bool same_arithmetic(const Greeting& ours, const Greeting& theirs) {
+  return ours.libtorch == theirs.libtorch && ours.isa == theirs.isa &&
+         ours.threads == theirs.threads;
+}
+
+}  // namespace rehearsal

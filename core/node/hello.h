@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "core/base/result.h"
+
+namespace rehearsal {
+
+// What a node says of itself when a link is made: its name, the number of workers it expects, the
+// LibTorch it runs on, and every registered function. A text, so that a difference can be shown.
+struct Greeting {
+  std::string name;
+  size_t world_size = 0;
+  std::string libtorch;   // version
+  std::string isa;        // instruction set that LibTorch chose
+  int threads = 1;        // intra-op
+  std::string functions;  // FunctionRegistry::describe
+};
+
+[[nodiscard]] Greeting greeting_of_this_process(std::string name, size_t world_size,
+                                                std::string functions);
+[[nodiscard]] std::string to_text(const Greeting& greeting);
+[[nodiscard]] Result<Greeting> greeting_from_text(const std::string& text);
+
+// Why the two cannot work together, naming the first function that differs; or fine.
+[[nodiscard]] Status check_greeting(const Greeting& ours, const Greeting& theirs,
+                                    const std::string& expected_name);
+
+// Whether both compute the same bits: LibTorch, instruction set and thread count are equal.
+[[nodiscard]] bool same_arithmetic(const Greeting& ours, const Greeting& theirs);
+
+}  // namespace rehearsal

@@ -1,0 +1,275 @@
+#include "core/node/membership.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace rehearsal {
+
+Membership::Membership(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+                       Deadlines& deadlines, ShutdownView view)
+    : options_(options),
+      mailbox_(mailbox),
+      sessions_(sessions),
+      deadlines_(deadlines),
+      view_(std::move(view)) {}
+
+std::vector<WorkerId> Membership::living() const {
+  std::vector<WorkerId> workers;
+  for (uint32_t id = 0; id < options_.names.size(); ++id)
+    if (sessions_.joined(WorkerId{id})) workers.push_back(WorkerId{id});
+  return workers;
+}
+
+WorkerId Membership::coordinator() const { return living().front(); }
+
+// ---- joining ----------------------------------------------------------------
+
+void Membership::join(Duration timeout, UniqueFunction<void(Status)> done) {
+  join_done_ = std::move(done);
+  join_deadline_ = deadlines_.add(mailbox_.runtime().now() + timeout, [this] {
+    finish_join(Error{.kind = ErrorKind::timeout,
+                      .text = "not all workers have joined in time; missing:" + missing_from_join(),
+                      .worker = mailbox_.name()});
+  });
+  sessions_.start();
+  settle_join();
+}
+
+std::string Membership::missing_from_join() const {
+  std::string missing;
+  for (uint32_t id = 0; id < options_.names.size(); ++id)
+    if (WorkerId{id} != options_.self && !ready_.contains(WorkerId{id}))
+      missing += " '" + options_.names[id] + "'";
+  return missing;
+}
+
+void Membership::settle_join() {
+  const size_t all = options_.names.size();
+  if (!told_ready_ && living().size() == all) {
+    told_ready_ = true;
+    for (uint32_t id = 0; id < all; ++id)
+      if (WorkerId{id} != options_.self) sessions_.send(WorkerId{id}, Message{Ready{}});
+  }
+  if (told_ready_ && ready_.size() + 1 == all) finish_join(Unit{});
+}
+
+void Membership::finish_join(Status status) {
+  if (!join_done_) return;
+  deadlines_.remove(join_deadline_);
+  joined_ = status.ok();
+  auto done = std::move(join_done_);
+  join_done_ = nullptr;
+  done(std::move(status));
+}
+
+void Membership::on_peer_joined(WorkerId peer) {
+  // A worker that came back waits for everybody once more.
+  ready_.erase(peer);
+  if (told_ready_) sessions_.send(peer, Message{Ready{}});
+  if (join_done_) settle_join();
+}
+
+void Membership::on_ready(WorkerId from) {
+  ready_.insert(from);
+  if (join_done_) settle_join();
+}
+
+void Membership::on_hello_refused(WorkerId, const Error& why) { finish_join(why); }
+
+// ---- shutting down ----------------------------------------------------------
+
+void Membership::shut_down(Duration timeout, UniqueFunction<void(Status)> done) {
+  shutdown_done_ = std::move(done);
+  shutdown_deadline_ = deadlines_.add(mailbox_.runtime().now() + timeout, [this] {
+    mailbox_.mark("a shutdown timed out");
+    finish_shutdown(
+        Error{.kind = ErrorKind::timeout,
+              .text = "the shutdown has not finished in time; " + missing_from_shutdown(),
+              .worker = mailbox_.name()});
+  });
+  arrived_ = true;
+  sessions_.hurry();
+  progressed();
+}
+
+std::string Membership::missing_from_shutdown() const {
+  if (leaving_) return "it waits for acknowledgements";
+  if (coordinator() != options_.self)
+    return "it waits for '" + options_.names[coordinator().value] + "'" +
+           (view_.quiet(phase_) ? "" : ", and is busy itself");
+  std::string text = "missing or busy:";
+  for (const WorkerId worker : living()) {
+    const auto found = reports_.find(worker);
+    if (found == reports_.end() || !found->second.quiet || found->second.phase != phase_)
+      text += " '" + options_.names[worker.value] + "'";
+  }
+  return text;
+}
+
+ShutdownReport Membership::report_now(uint64_t wave) const {
+  return {.phase = phase_,
+          .wave = wave,
+          .quiet = view_.quiet(phase_),
+          .lost = sessions_.fenced(),
+          .activity = view_.activity()};
+}
+
+// Looked at in a turn of its own: tables change in the middle of a task.
+void Membership::progressed() {
+  if (!arrived_ || check_due_) return;
+  check_due_ = true;
+  mailbox_.post([this] {
+    check_due_ = false;
+    recheck();
+  });
+}
+
+void Membership::recheck() {
+  if (!shutdown_done_) return;
+  if (leaving_) return settle_leaving();
+  const ShutdownReport now = report_now(0);
+  const bool changed = !last_report_ || last_report_->phase != now.phase ||
+                       last_report_->quiet != now.quiet || last_report_->lost != now.lost;
+  if (changed) report(0);
+}
+
+void Membership::report(uint64_t wave) {
+  const ShutdownReport report = report_now(wave);
+  last_report_ = report;
+  if (coordinator() == options_.self) return on_report(options_.self, report);
+  sessions_.send(coordinator(), Message{report}, {.of_shutdown = true});
+}
+
+void Membership::on_probe(WorkerId from, const ShutdownProbe& probe) {
+  if (!arrived_ || from != coordinator()) return;
+  if (probe.phase > phase_) enter_phase(probe.phase);
+  report(probe.wave);
+}
+
+void Membership::on_report(WorkerId from, const ShutdownReport& report) {
+  if (leaving_) return;
+  reports_[from] = report;
+  if (coordinator() == options_.self && from != options_.self) {
+    // A former coordinator may have told some of the next phase, and not all.
+    if (arrived_ && report.phase > phase_) enter_phase(report.phase);
+    if (report.phase < phase_)
+      sessions_.send(from, Message{ShutdownProbe{phase_, 0}}, {.of_shutdown = true});
+  }
+  if (report.wave == 0 && from != options_.self) wave_ = 0;  // Something changed: ask anew.
+  if (wave_ != 0 && report.wave == wave_) wave_answers_.insert(from);
+  coordinate();
+}
+
+void Membership::coordinate() {
+  if (!arrived_ || leaving_ || coordinator() != options_.self) return;
+  const std::vector<WorkerId> workers = living();
+  const std::vector<Incarnation> lost = sessions_.fenced();
+  const bool calm = std::all_of(workers.begin(), workers.end(), [&](WorkerId worker) {
+    const auto found = reports_.find(worker);
+    return found != reports_.end() && found->second.quiet && found->second.phase == phase_ &&
+           found->second.lost == lost;
+  });
+  if (!calm) {
+    wave_ = 0;
+    return;
+  }
+  if (wave_ == 0) return start_wave();
+  if (!std::all_of(workers.begin(), workers.end(),
+                   [&](WorkerId worker) { return wave_answers_.contains(worker); }))
+    return;
+  const bool still = std::all_of(workers.begin(), workers.end(), [&](WorkerId worker) {
+    return first_wave_.contains(worker) &&
+           first_wave_.at(worker).activity == reports_.at(worker).activity;
+  });
+  wave_ = 0;
+  if (still) return finish_phase();
+  start_wave();
+}
+
+void Membership::start_wave() {
+  wave_ = next_wave_++;
+  wave_answers_.clear();
+  first_wave_ = reports_;
+  tell_others(Message{ShutdownProbe{phase_, wave_}});
+  const ShutdownReport own = report_now(wave_);
+  reports_[options_.self] = own;
+  wave_answers_.insert(options_.self);
+  coordinate();
+}
+
+void Membership::finish_phase() {
+  if (phase_ == 0) {
+    enter_phase(1);
+    tell_others(Message{ShutdownProbe{1, 0}});
+    return progressed();
+  }
+  tell_others(Message{Leave{}});
+  leave();
+}
+
+void Membership::tell_others(const Message& message) {
+  for (const WorkerId worker : living())
+    if (worker != options_.self) sessions_.send(worker, message, {.of_shutdown = true});
+}
+
+void Membership::enter_phase(uint32_t phase) {
+  phase_ = phase;
+  last_report_.reset();
+  view_.release_references();
+}
+
+void Membership::on_leave(WorkerId) {
+  if (arrived_) leave();
+}
+
+void Membership::leave() {
+  leaving_ = true;
+  for (const WorkerId worker : living())
+    if (worker != options_.self) sessions_.expect_silence(worker);
+  progressed();
+}
+
+// Who told the others to leave stays until they have it; bounded, since they may be gone before
+// their acknowledgement arrives.
+void Membership::settle_leaving() {
+  if (!sessions_.flushed()) {
+    if (std::exchange(lingering_, true)) return;
+    deadlines_.add(mailbox_.runtime().now() + options_.peer_timeout,
+                   [this] { finish_shutdown(Unit{}); });
+    return;
+  }
+  finish_shutdown(Unit{});
+}
+
+void Membership::finish_shutdown(Status status) {
+  if (!shutdown_done_) return;
+  deadlines_.remove(shutdown_deadline_);
+  auto done = std::move(shutdown_done_);
+  shutdown_done_ = nullptr;
+  if (status.ok() && lost_) status = *lost_;
+  done(std::move(status));
+}
+
+void Membership::on_peer_fenced(WorkerId peer, const Error& why) {
+  if (leaving_) return progressed();
+  if (!lost_) lost_ = why;
+  reports_.erase(peer);
+  last_report_.reset();  // The coordinator may be another one now.
+  wave_ = 0;
+  if (join_done_) finish_join(why);
+  progressed();
+}
+
+void Membership::fail(const Error& why) {
+  finish_join(why);
+  finish_shutdown(why);
+}
+
+std::string Membership::describe() const {
+  if (join_done_) return "join waits for" + missing_from_join() + "\n";
+  if (shutdown_done_) return "shutdown: " + missing_from_shutdown() + "\n";
+  return {};
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/rpc/deadlines.h"
+#include "core/rpc/session.h"
+
+namespace rehearsal {
+
+// What a graceful shutdown asks of the rest of the node.
+struct ShutdownView {
+  // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
+  std::function<bool(uint32_t phase)> quiet;
+  // Releases the references that are left.
+  std::function<void()> release_references;
+  // Messages handled so far, those of the shutdown itself aside.
+  std::function<uint64_t()> activity;
+};
+
+// The static group: how it comes together and how it ends. On the strand.
+//
+// Join: each worker that has a session with every other says Ready to all; who has heard it from
+// all has joined.
+//
+// Graceful shutdown (termination detection by two waves; Mattern 1987): a worker whose main has
+// returned serves on. The first living worker in rank order collects reports. When all living
+// workers have arrived, are quiet, and agree on who is lost, it asks again; if nobody was active in
+// between, nothing can be in flight, because a quiet worker's frames are acknowledged. That is done
+// once for calls (phase 0), whereupon each releases its references, and once for these (phase 1),
+// whereupon all leave.
+class Membership {
+ public:
+  Membership(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+             Deadlines& deadlines, ShutdownView view);
+
+  // `done` when all have joined, or why they cannot.
+  void join(Duration timeout, UniqueFunction<void(Status)> done);
+
+  // `done` when all have left, or why not: who is missing or was lost.
+  void shut_down(Duration timeout, UniqueFunction<void(Status)> done);
+
+  void on_peer_joined(WorkerId peer);
+  void on_peer_fenced(WorkerId peer, const Error& why);
+  void on_hello_refused(WorkerId peer, const Error& why);
+  void on_ready(WorkerId from);
+  void on_report(WorkerId from, const ShutdownReport& report);
+  void on_probe(WorkerId from, const ShutdownProbe& probe);
+  void on_leave(WorkerId from);
+
+  // Something that `quiet` depends on may have changed.
+  void progressed();
+
+  // Ends whatever waits.
+  void fail(const Error& why);
+
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  [[nodiscard]] WorkerId coordinator() const;
+  [[nodiscard]] std::vector<WorkerId> living() const;
+  [[nodiscard]] std::string missing_from_join() const;
+  [[nodiscard]] std::string missing_from_shutdown() const;
+  [[nodiscard]] ShutdownReport report_now(uint64_t wave) const;
+  void settle_join();
+  void finish_join(Status status);
+  void report(uint64_t wave);
+  void recheck();
+  void coordinate();
+  void start_wave();
+  void tell_others(const Message& message);
+  void finish_phase();
+  void enter_phase(uint32_t phase);
+  void leave();
+  void settle_leaving();
+  void finish_shutdown(Status status);
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  Deadlines& deadlines_;
+  const ShutdownView view_;
+
+  // Joining.
+  std::set<WorkerId> ready_;  // who said so
+  bool told_ready_ = false;
+  bool joined_ = false;
+  UniqueFunction<void(Status)> join_done_;
+  DeadlineId join_deadline_;
+
+  // Shutting down.
+  bool arrived_ = false;
+  bool leaving_ = false;
+  bool check_due_ = false;
+  bool lingering_ = false;  // its deadline runs
+  uint32_t phase_ = 0;
+  std::optional<ShutdownReport> last_report_;
+  std::map<WorkerId, ShutdownReport> reports_;     // at the coordinator: the latest of each
+  std::map<WorkerId, ShutdownReport> first_wave_;  // what they were when the wave started
+  std::set<WorkerId> wave_answers_;
+  uint64_t wave_ = 0;  // zero: none runs
+  uint64_t next_wave_ = 1;
+  UniqueFunction<void(Status)> shutdown_done_;
+  DeadlineId shutdown_deadline_;
+  std::optional<Error> lost_;  // the first peer that was lost
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,43 @@
+#include "core/node/node.h"
+
+#include "core/node/node_parts.h"
+
+namespace rehearsal {
+
+Node::Node(NodeOptions options, const Program& program, Environment environment)
+    : parts_(std::make_unique<NodeParts>(std::move(options), program, std::move(environment))) {}
+
+// References, contexts and futures may be left: their mailbox outlives the node.
+Node::~Node() {
+  parts_->mailbox->post_always([mailbox = parts_->mailbox] { mailbox->outlive_node(); });
+}
+
+FrameSink& Node::sink() { return parts_->sessions; }
+
+Hello Node::hello() const {
+  return {parts_->options.id, parts_->options.incarnation, to_text(parts_->greeting)};
+}
+
+Execution& Node::main_execution() { return *parts_->main; }
+
+Status Node::run_main() { return parts_->run_main(); }
+
+void Node::abort(const Error& why) { parts_->abort(why); }
+
+void Node::kill() { parts_->kill(); }
+
+bool Node::ended() const { return parts_->ended; }
+
+NodeCensus Node::census() const { return parts_->census(); }
+
+std::string Node::debug_info() const {
+  return parts_->rrefs.debug_info() + parts_->contexts.debug_info();
+}
+
+std::string Node::check_invariants() const {
+  return parts_->rrefs.check_invariants() + parts_->contexts.check_invariants();
+}
+
+std::string Node::waits() const { return parts_->waits(); }
+
+}  // namespace rehearsal

@@ -1,0 +1,297 @@
+#include "core/node/node_parts.h"
+
+#include "core/base/check.h"
+#include "core/base/user_code.h"
+#include "core/node/call_context.h"
+
+namespace rehearsal {
+namespace {
+
+constexpr uint32_t kQueuedCallsMax = 1 << 16;
+
+SessionOptions session_options_of(const NodeOptions& options) {
+  return {.self = options.id,
+          .incarnation = options.incarnation,
+          .names = options.names,
+          .peer_timeout = options.peer_timeout,
+          .heartbeat = options.heartbeat,
+          .window_bytes = options.window_bytes,
+          .window_frames = options.window_frames,
+          .mutants = Mutants::from_names(options.mutants)};
+}
+
+// What user code still held when the group shut down, by name.
+void note_released(const Mailbox& mailbox, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) mailbox.mark("released at shutdown: " + line);
+}
+
+// The main's path depends on the worker's name only.
+CausalId main_id(const NodeOptions& options) {
+  const uint64_t name = hash_text(options.names[options.id.value]);
+  return {options.incarnation, mix(Hash128{name, 0}, 0), 0};
+}
+
+}  // namespace
+
+NodeParts::NodeParts(NodeOptions given, const Program& given_program,
+                     Node::Environment given_environment)
+    : options(std::move(given)),
+      program(given_program),
+      environment(std::move(given_environment)),
+      session_options(session_options_of(options)),
+      greeting(greeting_of_this_process(options.names[options.id.value], options.names.size(),
+                                        program.registry().describe())),
+      mailbox(std::make_shared<Mailbox>(environment.runtime, environment.executions,
+                                        environment.trace, options.id,
+                                        options.names[options.id.value], options.seed)),
+      codec(make_protobuf_codec()),
+      main(mailbox->make_execution(main_id(options), options.names[options.id.value])),
+      deadlines(*mailbox),
+      sessions(session_options, *mailbox, *environment.transport, *codec, *this),
+      pending(session_options, *mailbox, sessions, deadlines),
+      served({.execution_limit = options.execution_limit, .queue_limit = kQueuedCallsMax},
+             session_options, *mailbox, sessions, program.registry()),
+      rrefs(session_options, *mailbox, sessions, deadlines, served),
+      contexts(session_options, *mailbox, sessions, deadlines),
+      membership(session_options, *mailbox, sessions, deadlines,
+                 {.quiet = [this](uint32_t phase) { return quiet(phase); },
+                  .release_references =
+                      [this] {
+                        note_released(*mailbox, contexts.release_all());
+                        note_released(*mailbox, rrefs.release_all());
+                      },
+                  .activity = [this] { return activity; }}),
+      caller(std::make_shared<Caller>(mailbox,
+                                      std::make_shared<const FunctionRegistry>(program.registry()),
+                                      options.names, options.rpc_timeout)),
+      worker(Calls(caller, &rrefs), options.id) {
+  REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
+  REHEARSAL_CHECK(options.incarnation.value != 0);
+  mailbox->set_incarnation(options.incarnation);
+  caller->set_parts(&pending, &contexts);
+  pending.set_hooks(&rrefs, &contexts);
+  rrefs.set_caller(caller);
+  served.set_hooks(
+      &rrefs, &contexts, &rrefs,
+      [this](const std::shared_ptr<ServedCall>& call, UniqueFunction<void(CallContext&)> body) {
+        CallContext context(Calls(caller, &rrefs), call);
+        body(context);
+      });
+  mailbox->set_on_progress([this] { progressed(); });
+  sessions.set_on_progress([this] { progressed(); });
+  rrefs.set_on_progress([this] { progressed(); });
+  contexts.set_on_progress([this] { progressed(); });
+}
+
+// ---- messages ---------------------------------------------------------------
+
+void NodeParts::on_message(WorkerId from, Message message) {
+  if (ended) return;
+  route(from, message);
+  progressed();
+}
+
+struct NodeParts::Router {
+  NodeParts& node;
+  WorkerId from;
+
+  void operator()(Call& call) const { node.served.on_call(from, std::move(call)); }
+  void operator()(Response& response) const { node.pending.on_response(from, std::move(response)); }
+  void operator()(Cancel& cancel) const { node.served.on_cancel(cancel); }
+  void operator()(ForkRequest& request) const { node.rrefs.on_fork_request(from, request); }
+  void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(confirm); }
+  void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(accept); }
+  void operator()(UserDelete& user_delete) const { node.rrefs.on_user_delete(from, user_delete); }
+  void operator()(ContextReached& reached) const { node.contexts.on_reached(from, reached); }
+  void operator()(ContextRelease& release) const { node.contexts.on_release(from, release); }
+  void operator()(Gradients& gradients) const {
+    node.contexts.on_gradients(from, std::move(gradients));
+  }
+  void operator()(GradientsAnswered& answered) const { node.contexts.on_answered(from, answered); }
+  void operator()(PassFinish& finish) const { node.contexts.on_finish(from, finish); }
+  void operator()(PassFinished& finished) const { node.contexts.on_finished(from, finished); }
+  void operator()(PassFailed& failed) const { node.contexts.on_failed(failed); }
+  void operator()(Ready&) const { node.membership.on_ready(from); }
+  void operator()(ShutdownProbe& probe) const { node.membership.on_probe(from, probe); }
+  void operator()(ShutdownReport& report) const { node.membership.on_report(from, report); }
+  void operator()(Leave&) const { node.membership.on_leave(from); }
+  void operator()(Goodbye& goodbye) const {
+    node.sessions.fence(from, {.kind = ErrorKind::peer_lost,
+                               .text = "worker '" + node.options.names[from.value] +
+                                       "' has ended: " + goodbye.error.text,
+                               .worker = node.options.names[from.value]});
+  }
+  template <class Other>
+  void operator()(Other&) const {
+    node.sessions.fence(from, {.kind = ErrorKind::protocol,
+                               .text = "a message that this version does not serve",
+                               .worker = node.options.names[from.value]});
+  }
+};
+
+void NodeParts::route(WorkerId from, Message& message) {
+  const bool of_shutdown = std::holds_alternative<ShutdownProbe>(message.content) ||
+                           std::holds_alternative<ShutdownReport>(message.content);
+  if (!of_shutdown) ++activity;
+  std::visit(Router{*this, from}, message.content);
+}
+
+Status NodeParts::check_hello(const Hello& hello) {
+  Result<Greeting> theirs = greeting_from_text(hello.greeting);
+  if (!theirs.ok()) return theirs.error();
+  if (!same_arithmetic(greeting, theirs.value()))
+    mailbox->mark("a peer computes with another LibTorch, instruction set or thread count");
+  return check_greeting(greeting, theirs.value(), options.names[hello.worker.value]);
+}
+
+void NodeParts::on_peer_joined(const Hello& hello) { membership.on_peer_joined(hello.worker); }
+
+void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
+  membership.on_hello_refused(peer, why);
+}
+
+void NodeParts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
+  if (ended) return;
+  served.on_peer_fenced(peer);
+  pending.on_peer_fenced(peer, why);
+  rrefs.on_peer_fenced(peer, incarnation, why);
+  contexts.on_peer_fenced(peer, incarnation, why);
+  membership.on_peer_fenced(peer, why);
+}
+
+void NodeParts::progressed() {
+  if (!ended) membership.progressed();
+}
+
+// ---- life -------------------------------------------------------------------
+
+bool NodeParts::quiet(uint32_t phase) const {
+  const bool idle = pending.size() == 0 && served.size() == 0 && mailbox->continuations() == 0 &&
+                    contexts.pass_count() == 0 && contexts.running_walks() == 0 &&
+                    sessions.all_acknowledged();
+  if (phase == 0 || !idle) return idle;
+  return contexts.size() == 0 && rrefs.owner_count() == 0 && rrefs.user_count() == 0 &&
+         rrefs.pending_child_count() == 0;
+}
+
+Status NodeParts::join() {
+  Status joined = Unit{};
+  const Status waited = mailbox->wait("all workers to join", {}, [&](WaitHandle wait) {
+    membership.join(options.join_timeout, [&joined, wait](Status status) {
+      if (!wait.lasts()) return;
+      joined = std::move(status);
+      wait.end();
+    });
+  });
+  return waited.ok() ? joined : waited;
+}
+
+Status NodeParts::shut_down() {
+  Status ended_well = Unit{};
+  const Status waited = mailbox->wait("the end of the shutdown", {}, [&](WaitHandle wait) {
+    membership.shut_down(options.shutdown_timeout, [&ended_well, wait](Status status) {
+      if (!wait.lasts()) return;
+      ended_well = std::move(status);
+      wait.end();
+    });
+  });
+  return waited.ok() ? ended_well : waited;
+}
+
+Status NodeParts::run_main() {
+  Status status = join();
+  if (status.ok()) {
+    mailbox->trace().on_event({.kind = EventKind::execution_started,
+                               .worker = options.id,
+                               .id = main->started_by(),
+                               .text = main->label()});
+    auto returned = run_user_code(worker.name(), "main",
+                                  [&] { program.members()[options.id.value].main(worker); });
+    mailbox->post_always([this] {
+      mailbox->trace().on_event({.kind = EventKind::execution_ended,
+                                 .worker = options.id,
+                                 .id = main->started_by(),
+                                 .text = main->label()});
+    });
+    status = returned.ok() ? shut_down() : Status(returned.error());
+  }
+  if (mailbox->killed()) throw NodeKilled{};
+  Waiter gone;
+  mailbox->post_always([&] {
+    Error why = status.ok() ? Error{.kind = ErrorKind::node_stopped,
+                                    .text = "the worker has shut down",
+                                    .worker = mailbox->name()}
+                            : status.error();
+    if (status.ok())
+      end(why);
+    else
+      abort(why);
+    mailbox->runtime().wake(gone);
+  });
+  if (mailbox->runtime().park(gone) == ParkOutcome::killed) throw NodeKilled{};
+  return status;
+}
+
+void NodeParts::abort(const Error& why) {
+  if (ended) return;
+  for (uint32_t id = 0; id < options.names.size(); ++id)
+    if (WorkerId{id} != options.id && sessions.joined(WorkerId{id}))
+      sessions.send(WorkerId{id}, Message{Goodbye{why}});
+  end(why);
+}
+
+// The tables fail first, so that each wait gets its own error; what is left fails with `why`.
+void NodeParts::end(const Error& why) {
+  if (ended) return;
+  ended = true;
+  const Error stopped = why.kind == ErrorKind::node_stopped
+                            ? why
+                            : Error{.kind = ErrorKind::node_stopped,
+                                    .text = "this worker has stopped: " + why.text,
+                                    .worker = mailbox->name()};
+  membership.fail(stopped);
+  pending.fail_all(stopped);
+  served.clear();
+  rrefs.clear();
+  contexts.clear(stopped);
+  deadlines.clear();
+  sessions.stop();
+  mailbox->close(stopped);
+  mailbox->trace().on_event(
+      {.kind = EventKind::node_stopped, .worker = options.id, .text = why.text});
+  environment.transport->stop();
+}
+
+void NodeParts::kill() {
+  if (mailbox->killed()) return;
+  ended = true;
+  sessions.stop();
+  mailbox->kill();
+  pending.forget_all();
+  served.clear();
+  rrefs.clear();
+  contexts.clear(mailbox->why_closed());
+  deadlines.clear();
+}
+
+NodeCensus NodeParts::census() const {
+  return {.pending_calls = pending.size(),
+          .executions = served.size() + mailbox->continuations() + contexts.running_walks(),
+          .owners = rrefs.owner_count(),
+          .owner_forks = rrefs.fork_count(),
+          .owner_handles = rrefs.handle_count(),
+          .users = rrefs.user_count(),
+          .pending_users = rrefs.pending_user_count(),
+          .pending_children = rrefs.pending_child_count(),
+          .contexts = contexts.size(),
+          .passes = contexts.pass_count(),
+          .unacknowledged = ended ? 0 : sessions.unacknowledged(),
+          .timers = deadlines.size()};
+}
+
+std::string NodeParts::waits() const {
+  return mailbox->waits().describe() + pending.describe() + contexts.describe_waits() +
+         membership.describe();
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/autograd/contexts.h"
+#include "core/base/codec.h"
+#include "core/node/hello.h"
+#include "core/node/membership.h"
+#include "core/node/node.h"
+#include "core/node/program.h"
+#include "core/node/worker.h"
+#include "core/rpc/pending_calls.h"
+#include "core/rpc/protobuf_codec.h"
+#include "core/rpc/served_calls.h"
+#include "core/rref/rref_context.h"
+
+namespace rehearsal {
+
+// All of a node, by value, in the order in which it depends on each other. Routes what the
+// sessions report.
+class NodeParts final : public SessionListener {
+ public:
+  NodeParts(NodeOptions options, const Program& program, Node::Environment environment);
+
+  // SessionListener.
+  void on_message(WorkerId from, Message message) override;
+  void on_peer_joined(const Hello& hello) override;
+  void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) override;
+  [[nodiscard]] Status check_hello(const Hello& hello) override;
+  void on_hello_refused(WorkerId peer, const Error& why) override;
+
+  [[nodiscard]] Status run_main();
+  void abort(const Error& why);
+  void kill();
+  [[nodiscard]] NodeCensus census() const;
+  [[nodiscard]] std::string waits() const;
+
+  const NodeOptions options;
+  const Program& program;
+  const Node::Environment environment;
+  const SessionOptions session_options;
+  const Greeting greeting;
+  const std::shared_ptr<Mailbox> mailbox;
+  const std::unique_ptr<Codec> codec;
+  const std::shared_ptr<Execution> main;
+  Deadlines deadlines;
+  Sessions sessions;
+  PendingCalls pending;
+  ServedCalls served;
+  RRefContext rrefs;
+  AutogradContexts contexts;
+  Membership membership;
+  const std::shared_ptr<Caller> caller;
+  Worker worker;
+  uint64_t activity = 0;  // messages handled
+  bool ended = false;
+
+ private:
+  [[nodiscard]] Status join();
+  [[nodiscard]] Status shut_down();
+  [[nodiscard]] bool quiet(uint32_t phase) const;
+  void end(const Error& why);
+  void progressed();
+  struct Router;  // what handles which message
+  void route(WorkerId from, Message& message);
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/rpc/function_registry.h"
+
+namespace rehearsal {
+
+class Worker;
+
+// How many workers of one kind a Program has. Count{2} of "trainer" makes trainer0 and trainer1;
+// without a Count the name is used as it is.
+struct Count {
+  uint32_t value;
+};
+
+// A distributed program: the functions that may be called and the workers that run. Rank order is
+// the order of declaration. One Program serves any number of clusters and runs.
+class Program {
+ public:
+  using Main = std::function<void(Worker&)>;
+  struct Member {
+    std::string name;
+    Main main;
+  };
+
+  // Adds what the library itself calls: names that begin with "rehearsal.".
+  explicit Program(FunctionRegistry registry);
+
+  // Throws std::invalid_argument if a name is empty or taken.
+  Program& worker(const std::string& name, Main main);
+  Program& worker(const std::string& name, Main main, Count count);
+
+  [[nodiscard]] const FunctionRegistry& registry() const { return registry_; }
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  FunctionRegistry registry_;
+  std::vector<Member> members_;
+};
+
+}  // namespace rehearsal

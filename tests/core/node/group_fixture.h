@@ -1,0 +1,173 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/node/hello.h"
+#include "core/node/membership.h"
+#include "core/rpc/protobuf_codec.h"
+#include "tests/core/recording_trace.h"
+#include "tests/core/scripted_network.h"
+#include "tests/core/test_runtime.h"
+
+namespace rehearsal {
+
+// One worker of a group: its membership, and a node around it that is as busy as the test says.
+class GroupMember final : public SessionListener {
+ public:
+  GroupMember(doubles::TestWorld& world, doubles::ScriptedNetwork& network, SessionOptions options,
+              const std::string& functions)
+      : options_(std::move(options)),
+        greeting_(greeting_of_this_process(options_.names[options_.self.value],
+                                           options_.names.size(), functions)),
+        runtime(std::make_shared<doubles::TestRuntime>(world)),
+        mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, options_.self,
+                                          greeting_.name, Seed{1})),
+        deadlines(*mailbox),
+        sessions(options_, *mailbox, network.end(options_.self.value), *codec_, *this),
+        membership(options_, *mailbox, sessions, deadlines,
+                   {.quiet =
+                        [this](uint32_t phase) {
+                          return !busy && (phase == 0 || references == 0) &&
+                                 sessions.all_acknowledged();
+                        },
+                    .release_references = [this] { ++releases; },
+                    .activity = [this] { return activity; }}) {
+    network.attach(options_.self.value, *runtime, sessions,
+                   {options_.self, options_.incarnation, to_text(greeting_)});
+    sessions.set_on_progress([this] { membership.progressed(); });
+  }
+  ~GroupMember() override {
+    runtime->post([this] {
+      sessions.stop();
+      deadlines.clear();
+      mailbox->close({.kind = ErrorKind::node_stopped, .text = "ended"});
+    });
+    runtime->post([this] { mailbox->outlive_node(); });
+  }
+
+  void join(Duration timeout = std::chrono::seconds(100)) {
+    runtime->post([&] {
+      membership.join(timeout, [this](Status status) { joined.emplace(std::move(status)); });
+    });
+  }
+  void shut_down(Duration timeout = std::chrono::seconds(60)) {
+    runtime->post([&] {
+      membership.shut_down(timeout, [this](Status status) { left.emplace(std::move(status)); });
+    });
+  }
+  // Something that `quiet` depends on has changed.
+  template <class F>
+  void change(F body) {
+    runtime->post([&] {
+      body();
+      membership.progressed();
+    });
+  }
+  void fence(uint32_t peer) {
+    runtime->post([&] {
+      sessions.fence(
+          WorkerId{peer},
+          {.kind = ErrorKind::peer_lost, .text = "silent", .worker = options_.names[peer]});
+    });
+  }
+
+  // SessionListener.
+  void on_message(WorkerId from, Message message) override {
+    if (std::holds_alternative<Ready>(message.content)) membership.on_ready(from);
+    if (auto* probe = std::get_if<ShutdownProbe>(&message.content))
+      membership.on_probe(from, *probe);
+    if (auto* report = std::get_if<ShutdownReport>(&message.content))
+      membership.on_report(from, *report);
+    if (std::holds_alternative<Leave>(message.content)) membership.on_leave(from);
+    if (std::holds_alternative<Cancel>(message.content)) ++activity;  // Any other message.
+    membership.progressed();
+  }
+  void on_peer_joined(const Hello& hello) override { membership.on_peer_joined(hello.worker); }
+  void on_peer_fenced(WorkerId peer, Incarnation, const Error& why) override {
+    membership.on_peer_fenced(peer, why);
+  }
+  Status check_hello(const Hello& hello) override {
+    Result<Greeting> theirs = greeting_from_text(hello.greeting);
+    if (!theirs.ok()) return theirs.error();
+    return check_greeting(greeting_, theirs.value(), options_.names[hello.worker.value]);
+  }
+  void on_hello_refused(WorkerId peer, const Error& why) override {
+    membership.on_hello_refused(peer, why);
+  }
+
+ private:
+  const SessionOptions options_;
+  const Greeting greeting_;
+  const std::unique_ptr<Codec> codec_ = make_protobuf_codec();
+
+ public:
+  bool busy = false;
+  int references = 0;
+  int releases = 0;
+  uint64_t activity = 0;
+  std::optional<Status> joined;
+  std::optional<Status> left;
+  doubles::RecordingTrace trace;
+  const std::shared_ptr<doubles::TestRuntime> runtime;
+  const std::shared_ptr<Mailbox> mailbox;
+  Deadlines deadlines;
+  Sessions sessions;
+  Membership membership;
+};
+
+// Three workers that are to be one group. What is sent lies in flight until the test delivers it.
+class GroupFixture : public ::testing::Test {
+ protected:
+  std::unique_ptr<GroupMember> make(uint32_t worker,
+                                    const std::string& functions = "f () -> int\n") {
+    return std::make_unique<GroupMember>(world, network,
+                                         SessionOptions{.self = {worker},
+                                                        .incarnation = {100 * ++lives_ + worker},
+                                                        .names = {"a", "b", "c"},
+                                                        .peer_timeout = std::chrono::seconds(30),
+                                                        .heartbeat = std::chrono::seconds(5),
+                                                        .window_bytes = 1 << 20,
+                                                        .window_frames = 1000,
+                                                        .mutants = {}},
+                                         functions);
+  }
+  void begin() {
+    for (uint32_t worker = 0; worker < 3; ++worker) members.push_back(make(worker));
+  }
+  // All join, and all is delivered.
+  void join_all() {
+    begin();
+    for (const auto& member : members) member->join();
+    network.connect_all();
+    deliver_all();
+    for (const auto& member : members) ASSERT_TRUE(member->joined && member->joined->ok());
+  }
+  void shut_down_all() {
+    for (const auto& member : members) member->shut_down();
+  }
+  // Delivers everything, acknowledgements too; only short timers pass.
+  void deliver_all() {
+    for (int i = 0; i < 40; ++i) {
+      network.deliver_all();
+      world.advance(std::chrono::milliseconds(1));
+    }
+  }
+  GroupMember& a() { return *members[0]; }
+  GroupMember& b() { return *members[1]; }
+  GroupMember& c() { return *members[2]; }
+
+  doubles::TestWorld world;
+  doubles::ScriptedNetwork network{3};
+  std::vector<std::unique_ptr<GroupMember>> members;
+
+ private:
+  uint64_t lives_ = 0;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,322 @@
+#include "core/node/membership.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/core/node/group_fixture.h"
+
+namespace rehearsal {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+using JoinTest = GroupFixture;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// ---- joining ----
+
+TEST_F(JoinTest, AllHaveJoinedWhenAllHaveHeardReadyFromAll) {
+  begin();
+  for (const auto& member : members) member->join();
+  network.connect(0, 1);
+  network.deliver_all();
+  EXPECT_FALSE(a().joined.has_value());
+  network.connect(0, 2);
+  network.deliver_all();
+  EXPECT_FALSE(a().joined.has_value());
+  network.connect(1, 2);
+  EXPECT_FALSE(a().joined.has_value());
+  deliver_all();
+  for (const auto& member : members) {
+    ASSERT_TRUE(member->joined.has_value());
+    EXPECT_TRUE(member->joined->ok());
+    EXPECT_EQ(member->deadlines.size(), 0u);
+  }
+}
+
+TEST_F(JoinTest, AMissingWorkerIsNamedWhenTheTimeIsUp) {
+  begin();
+  for (const auto& member : members) member->join(seconds(10));
+  network.connect(0, 1);
+  network.deliver_all();
+  EXPECT_EQ(a().membership.describe(), "join waits for 'b' 'c'\n");
+  world.advance(seconds(10));
+  for (GroupMember* member : {&a(), &b()}) {
+    ASSERT_TRUE(member->joined.has_value());
+    EXPECT_EQ(member->joined->error().kind, ErrorKind::timeout);
+    EXPECT_TRUE(contains(member->joined->error().text, "missing:"));
+    EXPECT_TRUE(contains(member->joined->error().text, "'c'"));
+  }
+}
+
+TEST_F(JoinTest, AnotherRegistryFailsBothSidesAndNamesTheFirstFunctionThatDiffers) {
+  members.push_back(make(0, "add (int64,) -> int64\nsub () -> unit\n"));
+  members.push_back(make(1, "add (int64,) -> int64\nmul () -> unit\n"));
+  members.push_back(make(2, "add (int64,) -> int64\nsub () -> unit\n"));
+  for (const auto& member : members) member->join();
+  network.connect_all();
+  deliver_all();
+  ASSERT_TRUE(a().joined.has_value());
+  EXPECT_EQ(a().joined->error().kind, ErrorKind::protocol);
+  EXPECT_EQ(a().joined->error().text,
+            "worker 'b' has other functions registered: here sub () -> unit, there mul () -> unit");
+  ASSERT_TRUE(b().joined.has_value());
+  EXPECT_TRUE(contains(b().joined->error().text, "has other functions registered"));
+  ASSERT_TRUE(c().joined.has_value());
+  EXPECT_FALSE(c().joined->ok());
+}
+
+TEST_F(JoinTest, AWorkerThatIsLostMeanwhileFailsTheJoin) {
+  begin();
+  for (const auto& member : members) member->join();
+  network.connect(0, 1);
+  a().fence(1);
+  ASSERT_TRUE(a().joined.has_value());
+  EXPECT_EQ(a().joined->error().worker, "b");
+}
+
+TEST_F(JoinTest, AGreetingThatComesAgainChangesNothing) {
+  // The link is cut and made again: the same incarnation greets twice, before and after the join.
+  begin();
+  for (const auto& member : members) member->join();
+  network.connect_all();
+  network.cut(0, 1);
+  network.connect(0, 1);
+  deliver_all();
+  EXPECT_TRUE(a().joined && a().joined->ok());
+  network.cut(0, 1);
+  network.connect(0, 1);
+  deliver_all();
+  EXPECT_TRUE(a().joined->ok());
+  EXPECT_EQ(a().sessions.fenced().size(), 0u);
+}
+
+TEST_F(JoinTest, AWorkerThatRestartsIsTheFailureOfThoseThatWaitedForIt) {
+  begin();
+  for (const auto& member : members) member->join();
+  network.connect(0, 1);
+  network.deliver_all();
+  network.cut(0, 1);
+  members[1] = make(1);
+  b().join();
+  network.connect(0, 1);
+  ASSERT_TRUE(a().joined.has_value());
+  EXPECT_EQ(a().joined->error().kind, ErrorKind::peer_lost);
+  EXPECT_TRUE(contains(a().joined->error().text, "new incarnation"));
+}
+
+// ---- shutting down ----
+
+class ShutdownTest : public GroupFixture {
+ protected:
+  void SetUp() override { join_all(); }
+  void expect_all_left() {
+    for (const auto& member : members) {
+      ASSERT_TRUE(member->left.has_value())
+          << member->mailbox->name() << " " << member->membership.describe();
+      EXPECT_TRUE(member->left->ok()) << member->left->error().text;
+    }
+  }
+};
+
+TEST_F(ShutdownTest, NobodyLeavesBeforeAllHaveArrived) {
+  a().shut_down();
+  b().shut_down();
+  deliver_all();
+  EXPECT_FALSE(a().left.has_value());
+  EXPECT_EQ(a().membership.describe(), "shutdown: missing or busy: 'c'\n");
+  EXPECT_EQ(b().membership.describe(), "shutdown: it waits for 'a'\n");
+  EXPECT_EQ(a().releases, 0);
+  c().shut_down();
+  deliver_all();
+  expect_all_left();
+  for (const auto& member : members) EXPECT_GE(member->releases, 1);
+}
+
+TEST_F(ShutdownTest, ABusyWorkerHoldsAllOthers) {
+  c().busy = true;
+  shut_down_all();
+  deliver_all();
+  EXPECT_FALSE(a().left.has_value());
+  EXPECT_EQ(a().releases, 0);
+  EXPECT_EQ(c().membership.describe(), "shutdown: it waits for 'a', and is busy itself\n");
+  c().change([&] { c().busy = false; });
+  deliver_all();
+  expect_all_left();
+}
+
+TEST_F(ShutdownTest, ReferencesAreReleasedWhenCallsHaveEndedAndAwaited) {
+  // Phase 1: one reference is left at b until it is told that it is gone.
+  b().references = 1;
+  shut_down_all();
+  deliver_all();
+  for (const auto& member : members) EXPECT_GE(member->releases, 1);
+  EXPECT_FALSE(a().left.has_value());
+  b().change([&] { b().references = 0; });
+  deliver_all();
+  expect_all_left();
+}
+
+TEST_F(ShutdownTest, AMessageBetweenTheWavesAsksAgain) {
+  // All are quiet and the wave runs; then one handles a message that another had sent before.
+  shut_down_all();
+  int probes = 0;
+  for (int step = 0; step < 1000 && !c().left; ++step) {
+    if (network.in_flight().empty()) {
+      world.advance(milliseconds(1));
+      if (network.in_flight().empty()) continue;
+    }
+    const auto& first = network.in_flight()[0];
+    const bool to_c = first.to == WorkerId{2} && first.frame.body != nullptr;
+    if (to_c && ++probes == 1) c().change([&] { ++c().activity; });
+    network.deliver(0);
+  }
+  deliver_all();
+  expect_all_left();
+  EXPECT_GE(probes, 3);
+}
+
+TEST_F(ShutdownTest, AnUnacknowledgedMessageKeepsItsSenderBusy) {
+  // b sends to c; the frame is held: nobody may leave although all else is quiet.
+  b().runtime->post([&] { b().sessions.send(WorkerId{2}, Message{Cancel{}}); });
+  const auto held = network.take(0);
+  shut_down_all();
+  deliver_all();
+  EXPECT_FALSE(a().left.has_value());
+  network.put(held);
+  deliver_all();
+  expect_all_left();
+  EXPECT_EQ(c().activity, 1u);
+}
+
+TEST_F(ShutdownTest, ItsTimeIsBoundedAndNamesWhoIsMissing) {
+  a().shut_down(seconds(5));
+  b().shut_down(seconds(5));
+  for (int second = 0; second < 6; ++second) {
+    world.advance(seconds(1));
+    network.deliver_all();
+  }
+  EXPECT_EQ(a().left->error().kind, ErrorKind::timeout);
+  EXPECT_TRUE(contains(a().left->error().text, "missing or busy: 'c'"));
+  EXPECT_TRUE(contains(b().left->error().text, "it waits for 'a'"));
+  EXPECT_EQ(a().trace.marked("a shutdown timed out"), 1u);
+}
+
+TEST_F(ShutdownTest, ALostWorkerIsTheResultAndHoldsNobody) {
+  // c never arrives, and is lost by both others: they leave, and say why.
+  a().shut_down();
+  b().shut_down();
+  deliver_all();
+  for (GroupMember* member : {&a(), &b()}) member->fence(2);
+  deliver_all();
+  for (GroupMember* member : {&a(), &b()}) {
+    ASSERT_TRUE(member->left.has_value());
+    EXPECT_EQ(member->left->error().kind, ErrorKind::peer_lost);
+    EXPECT_EQ(member->left->error().worker, "c");
+  }
+}
+
+TEST_F(ShutdownTest, NobodyLeavesWhileTheyDisagreeOnWhoIsLost) {
+  // Only b has lost c: the group waits, since c may still have been in touch with a.
+  shut_down_all();
+  b().fence(2);
+  network.deliver_all();
+  EXPECT_FALSE(a().left.has_value());
+  a().fence(2);
+  deliver_all();
+  EXPECT_TRUE(a().left.has_value());
+  EXPECT_TRUE(b().left.has_value());
+}
+
+TEST_F(ShutdownTest, WhenTheCoordinatorIsLostTheNextOneTakesOver) {
+  b().shut_down();
+  c().shut_down();
+  deliver_all();
+  EXPECT_FALSE(b().left.has_value());
+  for (GroupMember* member : {&b(), &c()}) member->fence(0);
+  deliver_all();
+  for (GroupMember* member : {&b(), &c()}) {
+    ASSERT_TRUE(member->left.has_value());
+    EXPECT_EQ(member->left->error().worker, "a");
+  }
+}
+
+TEST_F(ShutdownTest, ACoordinatorThatIsLostBetweenThePhasesLeavesNobodyBehind) {
+  // a tells c of phase 1 and is lost before b hears of it: b, who takes over, is told by c.
+  b().busy = true;
+  shut_down_all();
+  deliver_all();
+  b().change([&] { b().busy = false; });
+  for (int step = 0; step < 200 && c().releases == 0; ++step) {
+    if (network.in_flight().empty()) world.advance(milliseconds(1));
+    for (size_t at = 0; at < network.in_flight().size(); ++at) {
+      // What a tells b of the next phase is never delivered: it comes after a has released.
+      if (a().releases > 0 && network.in_flight()[at].to == WorkerId{1}) continue;
+      network.deliver(at);
+      break;
+    }
+  }
+  ASSERT_EQ(c().releases, 1);
+  ASSERT_EQ(b().releases, 0);
+  network.cut(0, 1);
+  network.cut(0, 2);
+  for (GroupMember* member : {&b(), &c()}) member->fence(0);
+  deliver_all();
+  EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
+  EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+}
+
+TEST_F(ShutdownTest, ACoordinatorInALaterPhaseTakesTheOthersAlong) {
+  // The same with b and c exchanged: b, who takes over, is in phase 1 and c is not.
+  b().busy = true;
+  shut_down_all();
+  deliver_all();
+  b().change([&] { b().busy = false; });
+  for (int step = 0; step < 200 && b().releases == 0; ++step) {
+    if (network.in_flight().empty()) world.advance(milliseconds(1));
+    for (size_t at = 0; at < network.in_flight().size(); ++at) {
+      if (a().releases > 0 && network.in_flight()[at].to == WorkerId{2}) continue;
+      network.deliver(at);
+      break;
+    }
+  }
+  ASSERT_EQ(b().releases, 1);
+  ASSERT_EQ(c().releases, 0);
+  network.cut(0, 1);
+  network.cut(0, 2);
+  for (GroupMember* member : {&b(), &c()}) member->fence(0);
+  deliver_all();
+  EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
+  EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+}
+
+TEST_F(ShutdownTest, TheEndOfTheNodeEndsItsShutdown) {
+  a().shut_down();
+  const Error why{.kind = ErrorKind::node_stopped, .text = "killed by hand"};
+  a().runtime->post([&] { a().membership.fail(why); });
+  EXPECT_EQ(a().left->error(), why);
+  a().runtime->post([&] { a().membership.fail(why); });
+}
+
+TEST_F(ShutdownTest, CutsDuringTheShutdownAreMended) {
+  // The links are cut after every tenth delivery; all leave all the same.
+  shut_down_all();
+  for (int step = 0; step < 400 && !(a().left && b().left && c().left); ++step) {
+    if (!network.deliver_first()) world.advance(milliseconds(1));
+    if (step % 10 != 9) continue;
+    for (uint32_t one = 0; one < 3; ++one)
+      for (uint32_t other = one + 1; other < 3; ++other) {
+        network.cut(one, other);
+        network.connect(one, other);
+      }
+  }
+  expect_all_left();
+}
+
+}  // namespace
+}  // namespace rehearsal

@@ -1,0 +1,244 @@
+#include "core/node/node.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/node/hello.h"
+#include "core/node/program.h"
+#include "core/node/worker.h"
+#include "tests/core/recording_trace.h"
+#include "tests/core/scripted_network.h"
+#include "tests/core/test_runtime.h"
+
+namespace rehearsal {
+namespace {
+
+int64_t doubled(int64_t number) { return 2 * number; }
+
+FunctionRegistry functions() {
+  FunctionRegistry registry;
+  registry.function("doubled", &doubled);
+  return registry;
+}
+
+// ---- programs ----
+
+TEST(ProgramTest, NamesItsWorkersInTheOrderOfTheirDeclaration) {
+  Program program{functions()};
+  program.worker("ps", [](Worker&) {})
+      .worker(
+          "trainer", [](Worker&) {}, Count{2});
+  EXPECT_EQ(program.names(), (std::vector<std::string>{"ps", "trainer0", "trainer1"}));
+  EXPECT_TRUE(program.registry().position("doubled").ok());
+}
+
+TEST(ProgramTest, ANameIsTakenOnceAndNeverEmpty) {
+  Program program{functions()};
+  program.worker("a", [](Worker&) {}).worker("b1", [](Worker&) {});
+  EXPECT_THROW(program.worker("a", [](Worker&) {}), std::invalid_argument);
+  EXPECT_THROW(program.worker("", [](Worker&) {}), std::invalid_argument);
+  EXPECT_THROW(program.worker(
+                   "b", [](Worker&) {}, Count{2}),
+               std::invalid_argument);
+}
+
+// ---- nodes ----
+
+// One worker alone, on the test's own stack.
+class NodeTest : public ::testing::Test {
+ protected:
+  void begin(Program::Main main, std::vector<std::string> mutants = {}) {
+    program.emplace(functions());
+    program->worker("solo", std::move(main));
+    make(std::move(mutants), 77);
+  }
+  void make(std::vector<std::string> mutants, uint64_t incarnation) {
+    runtime = std::make_shared<doubles::TestRuntime>(world);
+    node = std::make_unique<Node>(NodeOptions{.id = {0},
+                                              .incarnation = {incarnation},
+                                              .seed = {1},
+                                              .names = program->names(),
+                                              .mutants = std::move(mutants)},
+                                  *program,
+                                  Node::Environment{.runtime = runtime,
+                                                    .executions = runtime.get(),
+                                                    .transport = &network.end(0),
+                                                    .trace = &trace});
+    network.attach(0, *runtime, node->sink(), node->hello());
+    runtime->run_as(&node->main_execution());
+  }
+  void expect_empty() const {
+    const NodeCensus census = node->census();
+    EXPECT_EQ(census.pending_calls + census.executions + census.owners + census.owner_forks +
+                  census.owner_handles + census.users + census.pending_users +
+                  census.pending_children + census.contexts + census.passes +
+                  census.unacknowledged + census.timers,
+              0u);
+    EXPECT_EQ(node->check_invariants(), "");
+  }
+
+  doubles::TestWorld world;
+  doubles::ScriptedNetwork network{1};
+  doubles::RecordingTrace trace;
+  std::optional<Program> program;
+  std::shared_ptr<doubles::TestRuntime> runtime;
+  std::unique_ptr<Node> node;
+};
+
+TEST_F(NodeTest, JoinsRunsItsMainAndLeaves) {
+  int64_t sum = 0;
+  begin([&](Worker& worker) {
+    EXPECT_EQ(worker.name(), "solo");
+    EXPECT_EQ(worker.workers().size(), 1u);
+    EXPECT_EQ(worker.worker_info("solo").id, WorkerId{0});
+    EXPECT_THROW((void)worker.worker_info("nobody"), RpcError);
+    sum = worker.rpc_sync("solo", &doubled, 21);
+    const Future<int64_t> future = worker.rpc_async(worker.info(), &doubled, 4);
+    sum += worker.when_all<int64_t>({future}).wait().at(0);
+  });
+  const Status status = node->run_main();
+  EXPECT_TRUE(status.ok()) << status.error().text;
+  EXPECT_EQ(sum, 50);
+  EXPECT_TRUE(node->ended());
+  EXPECT_TRUE(network.end(0).stopped());
+  EXPECT_EQ(trace.count(EventKind::node_stopped), 1u);
+  expect_empty();
+}
+
+TEST_F(NodeTest, ReferencesThatAreLeftAreReleasedAndReported) {
+  std::optional<RRef<int64_t>> kept;
+  begin([&](Worker& worker) { kept = worker.rref<int64_t>(5); });
+  EXPECT_TRUE(node->run_main().ok());
+  bool reported = false;
+  for (const auto& entry : trace.all(EventKind::mark))
+    reported |= entry.text.starts_with("released at shutdown: ");
+  EXPECT_TRUE(reported);
+  expect_empty();
+  node.reset();
+  EXPECT_THROW((void)kept->local_value(), RpcError);
+}
+
+TEST_F(NodeTest, AnExceptionOfTheMainIsTheResult) {
+  begin([](Worker&) { throw std::runtime_error("no data"); });
+  const Status status = node->run_main();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::remote_exception);
+  EXPECT_EQ(status.error().worker, "solo");
+  EXPECT_EQ(status.error().function, "main");
+  EXPECT_EQ(status.error().text, "std::runtime_error: no data");
+  EXPECT_TRUE(node->ended());
+  expect_empty();
+}
+
+TEST_F(NodeTest, AnAbortFailsWhatTheMainWaitsFor) {
+  std::optional<Error> seen;
+  begin([&](Worker& worker) {
+    const Promise<int64_t> promise = worker.promise<int64_t>();
+    runtime->call_at(world.now(), [&] { node->abort({.text = "enough"}); });
+    const Result<int64_t> result = promise.future().result();
+    seen = result.error();
+    EXPECT_EQ(node->waits(), "");
+  });
+  (void)node->run_main();
+  ASSERT_TRUE(seen.has_value());
+  EXPECT_EQ(seen->kind, ErrorKind::node_stopped);
+  EXPECT_NE(seen->text.find("enough"), std::string::npos);
+  EXPECT_TRUE(node->ended());
+  runtime->post([&] { node->abort({.text = "again"}); });
+  expect_empty();
+}
+
+TEST_F(NodeTest, AKilledMainUnwindsAndNothingIsToldToAnybody) {
+  bool went_on = false;
+  begin([&](Worker& worker) {
+    const Promise<int64_t> promise = worker.promise<int64_t>();
+    runtime->call_at(world.now(), [&] {
+      node->kill();
+      runtime->kill();
+    });
+    (void)promise.future().result();
+    went_on = true;
+  });
+  EXPECT_THROW((void)node->run_main(), NodeKilled);
+  EXPECT_FALSE(went_on);
+  EXPECT_TRUE(node->ended());
+  EXPECT_EQ(trace.count(EventKind::node_stopped), 0u);
+}
+
+TEST_F(NodeTest, WhileItWaitsItSaysForWhat) {
+  std::string waits;
+  begin([&](Worker& worker) {
+    const Promise<int64_t> promise = worker.promise<int64_t>();
+    runtime->call_at(world.now(), [&] {
+      waits = node->waits();
+      promise.complete(1);
+    });
+    (void)promise.future().wait();
+  });
+  EXPECT_TRUE(node->run_main().ok());
+  EXPECT_EQ(waits, "solo waits for a future 00000000#0\n");
+}
+
+TEST_F(NodeTest, ASecondLifeInheritsNothing) {
+  int runs = 0;
+  begin([&](Worker& worker) {
+    ++runs;
+    EXPECT_EQ(worker.rpc_sync("solo", &doubled, 1), 2);
+  });
+  EXPECT_TRUE(node->run_main().ok());
+  const CausalId first = trace.all(EventKind::api_call).at(0).event.id;
+  node.reset();
+  trace.clear();
+  make({}, 78);
+  EXPECT_TRUE(node->run_main().ok());
+  EXPECT_EQ(runs, 2);
+  // The same place in the program, in another life.
+  const CausalId second = trace.all(EventKind::api_call).at(0).event.id;
+  EXPECT_EQ(first.place(), second.place());
+  EXPECT_NE(first.incarnation, second.incarnation);
+}
+
+TEST_F(NodeTest, ItsHelloCarriesItsNameAndEveryFunction) {
+  begin([](Worker&) {});
+  const Hello hello = node->hello();
+  EXPECT_EQ(hello.worker, WorkerId{0});
+  EXPECT_EQ(hello.incarnation, Incarnation{77});
+  const Result<Greeting> greeting = greeting_from_text(hello.greeting);
+  ASSERT_TRUE(greeting.ok());
+  EXPECT_EQ(greeting.value().name, "solo");
+  EXPECT_NE(greeting.value().functions.find("doubled (int64,) -> int64"), std::string::npos);
+  EXPECT_TRUE(node->run_main().ok());
+}
+
+TEST_F(NodeTest, AnUnknownMutantIsRefused) {
+  EXPECT_THROW(begin([](Worker&) {}, {"no_such_rule"}), std::invalid_argument);
+}
+
+TEST_F(NodeTest, APeerWithOtherArithmeticIsMarked) {
+  // A hello of this process with another thread count: it fits, and is marked.
+  program.emplace(functions());
+  program->worker("solo", [](Worker&) {}).worker("other", [](Worker&) {});
+  doubles::ScriptedNetwork two(2);
+  runtime = std::make_shared<doubles::TestRuntime>(world);
+  node = std::make_unique<Node>(
+      NodeOptions{.id = {0}, .incarnation = {77}, .seed = {1}, .names = program->names()}, *program,
+      Node::Environment{.runtime = runtime,
+                        .executions = runtime.get(),
+                        .transport = &two.end(0),
+                        .trace = &trace});
+  Result<Greeting> greeting = greeting_from_text(node->hello().greeting);
+  greeting.value().name = "other";
+  greeting.value().threads += 1;
+  runtime->post([&] { node->sink().on_peer_up({{1}, {88}, to_text(greeting.value())}); });
+  EXPECT_EQ(trace.marked("a peer computes with another LibTorch, instruction set or thread count"),
+            1u);
+  runtime->post([&] { node->abort({.text = "done"}); });
+}
+
+}  // namespace
+}  // namespace rehearsal

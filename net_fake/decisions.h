@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/ids.h"
+
+namespace rehearsal::net_fake {
+
+// What is chosen. The first group is the network's own; the others name what nodes and the run as a
+// whole leave to chance, so that one Key can name any decision of a run.
+enum class DecisionKind : uint8_t {
+  latency,           // number: the frame; how long it travels
+  retransmission,    // number: the frame; whether it is lost and sent again, and how often
+  cut,               // number: the frame; whether the link is lost at it
+  partition,         // number: the frame; whether a partition begins at it
+  partition_shape,   // number: the partition; who is cut off from whom
+  partition_length,  // number: the partition
+  connect_latency,   // number: the attempt
+  refusal,           // number: the attempt
+  back_off,          // number: the attempt; jitter
+  lost_suffix,       // number: connection and lane; how many frames are gone with the link
+  notice_latency,    // number: the connection; when an end hears of the loss
+  silence,           // number: the connection; whether an end hears of the loss at all
+  heal_latency,      // number: the connection; when a stalled lane moves again
+
+  start,   // place: the execution; when it starts
+  resume,  // place: the execution, occurrence: of its parks; when it goes on
+  timer,   // number: the timer; how late it is
+  boot,    // when a life of a worker starts
+
+  swarm,         // number: which property of the run's faults
+  crash_victim,  // number: which crash
+  crash_moment,  // number: which crash
+  restart,       // number: which crash; whether and when the worker comes back
+};
+inline constexpr size_t kDecisionKinds = static_cast<size_t>(DecisionKind::restart) + 1;
+
+[[nodiscard]] std::string_view name_of(DecisionKind kind);
+
+// One life of a worker: 0 before its first restart.
+struct LifeId {
+  WorkerId worker{UINT32_MAX};
+  uint32_t life = 0;
+  auto operator<=>(const LifeId&) const = default;
+};
+
+// Names one decision by the thing it is about, never by a position in a stream: a new decision
+// elsewhere in the run changes no other.
+struct Key {
+  DecisionKind kind{};
+  LifeId subject{};         // the node, or the sender of a link; unset for the run as a whole
+  LifeId object{};          // the receiver of a link; else unset
+  Hash128 place{};          // the causal place of an execution; else zero
+  uint64_t number = 0;      // see DecisionKind
+  uint64_t occurrence = 0;  // the attempt of that frame, the park of that execution
+  auto operator<=>(const Key&) const = default;
+};
+
+// The value that a policy turns into a choice: depends on nothing but the seed and the key.
+[[nodiscard]] uint64_t hash_of(Seed seed, const Key& key);
+
+// One word without spaces, for example `cut:1.0>0.0#7.1`; `parse_key` reads it back.
+[[nodiscard]] std::string to_string(const Key& key);
+[[nodiscard]] std::optional<Key> parse_key(std::string_view text);
+
+// Where every choice of the network comes from.
+class Decisions {
+ public:
+  virtual ~Decisions() = default;
+
+  // A number in [0, n). 0 is the benign choice: no fault, first in first out, least delay. The same
+  // key gives the same number. REQUIRES: n > 0.
+  [[nodiscard]] virtual uint64_t choose(const Key& key, uint64_t n) = 0;
+};
+
+// Probabilities are millionths: no float decides anything.
+inline constexpr uint64_t kMillion = 1'000'000;
+
+// Whether the thing happens that happens with this probability.
+[[nodiscard]] inline bool happens(Decisions& decisions, const Key& key, uint64_t millionths) {
+  return millionths > 0 && decisions.choose(key, kMillion) >= kMillion - millionths;
+}
+
+}  // namespace rehearsal::net_fake

@@ -1,0 +1,394 @@
+#include "net_fake/link.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "net_fake/fake_transport.h"
+#include "net_fake/network.h"
+
+namespace rehearsal::net_fake {
+namespace {
+
+constexpr int kStepBits = 3;
+
+size_t at(int side) { return static_cast<size_t>(side); }
+
+}  // namespace
+
+Link::Link(Network& network, WorkerId first, WorkerId second)
+    : network_(network),
+      workers_{first, second},
+      directions_{Direction(network.schedule_, network.decisions_, *this, network.options_,
+                            {first, 0}, {second, 0}),
+                  Direction(network.schedule_, network.decisions_, *this, network.options_,
+                            {second, 0}, {first, 0})} {
+  directions_[0].set_model(network.model(first, second));
+  directions_[1].set_model(network.model(second, first));
+  update_blocked();
+}
+
+Key Link::key(DecisionKind kind, uint64_t number) const { return directions_[0].key(kind, number); }
+
+// Events.
+
+uint64_t Link::ticket_of(Step step, int side, uint64_t serial) {
+  return serial << (kStepBits + 1) | static_cast<uint64_t>(side) << kStepBits |
+         static_cast<uint64_t>(step);
+}
+
+void Link::schedule(Step step, int side, uint64_t serial, Duration after) {
+  network_.schedule_.at(network_.schedule_.now() + after, *this, ticket_of(step, side, serial));
+}
+
+WorkerId Link::worker(uint64_t ticket) const { return workers_[ticket >> kStepBits & 1]; }
+
+bool Link::due(uint64_t ticket) const {
+  const End& end = ends_[ticket >> kStepBits & 1];
+  const uint64_t serial = ticket >> (kStepBits + 1);
+  switch (static_cast<Step>(ticket & ((1 << kStepBits) - 1))) {
+    case Step::attempt:
+      return attempt_pending_ && serial == attempt_serial_;
+    case Step::up:
+      return end.up_pending && serial == connection_;
+    case Step::ending:
+      return end.ending.has_value() && serial == end.ending_serial;
+    case Step::give_up:
+      return serial == give_up_serial_ && (whole_ || ends_[0].ending || ends_[1].ending);
+    case Step::drained:
+      return whole_ && end.connection == serial;
+  }
+  return false;
+}
+
+void Link::happen(uint64_t ticket) {
+  const int side = static_cast<int>(ticket >> kStepBits & 1);
+  switch (static_cast<Step>(ticket & ((1 << kStepBits) - 1))) {
+    case Step::attempt:
+      return attempt();
+    case Step::up:
+      return tell_up(side);
+    case Step::ending:
+      return try_ending(side);
+    case Step::give_up:
+      return give_up();
+    case Step::drained:
+      return ends_[at(side)].transport->report_drained(workers_[at(1 - side)]);
+  }
+}
+
+// Connecting.
+
+void Link::attach(int side, FakeTransport& transport) {
+  End& end = ends_[at(side)];
+  REHEARSAL_CHECK(end.transport == nullptr, workers_[at(side)]);
+  end.transport = &transport;
+  const End& other = ends_[at(1 - side)];
+  const LifeId here = transport.life();
+  const LifeId there =
+      other.transport != nullptr ? other.transport->life() : directions_[at(1 - side)].from();
+  out_of(side).set_lives(here, there);
+  out_of(1 - side).set_lives(there, here);
+  connections_before_ = connection_;
+  attempts_ = 0;
+}
+
+void Link::open(int side) {
+  End& end = ends_[at(side)];
+  if (end.wish == Wish::open) return;
+  end.wish = Wish::open;
+  consider_attempt(/*first=*/true);
+}
+
+// Plans an attempt to connect if anybody wants one and both are there to take part.
+void Link::consider_attempt(bool first) {
+  if (attempt_pending_ || !can_connect()) return;
+  const uint64_t number = attempts_;
+  const Delay& model = directions_[0].model().connect;
+  const uint64_t draw =
+      network_.decisions_.choose(key(DecisionKind::connect_latency, number), Delay::kDraws);
+  const Duration waiting = first ? Duration{} : back_off(failures_);
+  attempt_pending_ = true;
+  schedule(Step::attempt, 0, ++attempt_serial_, waiting + model.sample(draw));
+}
+
+bool Link::can_connect() const {
+  if (whole_ || ends_[0].transport == nullptr || ends_[1].transport == nullptr) return false;
+  if (ends_[0].wish != Wish::open && ends_[1].wish != Wish::open) return false;
+  return ends_[0].wish != Wish::none && ends_[1].wish != Wish::none;
+}
+
+bool Link::refuses(int side) const {
+  const End& end = ends_[at(side)];
+  return end.wish == Wish::closed &&
+         end.closed_to == ends_[at(1 - side)].transport->hello().incarnation;
+}
+
+void Link::attempt() {
+  attempt_pending_ = false;
+  if (!can_connect()) return;
+  if (directions_[0].blocked() || directions_[1].blocked()) {
+    attempt_blocked_ = true;
+    return;
+  }
+  if (refuses(0)) return tell_refusal(1);
+  if (refuses(1)) return tell_refusal(0);
+  const uint64_t refusing =
+      std::max(directions_[0].model().refuse_millionths, directions_[1].model().refuse_millionths) +
+      network_.weather_.refuse_millionths;
+  const uint64_t number = attempts_++;
+  if (happens(network_.decisions_, key(DecisionKind::refusal, number),
+              std::min(refusing, kMillion))) {
+    ++network_.stats_.refusals;
+    ++failures_;
+    return consider_attempt(/*first=*/false);
+  }
+  connect();
+}
+
+// `side` wanted a connection; the other end has closed for good.
+void Link::tell_refusal(int side) {
+  End& end = ends_[at(side)];
+  if (end.wish != Wish::open) return;
+  ++network_.stats_.refusals;
+  forget(side);
+  end.wish = Wish::dismissed;
+  end.transport->report_lost(workers_[at(1 - side)], ends_[at(1 - side)].reason,
+                             /*closed_by_peer=*/true);
+}
+
+void Link::connect() {
+  ++network_.stats_.connections;
+  ++connection_;
+  whole_ = true;
+  failures_ = 0;
+  for (Direction& direction : directions_) direction.clear();
+  const uint64_t number = connection_ - connections_before_;
+  for (const int side : {0, 1}) {
+    End& end = ends_[at(side)];
+    end.wish = Wish::open;
+    end.ending.reset();
+    end.up_pending = true;
+    // The one that was connected to knows at once; the other one when the answer arrives.
+    const Key name = out_of(1 - side).key(DecisionKind::connect_latency, ~number);
+    const Duration late = side == 0 ? Duration{}
+                                    : out_of(1 - side).model().connect.sample(
+                                          network_.decisions_.choose(name, Delay::kDraws));
+    out_of(1 - side).set_earliest(network_.schedule_.now() + late);
+    schedule(Step::up, side, connection_, late);
+  }
+}
+
+void Link::tell_up(int side) {
+  End& end = ends_[at(side)];
+  end.up_pending = false;
+  end.connection = connection_;
+  end.transport->report_up(*ends_[at(1 - side)].transport);
+}
+
+Duration Link::back_off(uint64_t failures) {
+  const NetworkOptions& options = network_.options_;
+  const Duration base = options.back_off_min * (uint64_t{1} << std::min<uint64_t>(failures, 16));
+  const Key name = key(DecisionKind::back_off, attempts_);
+  const uint64_t draw = network_.decisions_.choose(name, Delay::kDraws);
+  return Delay::uniform({}, std::min(base, options.back_off_max)).sample(draw) +
+         options.back_off_min;
+}
+
+// Sending.
+
+void Link::send(int side, Frame frame) {
+  NetworkStats& stats = network_.stats_;
+  End& end = ends_[at(side)];
+  Direction& direction = out_of(side);
+  const Direction::Name name = direction.name_next(frame);
+  const bool message = frame.header.kind == FrameKind::message;
+  ++(message ? stats.messages : stats.other_frames);
+  if (!whole_ || end.connection != connection_) {
+    ++stats.vanished;
+    return;
+  }
+  stats.bytes += frame.bytes();
+  const Action action = network_.judge(direction, frame, name);
+  if (action.is_cut())
+    return break_connection(lost_error(side, "connection reset"), Cause::reset, {});
+  frame = network_.carried(std::move(frame), ends_[at(1 - side)].transport->pool());
+  if (!action.is_pass()) return direction.send_after(std::move(frame), action.delay());
+  const Weather& weather = network_.weather_;
+  const uint64_t cutting = direction.model().cut_millionths + weather.cut_millionths;
+  if (message &&
+      happens(network_.decisions_, direction.key(DecisionKind::cut, name.number, name.attempt),
+              std::min(cutting, kMillion)))
+    return break_connection(lost_error(side, "connection reset"), Cause::reset, {});
+  if (message && weather.partition_millionths > 0) network_.maybe_partition(direction, name);
+  direction.send(std::move(frame), name, weather.retransmit_millionths);
+}
+
+uint64_t Link::queued_bytes(int side) { return whole_ ? out_of(side).queued_bytes() : 0; }
+
+void Link::arrive(FifoLane& lane, Frame frame) {
+  const int side = side_of(lane.worker(0));
+  Direction& in = out_of(1 - side);
+  End& end = ends_[at(side)];
+  ++network_.stats_.delivered;
+  if (in.arrived(frame) && whole_ && ends_[at(1 - side)].connection == connection_)
+    schedule(Step::drained, 1 - side, connection_, {});
+  if (end.connection == connection_)
+    end.transport->report_frame(workers_[at(1 - side)], std::move(frame));
+  if (end.ending && in.empty()) schedule(Step::ending, side, ++end.ending_serial, {});
+}
+
+// Breaking.
+
+void Link::reset(std::string_view why) {
+  if (whole_) break_connection(lost_error(0, why), Cause::reset, {});
+}
+
+// Any suffix of what is on its way is gone. Each end that lives is told, unless chance has it that
+// one does not hear of it: that one believes in the connection until its own clock runs out or the
+// other end connects again.
+void Link::break_connection(const Error& why, Cause cause, std::optional<int> dead_side) {
+  REHEARSAL_CHECK(whole_);
+  whole_ = false;
+  ++network_.stats_.losses;
+  const uint64_t number = connection_ - connections_before_;
+  for (Direction& direction : directions_) direction.lose_suffix(number);
+  const bool silent = happens(network_.decisions_, key(DecisionKind::silence, number),
+                              network_.weather_.silence_millionths);
+  const int silent_side = dead_side ? 1 - *dead_side : static_cast<int>(number & 1);
+  for (const int side : {0, 1}) {
+    if (side == dead_side) continue;
+    if (ends_[at(side)].connection == connection_) {
+      set_ending(side, ending_after_break(side, why, cause, silent && side == silent_side));
+    } else {  // It was never told that the connection stood.
+      ends_[at(side)].up_pending = false;
+    }
+  }
+  consider_attempt(/*first=*/false);
+}
+
+Link::Ending Link::ending_after_break(int side, Error why, Cause cause, bool unheard) {
+  why.worker = network_.names_[workers_[at(1 - side)].value];
+  const Instant now = network_.schedule_.now();
+  if (cause == Cause::timed_out) return {.why = std::move(why), .local = true, .not_before = now};
+  if (unheard)
+    return {
+        .why = std::move(why), .local = true, .not_before = now + network_.options_.user_timeout};
+  const Direction& in = out_of(1 - side);
+  const Key name = in.key(DecisionKind::notice_latency, connection_ - connections_before_);
+  const uint64_t draw = network_.decisions_.choose(name, Delay::kDraws);
+  return {.why = std::move(why), .not_before = now + in.model().delay.sample(draw)};
+}
+
+// A partition has lasted for longer than a connection lives without an answer.
+void Link::give_up() {
+  if (whole_)
+    return break_connection(lost_error(0, "no answer for too long"), Cause::timed_out, {});
+  for (const int side : {0, 1}) {
+    if (!ends_[at(side)].ending || ends_[at(side)].ending->local) continue;
+    set_ending(side, {.why = lost_error(1 - side, "no answer for too long"),
+                      .local = true,
+                      .not_before = network_.schedule_.now()});
+  }
+}
+
+void Link::crash(int side) {
+  const bool was_whole = whole_;
+  if (was_whole) break_connection(lost_error(side, "connection reset"), Cause::reset, side);
+  ends_[at(side)] = End{};
+  out_of(1 - side).clear();
+  attempt_pending_ = false;
+}
+
+void Link::stop(int side) {
+  end_in_order(side, lost_error(side, "end of stream"), /*closing=*/false);
+  ends_[at(side)] = End{};
+  attempt_pending_ = false;
+}
+
+void Link::close(int side, const Error& reason) {
+  End& end = ends_[at(side)];
+  if (end.transport == nullptr) return;
+  end_in_order(side, reason, /*closing=*/true);
+  forget(side);
+  end.wish = Wish::closed;
+  end.reason = reason;
+  const FakeTransport* other = ends_[at(1 - side)].transport;
+  end.closed_to = other != nullptr ? other->hello().incarnation : Incarnation{};
+  if (!whole_) consider_attempt(/*first=*/false);  // The other one learns of it when it tries.
+}
+
+// `side` hears nothing any more; the other end is told behind all that was sent to it.
+void Link::end_in_order(int side, const Error& reason, bool closing) {
+  out_of(1 - side).clear();
+  End& other = ends_[at(1 - side)];
+  if (!whole_) return;
+  whole_ = false;
+  other.up_pending = false;
+  if (other.connection != connection_) return;
+  set_ending(1 - side,
+             {.why = reason, .closed_by_peer = closing, .not_before = network_.schedule_.now()});
+}
+
+void Link::set_ending(int side, Ending ending) {
+  End& end = ends_[at(side)];
+  const Instant when = ending.not_before;
+  end.ending = std::move(ending);
+  schedule(Step::ending, side, ++end.ending_serial, when - network_.schedule_.now());
+}
+
+// Tells the end if nothing that must come before is still on its way: the last frame, or the end of
+// a partition, brings us here again.
+void Link::try_ending(int side) {
+  End& end = ends_[at(side)];
+  const Direction& in = out_of(1 - side);
+  if (!end.ending->local) {
+    if (!in.empty() || in.blocked()) return;
+    const Duration early = end.ending->not_before - network_.schedule_.now();
+    if (early.count() > 0) return schedule(Step::ending, side, ++end.ending_serial, early);
+  }
+  tell_lost(side);
+}
+
+void Link::tell_lost(int side) {
+  End& end = ends_[at(side)];
+  const Ending ending = std::move(*end.ending);
+  forget(side);
+  if (ending.closed_by_peer) end.wish = Wish::dismissed;
+  end.transport->report_lost(workers_[at(1 - side)], ending.why, ending.closed_by_peer);
+  consider_attempt(/*first=*/false);
+}
+
+// Nothing of the connection that `side` believes in reaches it any more.
+void Link::forget(int side) {
+  End& end = ends_[at(side)];
+  end.connection = 0;
+  end.up_pending = false;
+  end.ending.reset();
+  if (!whole_) out_of(1 - side).clear();
+}
+
+Error Link::lost_error(int side, std::string_view why) const {
+  return {.kind = ErrorKind::peer_lost,
+          .text = std::string(why),
+          .worker = network_.names_[workers_[at(side)].value]};
+}
+
+void Link::update_blocked() {
+  bool changed = false;
+  for (const int side : {0, 1}) {
+    const bool blocked = network_.blocked(workers_[at(side)], workers_[at(1 - side)]);
+    changed |= out_of(side).set_blocked(blocked, connection_ - connections_before_);
+  }
+  if (!changed) return;
+  ++give_up_serial_;
+  if (directions_[0].blocked() || directions_[1].blocked()) {
+    schedule(Step::give_up, 0, give_up_serial_, network_.options_.user_timeout);
+    return;
+  }
+  if (std::exchange(attempt_blocked_, false)) consider_attempt(/*first=*/false);
+  for (const int side : {0, 1})
+    if (ends_[at(side)].ending) schedule(Step::ending, side, ++ends_[at(side)].ending_serial, {});
+}
+
+}  // namespace rehearsal::net_fake

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/time.h"
+#include "net_fake/delay.h"
+
+namespace rehearsal::net_fake {
+
+// How one direction of a link behaves while nothing is broken.
+struct LinkModel {
+  Delay delay = Delay::uniform(std::chrono::microseconds(50), std::chrono::microseconds(200));
+  Delay connect = Delay::uniform(std::chrono::microseconds(100), std::chrono::microseconds(500));
+  uint64_t retransmit_millionths = 0;  // for each frame; again for each further loss of it
+  uint64_t cut_millionths = 0;         // for each message: the link is lost at it
+  uint64_t refuse_millionths = 0;      // for each attempt to connect
+  uint64_t bytes_per_second = 0;       // zero: without limit
+};
+
+// What goes wrong by chance, beyond what each link's model says. All zero is calm weather.
+struct Weather {
+  uint64_t cut_millionths = 0;         // for each message
+  uint64_t retransmit_millionths = 0;  // for each frame
+  uint64_t refuse_millionths = 0;      // for each attempt to connect
+  uint64_t silence_millionths = 0;     // a lost link's end does not hear of it
+  uint64_t partition_millionths = 0;   // for each message: a partition begins
+  Duration partition_max{};            // it heals by itself, at the latest after this
+  Duration partition_gap{};            // no other begins for so long after its end
+};
+
+struct NetworkOptions {
+  LinkModel link;  // of all links that no rule names
+
+  // What the sender's kernel takes: bytes beyond it count as queued.
+  uint64_t socket_buffer_bytes = 256 * 1024;
+  uint64_t high_water_bytes = 4 * 1024 * 1024;
+  uint64_t low_water_bytes = 1024 * 1024;
+
+  Duration retransmission_timeout = std::chrono::milliseconds(200);  // doubles for each loss
+  uint32_t losses_max = 4;                                           // of one frame in a row
+  Duration user_timeout = std::chrono::seconds(15);  // silence after which a link is given up
+  Duration back_off_min = std::chrono::milliseconds(10);
+  Duration back_off_max = std::chrono::seconds(1);
+
+  // Every frame is written to bytes, checked and parsed again. Slow; for tests.
+  bool through_bytes = false;
+};
+
+}  // namespace rehearsal::net_fake

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+
+namespace rehearsal::net_fake {
+
+// A first-in-first-out queue that keeps its memory: nothing is allocated once it has grown.
+template <class T>
+class Ring {
+ public:
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] size_t size() const { return size_; }
+
+  [[nodiscard]] T& front() { return at(0); }
+  [[nodiscard]] T& back() { return at(size_ - 1); }
+
+  // The i-th from the front.
+  [[nodiscard]] T& at(size_t i) {
+    REHEARSAL_CHECK(i < size_, i, size_);
+    return places_[(first_ + i) & (places_.size() - 1)];
+  }
+
+  void push(T value) {
+    if (size_ == places_.size()) grow();
+    places_[(first_ + size_) & (places_.size() - 1)] = std::move(value);
+    ++size_;
+  }
+  [[nodiscard]] T pop() {
+    T value = std::move(front());
+    first_ = (first_ + 1) & (places_.size() - 1);
+    --size_;
+    return value;
+  }
+  [[nodiscard]] T pop_back() {
+    T value = std::move(back());
+    --size_;
+    return value;
+  }
+
+ private:
+  void grow() {
+    std::vector<T> larger(places_.empty() ? 8 : places_.size() * 2);
+    for (size_t i = 0; i < size_; ++i) larger[i] = std::move(at(i));
+    places_ = std::move(larger);
+    first_ = 0;
+  }
+
+  std::vector<T> places_;  // its size is a power of two
+  size_t first_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace rehearsal::net_fake

@@ -1,0 +1,43 @@
+#include "tests/conformance/transport_suite.h"
+#include "tests/net_fake/fake_world.h"
+
+namespace rehearsal::conformance {
+namespace {
+
+using net_fake::FakeCluster;
+using net_fake::PartitionId;
+
+template <bool kThroughBytes>
+class FakeTransportWorld {
+ public:
+  FakeTransportWorld() : cluster_({"zero", "one"}, {.through_bytes = kThroughBytes}) {}
+
+  Transport& transport(int end) { return cluster_.transport(number(end)); }
+  RecordingSink& sink(int end) { return cluster_.sink(number(end)); }
+  Hello hello(int end) { return cluster_.transport(number(end)).hello(); }
+  void run(int end, Task task) { cluster_.run(number(end), std::move(task)); }
+  bool advance_until(const std::function<bool()>& holds) { return cluster_.advance_until(holds); }
+  void advance(Duration time) { cluster_.schedule.advance(time); }
+  void reset_link() { cluster_.network.reset("zero", "one"); }
+  void set_blocked(bool blocked) {
+    if (blocked) {
+      (void)cluster_.network.isolate("zero");
+    } else {
+      cluster_.network.heal();
+    }
+  }
+  void set_refusing(bool refusing) { cluster_.network.everywhere().refuse(refusing ? 1.0 : 0.0); }
+  void crash(int end) { cluster_.crash(number(end)); }
+  void restart(int end) { cluster_.restart(number(end)); }
+  uint64_t segments_taken(int end) { return cluster_.pool(number(end)).taken(); }
+
+ private:
+  static uint32_t number(int end) { return static_cast<uint32_t>(end); }
+  FakeCluster cluster_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportSuite, FakeTransportWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportSuite, FakeTransportWorld<true>);
+
+}  // namespace
+}  // namespace rehearsal::conformance

@@ -1,0 +1,85 @@
+#include "sim/cluster.h"
+
+#include <utility>
+
+#include "core/fibers/thread_state.h"
+#include "sim/cluster_parts.h"
+
+namespace rehearsal::sim {
+
+Cluster::Cluster(Seed seed, const Program& program, ClusterOptions options)
+    : parts_(std::make_unique<ClusterParts>(seed, program, std::move(options))) {}
+
+Cluster::~Cluster() = default;
+
+net_fake::Network& Cluster::network() { return parts_->network(); }
+
+void Cluster::add_oracle(std::unique_ptr<Oracle> oracle) { parts_->add_oracle(std::move(oracle)); }
+
+void Cluster::at(Duration since_start, std::function<void()> action) {
+  parts_->at(Instant{} + since_start, std::move(action));
+}
+
+const RunReport& Cluster::try_run() {
+  parts_->run_to_end();
+  return parts_->report();
+}
+
+const RunReport& Cluster::run() {
+  const RunReport& report = try_run();
+  if (!report.ok) throw RunFailed(report);
+  return report;
+}
+
+bool Cluster::run_until(const std::function<bool()>& holds, Duration limit) {
+  const fibers::DefaultThreadState state;
+  parts_->begin();
+  const Instant last = now() + limit;
+  while (!holds())
+    if (!parts_->step(last)) return false;
+  return true;
+}
+
+void Cluster::run_until_quiet(Duration gap) {
+  const fibers::DefaultThreadState state;
+  parts_->begin();
+  while (parts_->step(now() + gap)) {
+  }
+}
+
+void Cluster::advance(Duration time) {
+  const fibers::DefaultThreadState state;
+  parts_->begin();
+  const Instant end = now() + time;
+  while (parts_->step(end)) {
+  }
+  parts_->queue().move_to(end);
+}
+
+void Cluster::crash(std::string_view worker) {
+  parts_->crash(network().worker_named(worker), /*restarts=*/false, {});
+}
+
+void Cluster::restart(std::string_view worker) { parts_->restart(network().worker_named(worker)); }
+
+Instant Cluster::now() const { return parts_->queue().now(); }
+
+Node& Cluster::node(std::string_view worker) {
+  parts_->begin();
+  return parts_->life(network().worker_named(worker)).node();
+}
+
+bool Cluster::alive(std::string_view worker) const {
+  return !parts_->life(parts_->network().worker_named(worker)).over();
+}
+
+uint32_t Cluster::life(std::string_view worker) const {
+  return parts_->life(parts_->network().worker_named(worker)).id().life;
+}
+
+const Status* Cluster::result(std::string_view worker) const {
+  const auto& result = parts_->life(parts_->network().worker_named(worker)).result();
+  return result ? &*result : nullptr;
+}
+
+}  // namespace rehearsal::sim

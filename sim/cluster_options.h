@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/trace.h"
+#include "core/node/node.h"
+#include "net_fake/link_model.h"
+#include "sim/keyed_decisions.h"
+
+namespace rehearsal::fibers {
+class StackPool;
+}
+
+namespace rehearsal::sim {
+
+// What goes wrong by itself, drawn from the seed. Whatever the level, every call still succeeds:
+// mild delays, resets and refuses; hostile also partitions, for shorter than `peer_timeout`.
+enum class FaultLevel : uint8_t { none, mild, hostile };
+
+// Whether a crashed worker comes back, as a new incarnation that runs its main from the beginning.
+enum class Restart : uint8_t { never, always, drawn };
+
+// A crash of `worker` just before the event of its own with this number, from 0. Event numbers of a
+// run without it are reported by WorkerReport::decisions.
+struct CrashPoint {
+  WorkerId worker;
+  uint64_t decision = 0;
+};
+
+// How a program is run. The same seed and options give the same run, event by event.
+struct ClusterOptions {
+  FaultLevel faults = FaultLevel::mild;
+  uint32_t crashes = 0;          // of workers and at moments that the seed draws
+  bool long_partitions = false;  // also partitions that outlast `peer_timeout`
+  Restart restart = Restart::never;
+  std::vector<CrashPoint> crash_points;
+  std::vector<Override> overrides;
+
+  // Faults come until this has passed; then all is healed and everything must finish.
+  Duration storm = std::chrono::seconds(60);
+  // For so long, after the storm, nothing need be seen to move forward.
+  Duration progress_bound = std::chrono::seconds(400);
+  // Zero: none. A run that lasts longer has failed.
+  Duration virtual_time_max{};
+
+  // Called with what each node is about to be told.
+  std::function<void(NodeOptions&)> adjust_node;
+  net_fake::NetworkOptions network;
+
+  // The oracles that every run has; see sim/oracle.h.
+  bool oracles = true;
+  // Tables are checked after every so many events of a worker; zero: only at the end.
+  uint64_t check_interval = 16;
+  // How a worker's main may fail once a worker has crashed or a long partition was asked for.
+  std::vector<ErrorKind> errors_after_crash = {
+      ErrorKind::timeout,      ErrorKind::peer_lost,    ErrorKind::fenced,  ErrorKind::cancelled,
+      ErrorKind::node_stopped, ErrorKind::rref_deleted, ErrorKind::autograd};
+
+  std::vector<Trace*> traces;           // hear every event of every node
+  std::ostream* event_lines = nullptr;  // gets a line for each; see sim/event_lines.h
+
+  // Stacks for the run's fibers; null: its own. One pool for many runs saves their making.
+  fibers::StackPool* stacks = nullptr;
+
+  // The command that repeats this run, for the message of a failure.
+  std::string reproduction;
+};
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,337 @@
+#include "sim/cluster_parts.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/fibers/default_generator.h"
+#include "core/fibers/thread_state.h"
+#include "core/rpc/message.h"
+#include "core/rpc/protobuf_codec.h"
+#include "sim/oracles/oracles.h"
+
+namespace rehearsal::sim {
+namespace {
+
+// Distinguishes the incarnations of a seed from its other hashes.
+constexpr uint64_t kIncarnations = 0x696e6361726e6174;
+
+constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
+
+// Returns the number of threads to go back to. The inter-op number can be set once in a process,
+// and not after its pool has been used: then it stays.
+int use_one_thread() {
+  if (at::get_num_interop_threads() != 1) {
+    try {
+      at::set_num_interop_threads(1);
+    } catch (const c10::Error&) {
+    }
+  }
+  const int before = at::get_num_threads();
+  if (before != 1) at::set_num_threads(1);
+  return before;
+}
+
+// Reads the type of a frame's message, for rules.
+uint32_t message_type_of(Codec& codec, const Frame& frame) {
+  if (frame.header.kind != FrameKind::message || frame.body == nullptr) return 0;
+  const Result<Message> message = codec.decode(*frame.body);
+  return message.ok() ? message.value().type() : 0;
+}
+
+}  // namespace
+
+ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions options)
+    : seed_(seed),
+      program_(program),
+      options_(std::move(options)),
+      names_(program.names()),
+      torch_threads_before_(use_one_thread()),
+      decisions_(seed, options_.overrides),
+      peer_timeout_(node_options(WorkerId{0}, 0).peer_timeout),
+      plan_(draw_faults(decisions_, options_, names_.size(), peer_timeout_)),
+      recorder_(world_.queue, decisions_),
+      network_(world_.queue, decisions_, names_, network_options()),
+      lives_(names_.size()),
+      decisions_of_(names_.size(), 0) {
+  if (!fibers::default_generator_is_ours())
+    throw std::runtime_error(
+        "LibTorch does not ask this program for its default generator: link "
+        "LibTorch as a shared library");
+  if (options_.stacks == nullptr) own_stacks_.emplace();
+  world_.decisions = &decisions_;
+  world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
+  world_.scheduling = plan_.scheduling;
+  network_.set_default_link(plan_.link);
+  network_.set_weather(plan_.weather);
+  network_.set_inspector([codec = std::shared_ptr<Codec>(make_protobuf_codec())](
+                             const Frame& frame) { return message_type_of(*codec, frame); });
+  crashes_ = plan_.crashes;
+  for (const CrashPoint& point : options_.crash_points)
+    crashes_.push_back(draw_restart(decisions_, options_.restart,
+                                    {.worker = point.worker, .event = point.decision},
+                                    crashes_.size()));
+  add_oracle(make_progress(options_.progress_bound));
+  if (options_.oracles) {
+    add_oracle(make_at_most_once());
+    add_oracle(make_completion());
+    add_oracle(make_rref_conservation());
+    add_oracle(make_context_pairing());
+    add_oracle(make_no_leak());
+    add_oracle(make_invariants());
+  }
+  for (Trace* trace : options_.traces) recorder_.add(*trace);
+  if (options_.event_lines != nullptr)
+    recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
+}
+
+ClusterParts::~ClusterParts() {
+  for (auto& lives : lives_)
+    for (auto& life : lives) life->crash();
+  for (auto& lives : lives_)
+    for (auto& life : lives) life->bury();
+  lives_.clear();
+  if (torch_threads_before_ != 1) at::set_num_threads(torch_threads_before_);
+}
+
+NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) const {
+  NodeOptions options;
+  options.id = worker;
+  options.seed = seed_;
+  options.names = names_;
+  options.incarnation.value =
+      std::max<uint64_t>(1, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
+  if (options_.adjust_node) options_.adjust_node(options);
+  return options;
+}
+
+// A loss or a silence that mild or hostile faults make must stay well below `peer_timeout`.
+net_fake::NetworkOptions ClusterParts::network_options() const {
+  net_fake::NetworkOptions network = options_.network;
+  network.user_timeout = std::min(network.user_timeout, peer_timeout_ / 2);
+  while (network.losses_max > 1 &&
+         network.retransmission_timeout * (1 << network.losses_max) > peer_timeout_ / 4)
+    --network.losses_max;
+  return network;
+}
+
+void ClusterParts::add_oracle(std::unique_ptr<Oracle> oracle) {
+  REHEARSAL_CHECK(!begun_, "oracles are added before the run begins");
+  recorder_.add(*oracle);
+  oracles_.push_back(std::move(oracle));
+}
+
+Life& ClusterParts::life(WorkerId worker) {
+  auto& lives = lives_.at(worker.value);
+  REHEARSAL_CHECK(!lives.empty(), worker);
+  return *lives.back();
+}
+
+// The loop.
+
+void ClusterParts::begin() {
+  if (std::exchange(begun_, true)) return;
+  for (uint32_t i = 0; i < names_.size(); ++i) restart(WorkerId{i});
+  storm_end_ = actions_.size();
+  at(Instant{} + options_.storm, [this] { calm(); });
+}
+
+bool ClusterParts::step(Instant limit) {
+  if (failed()) return false;
+  const auto next = world_.queue.peek();
+  if (!next || next->when > limit) return false;
+  const WorkerId worker = next->what->worker(next->ticket);
+  if (worker.value < decisions_of_.size()) {
+    if (!crashes_.empty()) {
+      if (const auto due = crash_due(worker)) {
+        world_.queue.move_to(next->when);
+        crash(due->worker, due->restarts, due->restart_after);
+        return true;
+      }
+    }
+    ++decisions_of_[worker.value];
+  }
+  world_.queue.take(*next);
+  next->what->happen(next->ticket);
+  if (until_check_-- == 0) check(/*idle=*/false);
+  return true;
+}
+
+std::optional<PlannedCrash> ClusterParts::crash_due(WorkerId worker) {
+  const auto found = std::find_if(crashes_.begin(), crashes_.end(), [&](const auto& crash) {
+    return crash.worker == worker && crash.event <= decisions_of_[worker.value];
+  });
+  if (found == crashes_.end()) return std::nullopt;
+  const PlannedCrash crash = *found;
+  crashes_.erase(found);
+  if (lives_[worker.value].empty() || life(worker).over()) return std::nullopt;
+  return crash;
+}
+
+void ClusterParts::run_to_end() {
+  if (finished_) return;
+  const fibers::DefaultThreadState state;
+  begin();
+  while (!all_over()) {
+    if (!step()) {
+      if (!failed()) check(/*idle=*/true);
+      break;
+    }
+    const Duration passed = world_.queue.now().time_since_epoch();
+    if (options_.virtual_time_max.count() > 0 && passed > options_.virtual_time_max)
+      recorder_.findings().fail("time", "the cluster",
+                                "the run is longer than the virtual time it was given");
+  }
+  over_at_ = world_.queue.now();
+  if (!failed()) drain();
+  finish();
+}
+
+bool ClusterParts::all_over() const {
+  if (restarts_pending_ > 0) return false;
+  return std::all_of(lives_.begin(), lives_.end(),
+                     [](const auto& lives) { return lives.back()->over(); });
+}
+
+// Faults.
+
+void ClusterParts::at(Instant when, std::function<void()> action) {
+  actions_.push_back(std::move(action));
+  world_.queue.at(when, *this, actions_.size() - 1);
+}
+
+void ClusterParts::crash(WorkerId worker, bool restarts, Duration restart_after) {
+  Life& dying = life(worker);
+  if (dying.over()) return;
+  ++crash_count_;
+  recorder_.note("crash", dying.id());
+  dying.crash();
+  for (const auto& oracle : oracles_) oracle->on_crash(dying.view());
+  if (!restarts) return;
+  ++restarts_pending_;
+  at(world_.queue.now() + restart_after, [this, worker] {
+    --restarts_pending_;
+    restart(worker);
+  });
+}
+
+void ClusterParts::restart(WorkerId worker) {
+  auto& lives = lives_[worker.value];
+  REHEARSAL_CHECK(lives.empty() || lives.back()->over(), worker, "is alive");
+  const LifeId id{worker, static_cast<uint32_t>(lives.size())};
+  if (id.life > 0) recorder_.note("restart", id);
+  lives.push_back(std::make_unique<Life>(node_options(worker, id.life), program_, id,
+                                         Life::Environment{world_, network_, pool_, recorder_}));
+  lives.back()->start();
+}
+
+void ClusterParts::calm() {
+  if (std::exchange(calm_, true)) return;
+  actions_[storm_end_] = nullptr;
+  calm_since_ = world_.queue.now();
+  recorder_.note("calm", {});
+  std::erase_if(crashes_, [this](const PlannedCrash& crash) {
+    return std::find_if(options_.crash_points.begin(), options_.crash_points.end(),
+                        [&crash](const CrashPoint& point) {
+                          return point.worker == crash.worker && point.decision == crash.event;
+                        }) == options_.crash_points.end();
+  });
+  network_.set_weather({});
+  network_.heal();
+}
+
+// The end.
+
+// What is left when all mains have ended: frames on their way, deadlines of nobody.
+void ClusterParts::drain() {
+  calm();
+  while (step()) {
+  }
+}
+
+void ClusterParts::finish() {
+  finished_ = true;
+  if (!failed()) judge_mains();
+  if (!failed()) {
+    const ClusterView cluster = view(/*idle=*/false);
+    for (const auto& oracle : oracles_) oracle->at_end(cluster, recorder_.findings());
+  }
+  fill_report();
+}
+
+void ClusterParts::check(bool idle) {
+  until_check_ = options_.oracles && options_.check_interval > 0 ? options_.check_interval
+                                                                 : kRareCheckInterval;
+  const ClusterView cluster = view(idle);
+  for (const auto& oracle : oracles_) oracle->check(cluster, recorder_.findings());
+}
+
+ClusterView ClusterParts::view(bool idle) const {
+  ClusterView cluster{.now = world_.queue.now(),
+                      .calm = calm_,
+                      .calm_since = calm_since_,
+                      .disturbed = crash_count_ > 0 || options_.long_partitions,
+                      .idle = idle};
+  for (const auto& lives : lives_)
+    for (const auto& life : lives) cluster.lives.push_back(life->view());
+  return cluster;
+}
+
+// A worker that another's crash makes fail is no failure of the run. Where one main's failure made
+// others fail, the first that no crash explains is the one to tell of.
+void ClusterParts::judge_mains() {
+  const bool disturbed = crash_count_ > 0 || options_.long_partitions;
+  const auto explained = [this](const Life& life) {
+    const auto& allowed = options_.errors_after_crash;
+    return std::find(allowed.begin(), allowed.end(), life.result()->error().kind) != allowed.end();
+  };
+  const Life* blamed = nullptr;
+  for (const auto& lives : lives_) {
+    const Life& life = *lives.back();
+    if (!life.result() || life.result()->ok() || (disturbed && explained(life))) continue;
+    if (blamed == nullptr ||
+        std::pair(explained(life), life.ended()) < std::pair(explained(*blamed), blamed->ended()))
+      blamed = &life;
+  }
+  if (blamed != nullptr)
+    recorder_.findings().fail("main", "worker '" + blamed->name() + "'",
+                              to_string(blamed->result()->error()));
+}
+
+void ClusterParts::fill_report() {
+  report_.ok = !failed();
+  report_.fingerprint = to_hex(recorder_.fingerprint().value());
+  report_.checkpoints = recorder_.fingerprint().checkpoints();
+  report_.virtual_time = over_at_.time_since_epoch();
+  report_.calls = recorder_.calls();
+  report_.network = network_.stats();
+  report_.messages = report_.network.messages;
+  report_.draws = decisions_.draws();
+  report_.crashes = crash_count_;
+  report_.faults = plan_.describe(names_);
+  for (const Key& key : decisions_.absent())
+    report_.absent_overrides.push_back(net_fake::to_string(key));
+  for (uint32_t i = 0; i < names_.size(); ++i) {
+    const Life& last = *lives_[i].back();
+    report_.decisions += decisions_of_[i];
+    WorkerReport worker{.name = names_[i],
+                        .lives = static_cast<uint32_t>(lives_[i].size()),
+                        .crashed = last.crashed(),
+                        .error = {},
+                        .decisions = decisions_of_[i]};
+    if (last.result() && !last.result()->ok()) worker.error = last.result()->error();
+    report_.workers.push_back(std::move(worker));
+  }
+  if (const auto& finding = recorder_.findings().first())
+    report_.failure = {finding->oracle, finding->object, finding->message};
+  report_.reproduction =
+      !options_.reproduction.empty()
+          ? options_.reproduction
+          : "the same program and options with Seed{" + std::to_string(seed_.value) + "}";
+}
+
+}  // namespace rehearsal::sim

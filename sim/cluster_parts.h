@@ -1,0 +1,95 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/fibers/stack_pool.h"
+#include "sim/cluster.h"
+#include "sim/event_lines.h"
+#include "sim/fault_plan.h"
+#include "sim/heap_pool.h"
+#include "sim/life.h"
+#include "sim/recorder.h"
+
+namespace rehearsal::sim {
+
+// What a Cluster is made of, and its loop: take the next event, let the plan's faults happen before
+// it, run it, and look at the oracles.
+class ClusterParts final : private net_fake::Occurrence {
+ public:
+  ClusterParts(Seed seed, const Program& program, ClusterOptions options);
+  ~ClusterParts() override;
+
+  void begin();
+  // Runs one event; false if none is due up to `limit`, or the run has failed.
+  bool step(Instant limit = Instant::max());
+  void run_to_end();
+
+  void at(Instant when, std::function<void()> action);
+  void crash(WorkerId worker, bool restarts, Duration restart_after);
+  void restart(WorkerId worker);
+  void add_oracle(std::unique_ptr<Oracle> oracle);
+
+  [[nodiscard]] Life& life(WorkerId worker);
+  [[nodiscard]] const RunReport& report() const { return report_; }
+  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] bool failed() const { return recorder_.findings().first().has_value(); }
+  [[nodiscard]] net_fake::Network& network() { return network_; }
+  [[nodiscard]] EventQueue& queue() { return world_.queue; }
+
+ private:
+  // Actions are events: their ticket is their place in the list.
+  WorkerId worker(uint64_t) const override { return WorkerId{UINT32_MAX}; }
+  bool due(uint64_t ticket) const override { return static_cast<bool>(actions_[ticket]); }
+  void happen(uint64_t ticket) override { std::exchange(actions_[ticket], nullptr)(); }
+
+  [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life) const;
+  [[nodiscard]] net_fake::NetworkOptions network_options() const;
+  [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
+  void calm();
+  void check(bool idle);
+  void judge_mains();
+  void drain();
+  void finish();
+  [[nodiscard]] ClusterView view(bool idle) const;
+  [[nodiscard]] bool all_over() const;
+  void fill_report();
+
+  const Seed seed_;
+  const Program& program_;
+  const ClusterOptions options_;
+  const std::vector<std::string> names_;
+  const int torch_threads_before_;
+
+  KeyedDecisions decisions_;
+  std::optional<fibers::StackPool> own_stacks_;
+  HeapPool pool_;
+  World world_;
+  const Duration peer_timeout_;
+  FaultPlan plan_;
+  Recorder recorder_;
+  std::optional<EventLines> lines_;
+  std::vector<std::unique_ptr<Oracle>> oracles_;
+  net_fake::Network network_;
+  std::vector<std::vector<std::unique_ptr<Life>>> lives_;  // by worker
+  std::vector<std::function<void()>> actions_;
+  size_t storm_end_ = 0;  // of them
+
+  std::vector<PlannedCrash> crashes_;   // still to come
+  std::vector<uint64_t> decisions_of_;  // events so far, by worker
+  uint64_t restarts_pending_ = 0;
+  uint64_t crash_count_ = 0;
+  uint64_t until_check_ = 0;
+  bool begun_ = false;
+  bool calm_ = false;
+  Instant calm_since_{};
+  bool finished_ = false;
+  Instant over_at_{};  // when the last main ended
+  RunReport report_;
+};
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net_fake/link_model.h"
+#include "sim/cluster_options.h"
+#include "sim/sim_runtime.h"
+
+namespace rehearsal::sim {
+
+// A crash that the seed has planned: before the `event`-th event of the worker, if it gets so far
+// during the storm.
+struct PlannedCrash {
+  WorkerId worker;
+  uint64_t event = 0;
+  bool restarts = false;
+  Duration restart_after{};
+};
+
+// What a seed does to its run (timed swarm): which classes of fault are on, each with probability
+// one half, and how strong, each strength as likely at every order of magnitude.
+struct FaultPlan {
+  net_fake::LinkModel link;
+  net_fake::Weather weather;
+  SchedulingModel scheduling;
+  std::vector<PlannedCrash> crashes;
+
+  [[nodiscard]] std::string describe(const std::vector<std::string>& names) const;
+};
+
+// Draws the plan. `peer_timeout` bounds what `mild` and `hostile` do: nobody may be taken for dead.
+[[nodiscard]] FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& options,
+                                    size_t workers, Duration peer_timeout);
+
+// The restart of a crash, drawn apart: a crash point of the options has one too.
+[[nodiscard]] PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart,
+                                        PlannedCrash crash, uint64_t number);
+
+}  // namespace rehearsal::sim

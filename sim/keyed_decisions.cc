@@ -1,0 +1,57 @@
+#include "sim/keyed_decisions.h"
+
+#include <charconv>
+#include <stdexcept>
+
+#include "core/base/check.h"
+
+namespace rehearsal::sim {
+
+std::string to_string(const Override& override) {
+  return net_fake::to_string(override.key) + "=" + std::to_string(override.value);
+}
+
+Override parse_override(std::string_view text) {
+  const size_t equals = text.find('=');
+  const auto wrong = [text](const char* what) {
+    return std::invalid_argument("'" + std::string(text) + "' is no override: " + what +
+                                 "; write it like cut:1.0>0.0#7.0=1");
+  };
+  if (equals == std::string_view::npos) throw wrong("it has no '='");
+  const auto key = net_fake::parse_key(text.substr(0, equals));
+  if (!key) throw wrong("its key cannot be read");
+  Override override{.key = *key};
+  const std::string_view value = text.substr(equals + 1);
+  const auto read = std::from_chars(value.data(), value.data() + value.size(), override.value);
+  if (read.ec != std::errc() || read.ptr != value.data() + value.size() || value.empty())
+    throw wrong("its value is no number");
+  return override;
+}
+
+KeyedDecisions::KeyedDecisions(Seed seed, const std::vector<Override>& overrides) : seed_(seed) {
+  for (const Override& override : overrides) given_[override.key].value = override.value;
+}
+
+uint64_t KeyedDecisions::choose(const Key& key, uint64_t n) {
+  REHEARSAL_CHECK(n > 0);
+  ++draws_;
+  if (!given_.empty()) {
+    const auto found = given_.find(key);
+    if (found != given_.end()) {
+      found->second.used = true;
+      return found->second.value % n;
+    }
+  }
+  // The high half of the product: uniform for every n that is small against 2^64.
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(net_fake::hash_of(seed_, key)) * n >>
+                               64);
+}
+
+std::vector<Key> KeyedDecisions::absent() const {
+  std::vector<Key> keys;
+  for (const auto& [key, given] : given_)
+    if (!given.used) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "net_fake/decisions.h"
+
+namespace rehearsal::sim {
+
+using net_fake::DecisionKind;
+using net_fake::Key;
+using net_fake::LifeId;
+
+// A decision whose value is given instead of drawn. Written `KEY=VALUE`, as Key is written.
+struct Override {
+  Key key;
+  uint64_t value = 0;
+};
+[[nodiscard]] std::string to_string(const Override& override);
+// Throws std::invalid_argument with a line that says what is wrong.
+[[nodiscard]] Override parse_override(std::string_view text);
+
+// Every choice of a run: the override of its key, else a hash of seed and key. A run is a pure
+// function of the program, the seed and the overrides.
+class KeyedDecisions final : public net_fake::Decisions {
+ public:
+  KeyedDecisions(Seed seed, const std::vector<Override>& overrides);
+
+  uint64_t choose(const Key& key, uint64_t n) override;
+
+  // Choices made so far.
+  [[nodiscard]] uint64_t draws() const { return draws_; }
+
+  // Overrides whose key has not come up. An override out of its range counts as its remainder.
+  [[nodiscard]] std::vector<Key> absent() const;
+
+ private:
+  struct Given {
+    uint64_t value = 0;
+    bool used = false;
+  };
+  const Seed seed_;
+  std::map<Key, Given> given_;
+  uint64_t draws_ = 0;
+};
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/node/node.h"
+#include "core/node/program.h"
+#include "net_fake/fake_transport.h"
+#include "sim/oracle.h"
+#include "sim/recorder.h"
+#include "sim/sim_runtime.h"
+
+namespace rehearsal::sim {
+
+// One life of a simulated worker: its Runtime, its transport and its Node, from the start of its
+// main to the main's end or a crash. The node is kept until `bury`, for those who look at it.
+class Life final : private Trace {
+ public:
+  struct Environment {
+    World& world;
+    net_fake::Network& network;
+    BufferPool& pool;
+    Recorder& recorder;
+  };
+
+  Life(NodeOptions options, const Program& program, LifeId id, Environment environment);
+  ~Life() override;
+
+  // Schedules the worker's main.
+  void start();
+
+  // Ends the life as a crash of the process does. Every stack has unwound when it returns.
+  void crash();
+
+  // Destroys the node. REQUIRES: the main has ended or the life has crashed.
+  void bury();
+
+  [[nodiscard]] LifeId id() const { return id_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Node& node() { return *node_; }
+  [[nodiscard]] SimRuntime& runtime() { return *runtime_; }
+  [[nodiscard]] bool crashed() const { return crashed_; }
+  [[nodiscard]] bool over() const { return crashed_ || result_.has_value(); }
+  [[nodiscard]] const std::optional<Status>& result() const { return result_; }
+  // When the main ended.
+  [[nodiscard]] Instant ended() const { return ended_; }
+  [[nodiscard]] LifeView view() const;
+
+ private:
+  void on_event(const Event& event) override;
+
+  const LifeId id_;
+  const std::string name_;
+  const Incarnation incarnation_;
+  Recorder& recorder_;
+  const std::shared_ptr<SimRuntime> runtime_;
+  net_fake::FakeTransport transport_;
+  std::unique_ptr<Node> node_;
+  std::optional<Status> result_;
+  Instant ended_{};
+  bool crashed_ = false;
+};
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/trace.h"
+#include "core/node/node.h"
+#include "net_fake/decisions.h"
+
+namespace rehearsal::sim {
+
+// One thing that happened at one life of a worker.
+struct Observation {
+  const Event& event;
+  net_fake::LifeId life;
+  Incarnation incarnation;
+  Instant when{};
+};
+
+// One life, as oracles see it.
+struct LifeView {
+  net_fake::LifeId id;
+  std::string_view name;
+  Incarnation incarnation;
+  const Node* node = nullptr;
+  bool crashed = false;
+  const Status* result = nullptr;  // of its main; null while that runs
+  uint64_t live_stacks = 0;
+};
+
+// A cluster between two events.
+struct ClusterView {
+  Instant now{};
+  bool calm = false;  // the storm is over
+  Instant calm_since{};
+  bool disturbed = false;  // a worker crashed, or a partition may have outlasted `peer_timeout`
+  bool idle = false;       // nothing will ever happen, although not all have ended
+  std::vector<LifeView> lives;  // all there were, by worker and life
+};
+
+// Takes down what an oracle finds; the first finding of a run ends it.
+class Findings {
+ public:
+  struct Finding {
+    std::string oracle;
+    std::string object;
+    std::string message;
+  };
+
+  // `object` names the call, reference, context or worker.
+  void fail(std::string_view oracle, std::string object, std::string message) {
+    if (!first_) first_ = {std::string(oracle), std::move(object), std::move(message)};
+  }
+  [[nodiscard]] const std::optional<Finding>& first() const { return first_; }
+
+ private:
+  std::optional<Finding> first_;
+};
+
+// Watches a run for something that must never happen. It sees the events of all nodes in their
+// order, and must not change anything. Deterministic: no address, no clock, no order of a hash
+// table in what it reports.
+class Oracle {
+ public:
+  virtual ~Oracle() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  // On the node's strand: the node must not be called.
+  virtual void on_event(const Observation& seen, Findings& findings) = 0;
+
+  // The life has crashed: its stacks have unwound.
+  virtual void on_crash(const LifeView& life) = 0;
+
+  // Between two events, now and then; nodes may be looked at.
+  virtual void check(const ClusterView& cluster, Findings& findings) = 0;
+
+  // Every life has ended and nothing will happen any more; the nodes are still there.
+  virtual void at_end(const ClusterView& cluster, Findings& findings) = 0;
+};
+
+}  // namespace rehearsal::sim

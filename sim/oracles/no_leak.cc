@@ -1,0 +1,51 @@
+#include <array>
+#include <string>
+#include <utility>
+
+#include "sim/oracles/oracles.h"
+#include "sim/oracles/quiet_oracle.h"
+
+namespace rehearsal::sim {
+namespace {
+
+using Entry = std::pair<const char*, uint64_t NodeCensus::*>;
+constexpr std::array<Entry, 12> kTables = {{
+    {"pending calls", &NodeCensus::pending_calls},
+    {"executions", &NodeCensus::executions},
+    {"owned values", &NodeCensus::owners},
+    {"forks of owned values", &NodeCensus::owner_forks},
+    {"handles of owned values", &NodeCensus::owner_handles},
+    {"user references", &NodeCensus::users},
+    {"unconfirmed references", &NodeCensus::pending_users},
+    {"pending children", &NodeCensus::pending_children},
+    {"contexts", &NodeCensus::contexts},
+    {"passes", &NodeCensus::passes},
+    {"unacknowledged frames", &NodeCensus::unacknowledged},
+    {"timers", &NodeCensus::timers},
+}};
+
+class NoLeak final : public QuietOracle {
+ public:
+  std::string_view name() const override { return "no leak"; }
+
+  void at_end(const ClusterView& cluster, Findings& findings) override {
+    for (const LifeView& life : cluster.lives) {
+      const std::string worker = "worker '" + std::string(life.name) + "'";
+      if (life.live_stacks > 0)
+        findings.fail(name(), worker, std::to_string(life.live_stacks) + " stacks are left");
+      if (life.node == nullptr) continue;
+      if (!life.node->ended()) findings.fail(name(), worker, "its node has not ended");
+      const NodeCensus census = life.node->census();
+      for (const auto& [what, count] : kTables)
+        // Executions that a crash or an abort ended are not counted down: their stacks tell.
+        if (census.*count > 0 && (count != &NodeCensus::executions || ended_well(life)))
+          findings.fail(name(), worker, std::to_string(census.*count) + " " + what + " are left");
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Oracle> make_no_leak() { return std::make_unique<NoLeak>(); }
+
+}  // namespace rehearsal::sim

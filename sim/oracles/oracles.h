@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/base/time.h"
+#include "sim/oracle.h"
+
+// The oracles that every run has, one file each. Each says what must never be seen.
+namespace rehearsal::sim {
+
+// A user function runs more than once for a call; or a caller has the value of a call whose user
+// function never ran.
+[[nodiscard]] std::unique_ptr<Oracle> make_at_most_once();
+
+// A call completes twice, without having been made, later than it said, or not at all although its
+// worker's main ended well.
+[[nodiscard]] std::unique_ptr<Oracle> make_completion();
+
+// A value is dropped, or a fork of it deleted, while a live reference holds it; a deleted fork
+// comes back; a value or a reference is left when a worker's main has ended well.
+[[nodiscard]] std::unique_ptr<Oracle> make_rref_conservation();
+
+// A context or a pass is opened twice, released without having been opened, or never released.
+[[nodiscard]] std::unique_ptr<Oracle> make_context_pairing();
+
+// Something is left when a life is over: stacks, timers, entries of tables.
+[[nodiscard]] std::unique_ptr<Oracle> make_no_leak();
+
+// A table breaks an invariant of its own.
+[[nodiscard]] std::unique_ptr<Oracle> make_invariants();
+
+// After the storm, nothing has moved forward for `bound`, or nothing will ever happen, and not all
+// have ended. Says who waits for what.
+[[nodiscard]] std::unique_ptr<Oracle> make_progress(Duration bound);
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <string>
+
+#include "sim/oracles/oracles.h"
+#include "sim/oracles/quiet_oracle.h"
+
+namespace rehearsal::sim {
+namespace {
+
+// Whether this says that somebody got further, and not only that somebody still tries.
+bool moves_forward(EventKind kind) {
+  switch (kind) {
+    case EventKind::api_call:
+    case EventKind::call_executed:
+    case EventKind::call_completed:
+    case EventKind::execution_started:
+    case EventKind::execution_ended:
+    case EventKind::owner_dropped:
+    case EventKind::context_released:
+    case EventKind::pass_ended:
+    case EventKind::optimizer_stepped:
+    case EventKind::node_stopped:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class Progress final : public QuietOracle {
+ public:
+  explicit Progress(Duration bound) : bound_(bound) {}
+
+  std::string_view name() const override { return "progress"; }
+
+  void on_event(const Observation& seen, Findings&) override {
+    if (moves_forward(seen.event.kind)) last_ = seen.when;
+  }
+
+  void check(const ClusterView& cluster, Findings& findings) override {
+    const Instant since = std::max(last_, cluster.calm_since);
+    const bool late = cluster.calm && cluster.now - since > bound_;
+    if (!late && !cluster.idle) return;
+    std::string waiting;
+    std::string graph;
+    for (const LifeView& life : cluster.lives) {
+      if (life.crashed || life.result != nullptr || life.node == nullptr) continue;
+      waiting += (waiting.empty() ? "" : ", ") + std::string(life.name);
+      graph += indented(std::string(life.name), life.node->waits());
+    }
+    const std::string why =
+        cluster.idle ? "nothing will ever happen any more"
+                     : "nothing has moved forward for " +
+                           std::to_string((cluster.now - since) / std::chrono::seconds(1)) +
+                           " virtual seconds since the faults stopped";
+    findings.fail(name(), waiting, why + "; who waits for what:\n" + graph);
+  }
+
+ private:
+  static std::string indented(const std::string& worker, const std::string& lines) {
+    std::string text = "  " + worker + ":\n";
+    size_t begin = 0;
+    while (begin < lines.size()) {
+      const size_t end = std::min(lines.find('\n', begin), lines.size());
+      text += "    " + lines.substr(begin, end - begin) + "\n";
+      begin = end + 1;
+    }
+    return text;
+  }
+
+  const Duration bound_;
+  Instant last_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Oracle> make_progress(Duration bound) { return std::make_unique<Progress>(bound); }
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <vector>
+
+#include "core/base/trace.h"
+#include "sim/event_queue.h"
+#include "sim/fingerprint.h"
+#include "sim/keyed_decisions.h"
+#include "sim/oracle.h"
+
+namespace rehearsal::sim {
+
+class EventLines;
+
+// Where the events of all nodes meet: folds them into the fingerprint and hands them on to oracles,
+// traces and the event lines.
+class Recorder {
+ public:
+  Recorder(const EventQueue& queue, const KeyedDecisions& decisions)
+      : queue_(queue), decisions_(decisions) {}
+
+  void on_event(const Event& event, LifeId life, Incarnation incarnation);
+
+  // Something that happened to the cluster as a whole; `what` names it.
+  void note(std::string_view what, LifeId life);
+
+  void add(Trace& trace) { traces_.push_back(&trace); }
+  void add(Oracle& oracle) { oracles_.push_back(&oracle); }
+  void set_lines(EventLines* lines) { lines_ = lines; }
+
+  [[nodiscard]] const Fingerprint& fingerprint() const { return fingerprint_; }
+  [[nodiscard]] Findings& findings() { return findings_; }
+  [[nodiscard]] const Findings& findings() const { return findings_; }
+  [[nodiscard]] uint64_t calls() const { return calls_; }
+
+ private:
+  void fold(const Event& event, LifeId life, Incarnation incarnation);
+
+  const EventQueue& queue_;
+  const KeyedDecisions& decisions_;
+  Fingerprint fingerprint_;
+  Findings findings_;
+  std::vector<Oracle*> oracles_;
+  std::vector<Trace*> traces_;
+  EventLines* lines_ = nullptr;
+  uint64_t calls_ = 0;
+};
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/time.h"
+#include "net_fake/network.h"
+
+namespace rehearsal::sim {
+
+struct WorkerReport {
+  std::string name;
+  uint32_t lives = 1;          // begun
+  bool crashed = false;        // the last life
+  std::optional<Error> error;  // why the last life's main failed
+  uint64_t decisions = 0;      // events of this worker: where it could have crashed
+};
+
+struct RunFailure {
+  std::string oracle;
+  std::string object;  // a worker, a call, a reference, …
+  std::string message;
+};
+
+struct RunReport {
+  bool ok = false;
+  std::string fingerprint;           // 32 hexadecimal digits
+  std::vector<Hash128> checkpoints;  // of the fingerprint, every 1,024 events of nodes
+  Duration virtual_time{};
+  uint64_t calls = 0;                 // that user functions ran for
+  uint64_t messages = 0;              // frames with a message that were sent, resent ones included
+  uint64_t decisions = 0;             // events of all workers
+  uint64_t draws = 0;                 // choices made
+  std::vector<WorkerReport> workers;  // in rank order
+  std::optional<RunFailure> failure;
+  std::string faults;  // what the seed drew, in one line
+  uint64_t crashes = 0;
+  net_fake::NetworkStats network;
+  std::vector<std::string> absent_overrides;  // keys that never came up
+  std::string reproduction;
+
+  [[nodiscard]] double virtual_seconds() const {
+    return static_cast<double>(virtual_time.count()) / 1e9;
+  }
+};
+
+// What failed, on what, with what was drawn; the command that reproduces it alone on the last line.
+[[nodiscard]] std::string describe_failure(const RunReport& report);
+
+// Thrown by Cluster::run.
+class RunFailed : public std::runtime_error {
+ public:
+  explicit RunFailed(const RunReport& report)
+      : std::runtime_error(describe_failure(report)), report_(report) {}
+  [[nodiscard]] const RunReport& report() const { return report_; }
+
+ private:
+  RunReport report_;
+};
+
+}  // namespace rehearsal::sim

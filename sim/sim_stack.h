@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/base/runtime.h"
+#include "core/fibers/fiber.h"
+#include "net_fake/schedule.h"
+
+namespace rehearsal::sim {
+
+class SimRuntime;
+struct World;
+
+// A stack of a SimRuntime: runs one execution after another, each on a fiber of its own. Its events
+// start the execution and resume it after a park.
+class SimStack final : public net_fake::Occurrence {
+ public:
+  explicit SimStack(SimRuntime& runtime) : runtime_(runtime) {}
+
+  // Gives the stack an execution; it starts when its event comes.
+  void begin(World& world, Execution& execution, Task body);
+
+  // On the stack itself: suspends it until `make_ready`, or until it is killed.
+  void park(Waiter& waiter);
+  // Schedules the parked stack to go on.
+  void make_ready(World& world);
+
+  // Runs what the stack has to do until it ends. Its parks answer `killed`.
+  void unwind();
+
+  [[nodiscard]] bool idle() const { return phase_ == Phase::idle; }
+  [[nodiscard]] bool started() const { return phase_ > Phase::starting; }
+  [[nodiscard]] Execution& execution() const { return *execution_; }
+
+  WorkerId worker(uint64_t) const override;
+  bool due(uint64_t ticket) const override { return ticket == serial_; }
+  void happen(uint64_t) override { run(); }
+
+ private:
+  enum class Phase : uint8_t { idle, starting, running, parked, ready };
+  void run();
+  [[nodiscard]] Duration latency(World& world, bool starts) const;
+
+  SimRuntime& runtime_;
+  Phase phase_ = Phase::idle;
+  uint64_t serial_ = 0;  // of the event that runs it next; any other event is called off
+  Execution* execution_ = nullptr;
+  std::optional<fibers::Fiber> fiber_;
+  uint64_t parks_ = 0;  // of this execution
+};
+
+}  // namespace rehearsal::sim

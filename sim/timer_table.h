@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/runtime.h"
+#include "net_fake/decisions.h"
+#include "net_fake/schedule.h"
+
+namespace rehearsal::sim {
+
+struct World;
+
+// The timers of one life. A timer that comes due is posted to the life's strand, later by what the
+// scheduling model draws.
+class TimerTable final : public net_fake::Occurrence {
+ public:
+  TimerTable(Runtime& runtime, net_fake::LifeId life) : runtime_(runtime), life_(life) {}
+
+  TimerId add(World& world, Instant when, Task task);
+  // The closure, to be destroyed by the caller; empty if the timer is gone.
+  [[nodiscard]] Task remove(TimerId timer);
+  // All closures, to be destroyed by the caller.
+  [[nodiscard]] std::vector<Task> remove_all();
+  [[nodiscard]] uint64_t size() const { return slots_.size() - free_.size(); }
+
+  WorkerId worker(uint64_t) const override { return life_.worker; }
+  bool due(uint64_t ticket) const override;
+  void happen(uint64_t ticket) override;
+
+ private:
+  struct Slot {
+    Task task;
+    World* world = nullptr;   // null: the slot is free
+    uint32_t generation = 0;  // of its present timer
+    uint64_t number = 0;      // of the timer in its life: names its lateness
+    bool late = false;        // its lateness has been drawn
+  };
+  [[nodiscard]] static TimerId id_of(size_t slot, uint32_t generation) {
+    return TimerId{uint64_t{generation} << 32 | slot};
+  }
+  [[nodiscard]] static size_t slot_of(uint64_t ticket) { return ticket & 0xffffffff; }
+  Task release(size_t slot);
+
+  Runtime& runtime_;
+  const net_fake::LifeId life_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
+  uint64_t made_ = 0;
+};
+
+}  // namespace rehearsal::sim

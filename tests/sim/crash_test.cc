@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include "sim/cluster.h"
+#include "tests/sim/adding_program.h"
+
+namespace rehearsal::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+ClusterOptions calm_options() { return {.faults = FaultLevel::none, .restart = Restart::never}; }
+
+TEST(Crash, TheOthersHearOfItWithinThePeerTimeout) {
+  const Program program = adding_program();
+  Cluster cluster(Seed{1}, program, calm_options());
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.node("server").census().executions > 0; }));
+  const Instant crash = cluster.now();
+  cluster.crash("server");
+  EXPECT_FALSE(cluster.alive("server"));
+  const RunReport& report = cluster.run();
+  EXPECT_EQ(report.crashes, 1u);
+  EXPECT_TRUE(report.workers[0].crashed);
+  for (const size_t client : {1, 2}) {
+    ASSERT_TRUE(report.workers[client].error);
+    EXPECT_EQ(report.workers[client].error->kind, ErrorKind::peer_lost);
+    EXPECT_EQ(report.workers[client].error->worker, "server");
+  }
+  EXPECT_LT(Instant{report.virtual_time} - crash, seconds(45));
+}
+
+// Goal: a crash before any event of any worker ends cleanly: nothing hangs, nothing is left.
+// Method: a run without crash counts the events; then one run for each of them.
+TEST(Crash, EveryDecisionPointOfASmallProgramSurvivesACrash) {
+  Program program(adding_functions());
+  program.worker("server", [](Worker&) {});
+  program.worker("client", [](Worker& worker) {
+    RRef<int64_t> sum = worker.remote("server", &add, int64_t{1}, int64_t{2});
+    (void)sum.to_here();
+    (void)worker.rpc_sync("server", &add, int64_t{1}, int64_t{2});
+  });
+  Cluster counted(Seed{3}, program, calm_options());
+  const RunReport whole = counted.run();
+  uint64_t runs = 0;
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    for (uint64_t point = 0; point < whole.workers[worker].decisions; ++point) {
+      ClusterOptions options = calm_options();
+      options.crash_points = {{WorkerId{worker}, point}};
+      Cluster cluster(Seed{3}, program, options);
+      const RunReport& report = cluster.try_run();
+      ASSERT_TRUE(report.ok) << "worker " << worker << " point " << point << "\n"
+                             << describe_failure(report);
+      runs += report.crashes;
+    }
+  }
+  EXPECT_GT(runs, 40u);
+}
+
+TEST(Crash, ARestartedWorkerIsANewIncarnationAndRunsItsMainAgain) {
+  int mains = 0;
+  Program program(adding_functions());
+  program.worker("server", [](Worker&) {});
+  program.worker("client", [&mains](Worker& worker) {
+    ++mains;
+    for (int64_t i = 0; i < 50; ++i) (void)worker.rpc_sync("server", &add, i, i);
+  });
+  Cluster cluster(Seed{1}, program, calm_options());
+  ASSERT_TRUE(cluster.run_until([&] { return mains == 1; }));
+  cluster.advance(milliseconds(1));
+  const Incarnation first = cluster.node("client").hello().incarnation;
+  cluster.crash("client");
+  cluster.restart("client");
+  EXPECT_EQ(cluster.life("client"), 1u);
+  EXPECT_NE(cluster.node("client").hello().incarnation, first);
+  const RunReport& report = cluster.try_run();
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+  EXPECT_EQ(report.workers[1].lives, 2u);
+}
+
+TEST(Crash, DrawnCrashesAndRestartsHoldForManySeeds) {
+  const Program program = adding_program();
+  uint64_t crashes = 0;
+  uint64_t restarts = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Cluster cluster(Seed{seed}, program,
+                    {.faults = FaultLevel::hostile, .crashes = 2, .restart = Restart::drawn});
+    const RunReport& report = cluster.try_run();
+    ASSERT_TRUE(report.ok) << "seed " << seed << "\n" << describe_failure(report);
+    crashes += report.crashes;
+    for (const WorkerReport& worker : report.workers) restarts += worker.lives - 1;
+  }
+  EXPECT_GT(crashes, 50u);
+  EXPECT_GT(restarts, 15u);
+}
+
+TEST(Crash, LongPartitionsHoldForManySeeds) {
+  const Program program = adding_program();
+  uint64_t partitions = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Cluster cluster(Seed{seed}, program, {.long_partitions = true});
+    const RunReport& report = cluster.try_run();
+    ASSERT_TRUE(report.ok) << "seed " << seed << "\n" << describe_failure(report);
+    partitions += report.network.partitions;
+  }
+  EXPECT_GT(partitions, 10u);
+}
+
+TEST(Crash, AMainThatFailsInAWayNoCrashExplainsStillFailsTheRun) {
+  Program program(adding_functions());
+  program.worker("server", [](Worker&) {});
+  program.worker("client", [](Worker& worker) {
+    (void)worker.rpc_sync("server", &add, int64_t{1}, int64_t{1});
+    throw std::runtime_error("a wrong result");
+  });
+  program.worker("victim", [](Worker&) {});
+  Cluster cluster(Seed{1}, program, calm_options());
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.node("server").census().executions > 0; }));
+  cluster.crash("victim");
+  const RunReport& report = cluster.try_run();
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->oracle, "main");
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

@@ -1,0 +1,65 @@
+#include "sim/keyed_decisions.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+
+namespace rehearsal::sim {
+namespace {
+
+Key numbered(uint64_t number) {
+  return {.kind = DecisionKind::latency, .subject = {{1}, 0}, .object = {{0}, 0}, .number = number};
+}
+
+TEST(KeyedDecisions, AChoiceDependsOnSeedAndKeyOnly) {
+  KeyedDecisions forward(Seed{3}, {});
+  KeyedDecisions backward(Seed{3}, {});
+  std::vector<uint64_t> one;
+  std::vector<uint64_t> other;
+  for (uint64_t i = 0; i < 100; ++i) one.push_back(forward.choose(numbered(i), 1000));
+  for (uint64_t i = 100; i-- > 0;) other.push_back(backward.choose(numbered(i), 1000));
+  EXPECT_TRUE(std::equal(one.begin(), one.end(), other.rbegin()));
+  KeyedDecisions another(Seed{4}, {});
+  EXPECT_NE(one[0] * 1000 + one[1],
+            another.choose(numbered(0), 1000) * 1000 + another.choose(numbered(1), 1000));
+}
+
+TEST(KeyedDecisions, ChoicesAreSpreadEvenly) {
+  KeyedDecisions decisions(Seed{9}, {});
+  std::vector<int> hits(7);
+  for (uint64_t i = 0; i < 70'000; ++i) ++hits[decisions.choose(numbered(i), 7)];
+  for (const int count : hits) EXPECT_NEAR(count, 10'000, 400);
+}
+
+// Goal: one decision can be changed, and no other moves.
+TEST(KeyedDecisions, AnOverrideChangesItsKeyAlone) {
+  KeyedDecisions plain(Seed{3}, {});
+  KeyedDecisions changed(Seed{3}, {{numbered(5), 42}, {numbered(6), 1042}});
+  for (uint64_t i = 0; i < 20; ++i) {
+    const uint64_t before = plain.choose(numbered(i), 1000);
+    const uint64_t after = changed.choose(numbered(i), 1000);
+    EXPECT_EQ(after, i == 5 || i == 6 ? 42 : before) << i;
+  }
+  EXPECT_TRUE(changed.absent().empty());
+}
+
+TEST(KeyedDecisions, OverridesThatNeverComeUpAreReported) {
+  KeyedDecisions decisions(Seed{3}, {{numbered(5), 1}, {numbered(6), 1}});
+  (void)decisions.choose(numbered(5), 2);
+  EXPECT_EQ(decisions.absent(), std::vector<Key>{numbered(6)});
+  EXPECT_EQ(decisions.draws(), 1u);
+}
+
+TEST(KeyedDecisions, AnOverrideIsReadBackFromItsText) {
+  const Override override{numbered(5), 77};
+  EXPECT_EQ(to_string(override), "latency:1.0>0.0#5.0=77");
+  const Override parsed = parse_override(to_string(override));
+  EXPECT_EQ(parsed.key, override.key);
+  EXPECT_EQ(parsed.value, 77u);
+  for (const char* text : {"", "cut:1.0>0.0#7.0", "cut:1.0>0.0#7.0=", "cut:1.0>0.0#7.0=x", "a=1"})
+    EXPECT_THROW((void)parse_override(text), std::invalid_argument) << text;
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

@@ -1,0 +1,362 @@
+#include "sim/oracles/oracles.h"
+
+#include <gtest/gtest.h>
+
+#include "core/rpc/payload.h"
+#include "sim/oracles/quiet_oracle.h"
+
+namespace rehearsal::sim {
+namespace {
+
+using net_fake::LifeId;
+
+constexpr LifeId kOwner{WorkerId{0}, 0};
+constexpr LifeId kUser{WorkerId{1}, 0};
+
+CausalId id(uint64_t ordinal) { return {{11}, {5, 6}, ordinal}; }
+
+// Feeds one oracle by hand. A life's incarnation is its worker's id + 100.
+class OracleTest : public testing::Test {
+ protected:
+  void use(std::unique_ptr<Oracle> chosen) { oracle = std::move(chosen); }
+
+  void see(LifeId life, Event event, Duration when = {}) {
+    event.worker = life.worker;
+    oracle->on_event({event, life, Incarnation{life.worker.value + 100}, Instant{when}}, findings);
+  }
+  void see(LifeId life, EventKind kind, uint64_t ordinal, uint64_t number = 0) {
+    see(life, Event{.kind = kind, .id = id(ordinal), .number = number});
+  }
+  LifeView view_of(LifeId life, bool crashed = false) {
+    return {.id = life,
+            .name = life == kOwner ? "owner" : "user",
+            .incarnation = {life.worker.value + 100},
+            .crashed = crashed,
+            .result = crashed ? nullptr : &well};
+  }
+  void end() { oracle->at_end({.lives = {view_of(kOwner), view_of(kUser)}}, findings); }
+  void expect_silent() { EXPECT_FALSE(findings.first()) << findings.first()->message; }
+  void expect_finding(std::string_view object, std::string_view message) {
+    ASSERT_TRUE(findings.first());
+    EXPECT_EQ(findings.first()->oracle, oracle->name());
+    EXPECT_NE(findings.first()->object.find(object), std::string::npos) << findings.first()->object;
+    EXPECT_NE(findings.first()->message.find(message), std::string::npos)
+        << findings.first()->message;
+  }
+
+  std::unique_ptr<Oracle> oracle;
+  Findings findings;
+  const Status well = Unit{};
+};
+
+// At most once.
+
+class AtMostOnceTest : public OracleTest {
+ protected:
+  AtMostOnceTest() { use(make_at_most_once()); }
+};
+
+TEST_F(AtMostOnceTest, IsSilentWhenEachCallRunsOnce) {
+  for (uint64_t i = 1; i <= 3; ++i) {
+    see(kUser, EventKind::api_call, i);
+    see(kOwner, EventKind::call_executed, i);
+    see(kUser, EventKind::call_completed, i);
+  }
+  see(kUser, {.kind = EventKind::api_call, .id = id(4), .text = "to_here"});
+  see(kUser, EventKind::call_completed, 4);
+  see(kUser, EventKind::call_completed, 5, 1);  // An error says nothing.
+  expect_silent();
+}
+
+TEST_F(AtMostOnceTest, FiresWhenAFunctionRunsTwice) {
+  see(kOwner, EventKind::call_executed, 1);
+  see(kOwner, EventKind::call_executed, 1);
+  expect_finding("call", "run twice");
+}
+
+TEST_F(AtMostOnceTest, FiresWhenACallerHasAValueOfNothing) {
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("call", "never ran");
+}
+
+// Completion.
+
+class CompletionTest : public OracleTest {
+ protected:
+  CompletionTest() { use(make_completion()); }
+  void make_call(uint64_t ordinal, Duration time_left = {}, bool creates = false) {
+    see(kUser, {.kind = EventKind::api_call,
+                .id = id(ordinal),
+                .number = static_cast<uint64_t>(time_left.count()),
+                .digest = creates ? 1u : 0u,
+                .text = "add"});
+  }
+};
+
+TEST_F(CompletionTest, IsSilentWhenEveryCallCompletesInTime) {
+  make_call(1, std::chrono::seconds(5));
+  make_call(2);
+  make_call(3, {}, /*creates=*/true);
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1)}, std::chrono::seconds(5));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(2)}, std::chrono::hours(5));
+  end();
+  expect_silent();
+}
+
+TEST_F(CompletionTest, FiresOnASecondCompletion) {
+  make_call(1);
+  see(kUser, EventKind::call_completed, 1);
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("of add", "twice");
+}
+
+TEST_F(CompletionTest, FiresOnACompletionOfNothing) {
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("call", "without having been made");
+}
+
+TEST_F(CompletionTest, FiresWhenACallOutlivesItsTimeOut) {
+  make_call(1, std::chrono::seconds(5));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1)}, std::chrono::seconds(8));
+  expect_finding("of add", "3000 ms after its time-out");
+}
+
+TEST_F(CompletionTest, FiresWhenACallNeverCompletes) {
+  make_call(1);
+  end();
+  expect_finding("of add", "never completed");
+}
+
+TEST_F(CompletionTest, IsSilentAboutTheCallsOfACrashedWorker) {
+  make_call(1);
+  oracle->at_end({.lives = {view_of(kUser, /*crashed=*/true)}}, findings);
+  expect_silent();
+}
+
+// RRef conservation.
+
+class ConservationTest : public OracleTest {
+ protected:
+  ConservationTest() { use(make_rref_conservation()); }
+  static constexpr uint64_t kRRef = 50;
+
+  void fork(LifeId life, EventKind kind, uint64_t ordinal) {
+    see(life, kind, ordinal, CausalIdHash{}(id(kRRef)));
+  }
+  void create() {
+    see(kOwner, EventKind::owner_created, kRRef);
+    fork(kOwner, EventKind::fork_registered, 1);
+    fork(kUser, EventKind::user_created, 1);
+  }
+  void release() {
+    fork(kUser, EventKind::user_deleted, 1);
+    fork(kOwner, EventKind::fork_deleted, 1);
+    see(kOwner, EventKind::owner_dropped, kRRef);
+  }
+  void fence(LifeId who, LifeId whom) {
+    see(who, {.kind = EventKind::peer_fenced, .number = whom.worker.value + 100});
+  }
+};
+
+TEST_F(ConservationTest, IsSilentOverTheLifeOfAReference) {
+  create();
+  fork(kUser, EventKind::user_created, 2);
+  fork(kOwner, EventKind::fork_registered, 2);
+  fork(kUser, EventKind::user_deleted, 2);
+  fork(kOwner, EventKind::fork_deleted, 2);
+  release();
+  end();
+  expect_silent();
+}
+
+TEST_F(ConservationTest, FiresWhenAValueIsDroppedWhileAReferenceLives) {
+  create();
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  expect_finding("rref", "dropped while fork");
+}
+
+TEST_F(ConservationTest, FiresWhenTheOwnerDeletesAForkThatIsHeld) {
+  create();
+  fork(kOwner, EventKind::fork_deleted, 1);
+  expect_finding("fork", "its holder still has it");
+}
+
+TEST_F(ConservationTest, FiresWhenADeletedForkComesBack) {
+  create();
+  fork(kUser, EventKind::user_deleted, 1);
+  fork(kOwner, EventKind::fork_deleted, 1);
+  fork(kOwner, EventKind::fork_registered, 1);
+  expect_finding("fork", "is back");
+}
+
+TEST_F(ConservationTest, FiresWhenADeleteOvertakesTheRegistration) {
+  see(kOwner, EventKind::owner_created, kRRef);
+  fork(kUser, EventKind::user_created, 1);
+  fork(kUser, EventKind::user_deleted, 1);
+  fork(kOwner, EventKind::fork_registered, 1);
+  expect_finding("fork", "after its holder had deleted it");
+}
+
+TEST_F(ConservationTest, FiresOnASecondDeletion) {
+  create();
+  release();
+  fork(kOwner, EventKind::fork_deleted, 1);
+  expect_finding("fork", "deleted twice");
+}
+
+TEST_F(ConservationTest, FiresWhenAValueIsNeverDropped) {
+  create();
+  fork(kUser, EventKind::user_deleted, 1);
+  end();
+  expect_finding("rref", "never dropped; forks left: ");
+}
+
+TEST_F(ConservationTest, FiresWhenAHolderKeepsItsReference) {
+  create();
+  fence(kOwner, kUser);
+  fork(kOwner, EventKind::fork_deleted, 1);
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  end();
+  expect_finding("fork", "still has it");
+}
+
+TEST_F(ConservationTest, IsSilentWhenTheOwnerHasLostTheHolder) {
+  create();
+  fence(kOwner, kUser);
+  fork(kOwner, EventKind::fork_deleted, 1);
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  fork(kUser, EventKind::user_deleted, 1);
+  end();
+  expect_silent();
+}
+
+TEST_F(ConservationTest, IsSilentWhenTheHolderHasCrashed) {
+  create();
+  oracle->on_crash(view_of(kUser, /*crashed=*/true));
+  fork(kOwner, EventKind::fork_deleted, 1);
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  expect_silent();
+}
+
+// Method: a fork in a call's arguments is named by the call.
+TEST_F(ConservationTest, FiresWhenAFunctionStartsBeforeItsReferenceIsConfirmed) {
+  create();
+  const CausalId call = id(70);
+  const CausalId argument{{11}, mix(call.place(), kArgumentForks), 0};
+  const uint64_t rref = CausalIdHash{}(id(kRRef));
+  see(kUser, {.kind = EventKind::user_created, .id = argument, .number = rref});
+  see(kOwner, {.kind = EventKind::call_executed, .id = call});  // Of another worker: not it.
+  expect_silent();
+  see(kUser, {.kind = EventKind::call_executed, .id = call});
+  expect_finding("fork", "before its owner has confirmed it");
+}
+
+TEST_F(ConservationTest, IsSilentWhenTheReferenceIsConfirmedFirst) {
+  create();
+  const CausalId call = id(70);
+  const CausalId result{{11}, mix(call.place(), kResultForks), 0};
+  const uint64_t rref = CausalIdHash{}(id(kRRef));
+  see(kUser, {.kind = EventKind::user_created, .id = result, .number = rref});
+  see(kOwner, {.kind = EventKind::fork_registered, .id = result, .number = rref});
+  see(kUser, {.kind = EventKind::call_completed, .id = call});
+  expect_silent();
+}
+
+TEST_F(ConservationTest, IsSilentAboutARefusedFork) {
+  create();
+  release();
+  fork(kUser, EventKind::user_created, 2);
+  fork(kOwner, EventKind::fork_refused, 2);
+  fork(kUser, EventKind::user_deleted, 2);
+  end();
+  expect_silent();
+}
+
+// Context pairing.
+
+class PairingTest : public OracleTest {
+ protected:
+  PairingTest() { use(make_context_pairing()); }
+};
+
+TEST_F(PairingTest, IsSilentWhenEverythingThatOpensCloses) {
+  for (const LifeId life : {kOwner, kUser}) {
+    see(life, EventKind::context_opened, 1);
+    see(life, EventKind::pass_started, 1, 1);
+    see(life, EventKind::pass_ended, 1, 1);
+    see(life, EventKind::pass_started, 1, 2);
+    see(life, EventKind::pass_ended, 1, 2);
+    see(life, EventKind::context_released, 1);
+  }
+  end();
+  expect_silent();
+}
+
+TEST_F(PairingTest, FiresOnAContextThatIsNeverReleased) {
+  see(kUser, EventKind::context_opened, 1);
+  end();
+  expect_finding("context", "never released");
+}
+
+TEST_F(PairingTest, FiresOnAPassThatNeverEnds) {
+  see(kUser, EventKind::pass_started, 1, 4);
+  end();
+  expect_finding("pass 4", "never ended");
+}
+
+TEST_F(PairingTest, FiresOnASecondOpeningAndOnAReleaseOfNothing) {
+  see(kUser, EventKind::context_released, 2);
+  expect_finding("context", "without being open");
+  findings = {};
+  see(kUser, EventKind::context_opened, 1);
+  see(kUser, EventKind::context_opened, 1);
+  expect_finding("context", "twice");
+}
+
+// Progress.
+
+class ProgressTest : public OracleTest {
+ protected:
+  ProgressTest() { use(make_progress(std::chrono::seconds(100))); }
+  void check(Duration now, bool idle = false) {
+    oracle->check({.now = Instant{now},
+                   .calm = true,
+                   .calm_since = Instant{std::chrono::seconds(50)},
+                   .idle = idle},
+                  findings);
+  }
+};
+
+TEST_F(ProgressTest, IsSilentWhileSomethingMovesForward) {
+  check(std::chrono::seconds(149));
+  see(kUser, {.kind = EventKind::call_completed}, std::chrono::seconds(149));
+  check(std::chrono::seconds(248));
+  expect_silent();
+}
+
+TEST_F(ProgressTest, FiresWhenOnlyFramesAreSeenForTooLong) {
+  see(kUser, {.kind = EventKind::call_completed}, std::chrono::seconds(60));
+  see(kUser, {.kind = EventKind::ack_frame}, std::chrono::seconds(159));
+  check(std::chrono::seconds(161));
+  expect_finding("", "nothing has moved forward for 101 virtual seconds");
+}
+
+TEST_F(ProgressTest, FiresWhenNothingWillEverHappen) {
+  check(std::chrono::seconds(51), /*idle=*/true);
+  expect_finding("", "nothing will ever happen");
+}
+
+// Leaks. (A node's tables are looked at in cluster_test.cc.)
+
+TEST_F(OracleTest, LeftStacksAreALeak) {
+  use(make_no_leak());
+  end();
+  expect_silent();
+  LifeView life = view_of(kUser);
+  life.live_stacks = 2;
+  oracle->at_end({.lives = {life}}, findings);
+  expect_finding("worker 'user'", "2 stacks are left");
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/frame.h"
+#include "core/base/transport.h"
+
+namespace rehearsal::real {
+
+// What the two ends of a connection say outside of frames. Each is a record: a header of
+// kHandshakeBytes and a text. The one who connects says `hello` on both lanes; the other one
+// answers each with `welcome`, `refusal` or `retry`.
+enum class HandshakeKind : uint8_t {
+  hello,    // text: greeting (small lane only)
+  welcome,  // the same, of the other end: the link stands
+  refusal,  // text: an error. Do not connect again
+  retry,    // not now
+  closing,  // text: an error. The last on a lane: the link is closed for good
+};
+
+struct Handshake {
+  HandshakeKind kind = HandshakeKind::hello;
+  Lane lane = Lane::small;
+  WorkerId from;
+  WorkerId to;
+  Incarnation incarnation;
+  uint64_t token = 0;       // binds the two lanes of one link
+  uint64_t last_token = 0;  // of the link that stood before, as far as the sender knows
+  std::string text;
+};
+
+// The same length as a frame's header, but another magic: both are told apart by their first bytes.
+inline constexpr size_t kHandshakeBytes = kWireHeaderBytes;
+inline constexpr uint32_t kHandshakeTextMax = 1 << 20;
+
+[[nodiscard]] std::string encode_handshake(const Handshake& handshake);
+
+[[nodiscard]] bool is_handshake(std::span<const std::byte> header);
+
+// Reads a header of kHandshakeBytes; the text is still to come.
+struct HandshakeHeader {
+  Handshake handshake;
+  uint32_t text_bytes = 0;
+  uint64_t checksum = 0;
+};
+[[nodiscard]] Result<HandshakeHeader> parse_handshake_header(std::span<const std::byte> header);
+
+// Checks header and text together.
+[[nodiscard]] Result<Handshake> finish_handshake(const HandshakeHeader& header, std::string text);
+
+// An error as a record's text. Reading takes any text.
+[[nodiscard]] std::string error_to_text(const Error& error);
+[[nodiscard]] Error error_from_text(std::string_view text);
+
+}  // namespace rehearsal::real

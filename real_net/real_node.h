@@ -1,0 +1,77 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/node/node.h"
+#include "real_net/real_runtime.h"
+#include "real_net/slab_pool.h"
+#include "real_net/tcp_transport.h"
+
+namespace rehearsal {
+class Program;
+}
+
+namespace rehearsal::real {
+
+struct RealNodeOptions {
+  NodeOptions node;
+  RuntimeOptions runtime;
+  TransportOptions transport;  // `names` and `seed` are taken from `node`
+  Address listen{.host = "127.0.0.1", .port = 0};
+  Trace* trace = nullptr;  // null: nothing is traced. Called on the strand; outlives the node
+  // How long executions that have been told to end are waited for.
+  Duration unwind_timeout = std::chrono::seconds(5);
+};
+
+// One node over real threads and TCP, with all that it runs on. Several may live in one process.
+class RealNode {
+ public:
+  // Throws RpcError if the address cannot be listened on.
+  RealNode(RealNodeOptions options, const Program& program);
+  // REQUIRES: `run` was never called, or has returned and left no stuck executions.
+  ~RealNode();
+  RealNode(const RealNode&) = delete;
+  RealNode& operator=(const RealNode&) = delete;
+
+  // Where peers find this node.
+  [[nodiscard]] Address address() const { return transport_.address(); }
+  // Where this node finds a peer. Before `run`, or any time later from any thread.
+  void set_address(WorkerId peer, const Address& address);
+
+  // The worker's whole life, on the calling thread: joins, runs the program's function, shuts down.
+  // Returns why it failed, if so. Once.
+  [[nodiscard]] Status run();
+
+  // Ends the node at once; `run` returns with this error. Any thread.
+  void abort(const Error& why);
+
+  // After `run`: labels of executions that did not end although they were told to. They cannot be
+  // stopped: the process has to be left by _Exit.
+  [[nodiscard]] const std::vector<std::string>& stuck() const { return stuck_; }
+
+  // For measurements and tests.
+  [[nodiscard]] RealRuntime& runtime() { return *runtime_; }
+  [[nodiscard]] TcpTransport& transport() { return transport_; }
+  [[nodiscard]] Node& node() { return node_; }
+  [[nodiscard]] const SlabPool& pool() const { return pool_; }
+
+ private:
+  class NoTrace final : public Trace {
+   public:
+    void on_event(const Event&) override {}
+  };
+
+  void leave_network();
+
+  const RealNodeOptions options_;
+  NoTrace no_trace_;
+  SlabPool pool_;
+  const std::shared_ptr<RealRuntime> runtime_;
+  TcpTransport transport_;
+  Node node_;
+  std::vector<std::string> stuck_;
+};
+
+}  // namespace rehearsal::real

@@ -1,0 +1,144 @@
+#include "real_net/run_worker.h"
+
+#include <ATen/Parallel.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/check.h"
+#include "core/fibers/default_generator.h"
+#include "real_net/real_node.h"
+#include "real_net/rendezvous.h"
+
+namespace rehearsal::real {
+namespace {
+
+Error wrong(std::string text) {
+  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
+}
+
+Incarnation fresh_incarnation() {
+  uint64_t value = 0;
+  while (value == 0) {
+    const ssize_t count = getrandom(&value, sizeof value, 0);
+    REHEARSAL_CHECK(count == sizeof value || value == 0, count);
+  }
+  return {value};
+}
+
+// torchrun shows its users what this file says.
+void write_error_file(const WorkerOptions& options, const Error& error) {
+  const std::optional<std::string> path = options.environment("TORCHELASTIC_ERROR_FILE");
+  if (!path) return;
+  const nlohmann::json content = {
+      {"message",
+       {{"message", to_string(error)},
+        {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(std::time(nullptr))}}}}}};
+  std::ofstream(*path) << content.dump();
+}
+
+Status check_placement(const Placement& placement, const std::vector<std::string>& names) {
+  if (names.empty()) return wrong("the program has no workers");
+  if (placement.world_size && *placement.world_size != names.size())
+    return wrong("the program has " + std::to_string(names.size()) +
+                 " workers, but the world size (" + placement.launcher + ") is " +
+                 std::to_string(*placement.world_size));
+  if (placement.rank >= names.size())
+    return wrong("rank " + std::to_string(placement.rank) + " (" + placement.launcher +
+                 ") is not one of the program's " + std::to_string(names.size()) + " workers");
+  return Unit{};
+}
+
+RealNodeOptions node_options(const WorkerOptions& options, const Placement& placement,
+                             const std::vector<std::string>& names) {
+  RealNodeOptions made;
+  made.node = options.node;
+  made.node.id = {placement.rank};
+  made.node.incarnation = fresh_incarnation();
+  made.node.names = names;
+  made.runtime.worker_threads = options.num_worker_threads;
+  made.runtime.torch_threads = options.torch_threads;
+  made.trace = options.trace;
+  const bool by_file = !placement.file.empty();
+  made.listen = {.host = by_file ? "127.0.0.1" : address_towards(placement.master), .port = 0};
+  if (options.listen) made.listen = *options.listen;
+  return made;
+}
+
+Status run_node(RealNode& node, const RealNodeOptions& options, const Placement& placement) {
+  RendezvousOptions meeting;
+  meeting.placement = placement;
+  meeting.names = options.node.names;
+  meeting.self = {.name = options.node.names[placement.rank],
+                  .address = node.address(),
+                  .incarnation = options.node.incarnation,
+                  .world_size = static_cast<uint32_t>(options.node.names.size())};
+  meeting.timeout = options.node.join_timeout;
+  Rendezvous rendezvous(meeting);
+  Result<std::vector<MemberRecord>> members = rendezvous.join();
+  if (!members.ok()) return members.error();
+  for (uint32_t rank = 0; rank < members.value().size(); ++rank)
+    if (rank != placement.rank) node.set_address({rank}, members.value()[rank].address);
+  return node.run();
+}
+
+[[noreturn]] void leave_stuck(const RealNode& node, const Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "rehearsal: %s\n", to_string(status.error()).c_str());
+  for (const std::string& label : node.stuck())
+    std::fprintf(stderr, "rehearsal: '%s' does not end; the process is left without it\n",
+                 label.c_str());
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+// Only TorchScript's `fork` uses these threads. A program that has started them keeps them.
+void use_one_interop_thread() {
+  if (at::get_num_interop_threads() == 1) return;
+  try {
+    at::set_num_interop_threads(1);
+  } catch (const c10::Error&) {
+    std::fprintf(stderr, "rehearsal: %zu inter-op threads of LibTorch run already\n",
+                 at::get_num_interop_threads());
+  }
+}
+
+Status run_placed(const WorkerOptions& options, const Program& program) {
+  if (!fibers::default_generator_is_ours())
+    return wrong(
+        "LibTorch does not ask this program for its default generator, so random numbers "
+        "would depend on timing: link LibTorch as a shared library");
+  Result<Placement> placement = find_placement(options.placement, options.environment);
+  if (!placement.ok()) return placement.error();
+  const std::vector<std::string> names = program.names();
+  if (Status fits = check_placement(placement.value(), names); !fits.ok()) return fits.error();
+  if (options.torch_threads == 1) use_one_interop_thread();
+  const RealNodeOptions made = node_options(options, placement.value(), names);
+  try {
+    RealNode node(made, program);
+    Status status = run_node(node, made, placement.value());
+    if (node.stuck().empty()) return status;
+    leave_stuck(node, status);
+  } catch (const RpcError& error) {
+    return error.error();
+  }
+}
+
+}  // namespace
+
+uint32_t WorkerOptions::default_worker_threads() {
+  return std::max(2u, std::thread::hardware_concurrency());
+}
+
+Status run_worker(const WorkerOptions& options, const Program& program) {
+  Status status = run_placed(options, program);
+  if (!status.ok()) write_error_file(options, status.error());
+  return status;
+}
+
+}  // namespace rehearsal::real

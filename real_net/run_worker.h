@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/node/node.h"
+#include "core/node/program.h"
+#include "real_net/placement.h"
+
+namespace rehearsal::real {
+
+// How a worker of a real cluster is run. What is left alone comes from the environment that the
+// launcher set, or has a sensible default.
+struct WorkerOptions {
+  PlacementFlags placement;
+  Environment environment = process_environment;
+
+  // Where this worker listens; default: the address by which the others reach it, any free port.
+  std::optional<Address> listen;
+
+  // Threads that run user functions. Zero: they run on the main thread, while it waits. Default: as
+  // many as there are cores, two at least.
+  uint32_t num_worker_threads = default_worker_threads();
+  // LibTorch's intra-op threads. More than one changes the bits of some results.
+  int torch_threads = 1;
+
+  // `id`, `incarnation` and `names` are filled in.
+  NodeOptions node;
+  Trace* trace = nullptr;
+
+  [[nodiscard]] static WorkerOptions from_environment() { return {}; }
+  [[nodiscard]] static uint32_t default_worker_threads();
+};
+
+// Runs the worker of `program` that this process is: finds out which one, meets the others, joins,
+// runs its function on the calling thread and shuts down. Returns why it failed, if so: then one
+// line says what to do, and torchrun's error file, if there is one, is written.
+//
+// If user functions are left that do not end although they were told to, they are named on standard
+// error and the process is left by _Exit(1): nobody can stop them.
+[[nodiscard]] Status run_worker(const WorkerOptions& options, const Program& program);
+
+}  // namespace rehearsal::real

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include "core/base/buffer_pool.h"
+
+namespace rehearsal::real {
+
+struct SlabPoolOptions {
+  // Free memory above this is given back to the system.
+  uint64_t idle_bytes_max = uint64_t{256} << 20;
+};
+
+// Segments from recycled slabs: touching fresh memory costs more than receiving into it. Sizes are
+// rounded up to classes, four to each power of two. A slab that is used again is the one freed
+// last. A fresh slab of a megabyte or more takes no memory before its bytes arrive. Thread-safe.
+// Segments may outlive the pool.
+class SlabPool final : public BufferPool {
+ public:
+  explicit SlabPool(const SlabPoolOptions& options = {});
+  ~SlabPool() override;
+
+  // Only for the CPU (device type 0): frames name devices, but memory of others is their owners'.
+  // Throws std::bad_alloc if the system has no room.
+  [[nodiscard]] Segment take(uint64_t bytes, SegmentDevice device) override;
+
+  struct Census {
+    uint64_t taken = 0;       // segments handed out so far
+    uint64_t recycled = 0;    // of them, from a slab that had been used before
+    uint64_t idle_bytes = 0;  // kept for the next
+  };
+  [[nodiscard]] Census census() const;
+
+ private:
+  class Slabs;
+  std::shared_ptr<Slabs> slabs_;
+};
+
+}  // namespace rehearsal::real

@@ -1,0 +1,156 @@
+#include "real_net/run_worker.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "core/node/worker.h"
+#include "real_net/socket.h"
+
+namespace rehearsal::real {
+namespace {
+
+using std::chrono::milliseconds;
+
+int64_t add(int64_t a, int64_t b) { return a + b; }
+
+int64_t never_end(int64_t) {
+  for (;;) sleep(1000);
+}
+
+uint16_t free_port() {
+  return local_address(listen_on({.host = "127.0.0.1", .port = 0}).or_throw()).port;
+}
+
+FunctionRegistry functions() {
+  FunctionRegistry registry;
+  registry.function("add", &add).function("never_end", &never_end);
+  return registry;
+}
+
+Program adding_program() {
+  Program program(functions());
+  program.worker("ps", [](Worker&) {}).worker("trainer", [](Worker& worker) {
+    EXPECT_EQ(worker.rpc_sync("ps", &add, int64_t{2}, int64_t{3}), 5);
+  });
+  return program;
+}
+
+WorkerOptions options(uint16_t port, uint32_t rank) {
+  WorkerOptions made;
+  made.placement = {
+      .rank = rank, .world_size = 2, .rendezvous = "tcp://127.0.0.1:" + std::to_string(port)};
+  made.environment = [](const std::string&) { return std::nullopt; };
+  return made;
+}
+
+TEST(RunWorker, TwoWorkersMeetWorkAndLeave) {
+  const Program program = adding_program();
+  const uint16_t port = free_port();
+  std::optional<Status> ps;
+  std::thread other([&] { ps = run_worker(options(port, 0), program); });
+  const Status trainer = run_worker(options(port, 1), program);
+  other.join();
+  EXPECT_TRUE(trainer.ok()) << trainer.error().text;
+  EXPECT_TRUE(ps->ok()) << ps->error().text;
+}
+
+TEST(RunWorker, WrongUseIsOneClearError) {
+  const Program program = adding_program();
+  WorkerOptions made = options(free_port(), 0);
+  made.placement.world_size = 3;
+  Status status = run_worker(made, program);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().text, "the program has 2 workers, but the world size (flags) is 3");
+  made = options(free_port(), 2);
+  made.placement.world_size.reset();
+  status = run_worker(made, program);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().text, "rank 2 (flags) is not one of the program's 2 workers");
+}
+
+TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("error_file_" + std::to_string(getpid()));
+  WorkerOptions made = options(free_port(), 1);
+  made.environment = [&path](const std::string& name) -> std::optional<std::string> {
+    if (name == "TORCHELASTIC_ERROR_FILE") return path;
+    return std::nullopt;
+  };
+  made.node.join_timeout = milliseconds(200);
+  const Program program = adding_program();
+  const Status status = run_worker(made, program);
+  ASSERT_FALSE(status.ok());
+  std::ostringstream content;
+  content << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  EXPECT_NE(content.str().find("nobody serves the rendezvous"), std::string::npos) << content.str();
+}
+
+// Runs `body` in a process of its own and gives its exit status.
+int exit_status_of(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    std::_Exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(RunWorker, AFunctionThatNeverEndsDoesNotKeepTheProcess) {
+  // Goal: the process is left by _Exit(1), in bounded time. Method: real processes.
+  Program program(functions());
+  program.worker("ps", [](Worker&) {}).worker("trainer", [](Worker& worker) {
+    (void)worker.rpc_async("ps", &never_end, int64_t{0});
+  });
+  const uint16_t port = free_port();
+  WorkerOptions made = options(port, 0);
+  made.node.shutdown_timeout = milliseconds(500);
+  WorkerOptions trainer = options(port, 1);
+  trainer.node.shutdown_timeout = milliseconds(500);
+  std::thread other([&] { (void)exit_status_of([&] { (void)run_worker(trainer, program); }); });
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(exit_status_of([&] { (void)run_worker(made, program); }), 1);
+  other.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+TEST(RunWorker, APeerThatIsKilledIsNamedInTime) {
+  // Goal: a crash ends the others with an error that names the dead. Method: SIGKILL in a call.
+  Program program(functions());
+  program.worker("ps", [](Worker&) {}).worker("trainer", [](Worker& worker) {
+    worker.rpc_sync("ps", &never_end, int64_t{0});
+  });
+  const uint16_t port = free_port();
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)run_worker(options(port, 0), program);
+    std::_Exit(0);
+  }
+  std::thread killer([child] {
+    std::this_thread::sleep_for(milliseconds(1'500));
+    kill(child, SIGKILL);
+  });
+  WorkerOptions made = options(port, 1);
+  made.node.peer_timeout = milliseconds(500);
+  made.node.heartbeat = milliseconds(100);
+  made.node.shutdown_timeout = milliseconds(1'000);
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = run_worker(made, program);
+  killer.join();
+  int ignored = 0;
+  waitpid(child, &ignored, 0);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(to_string(status.error()).find("ps"), std::string::npos) << to_string(status.error());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(1'500 + 500 + 2'000));
+}
+
+}  // namespace
+}  // namespace rehearsal::real

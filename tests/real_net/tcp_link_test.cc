@@ -1,0 +1,192 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/conformance/transport_suite.h"
+#include "tests/real_net/tcp_world.h"
+
+// What the conformance suite leaves to a transport over TCP.
+namespace rehearsal::real {
+namespace {
+
+using conformance::frame_with;
+using conformance::is_prefix;
+using conformance::large_frame;
+using conformance::numbers_from_one;
+using conformance::small_frame;
+using What = conformance::RecordingSink::What;
+using std::chrono::milliseconds;
+
+class TcpLinkTest : public testing::Test {
+ protected:
+  WorkerId peer_of(int end) { return WorkerId{static_cast<uint32_t>(1 - end)}; }
+  void open(int end) {
+    world.run(end, [this, end] { world.transport(end).open(peer_of(end)); });
+  }
+  void send(int end, Frame frame) {
+    world.run(end, [&] { world.transport(end).send(peer_of(end), std::move(frame)); });
+  }
+  bool both_up() {
+    return world.advance_until([this] { return world.sink(0).up() && world.sink(1).up(); });
+  }
+  void connect() {
+    open(0);
+    open(1);
+    ASSERT_TRUE(both_up());
+  }
+
+  TcpWorld world;
+};
+
+TEST_F(TcpLinkTest, TheLowerIdConnectsAndTheOtherOneWaits) {
+  connect();
+  EXPECT_EQ(world.proxy_to(1).connections(), 2u);
+  EXPECT_EQ(world.proxy_to(0).connections(), 0u);
+}
+
+TEST_F(TcpLinkTest, TheHigherIdConnectsIfItWaitsInVain) {
+  world.proxy_to(1).set_refusing(true);
+  connect();
+  EXPECT_EQ(world.proxy_to(1).connections(), 0u);
+  EXPECT_EQ(world.proxy_to(0).connections(), 2u);
+  send(1, small_frame(1));
+  EXPECT_TRUE(world.advance_until([this] { return world.sink(0).count(What::frame) == 1; }));
+}
+
+TEST_F(TcpLinkTest, BothEndsThatConnectAtOnceAgreeOnOneLink) {
+  // Goal: crossing attempts never leave two links or none. Method: delays make them cross.
+  for (int round = 0; round < 10; ++round) {
+    TcpWorld crossing;
+    for (const int end : {0, 1})
+      crossing.proxy_to(end).set_delay(milliseconds(20 + 5 * (round % 4)));
+    for (const int end : {0, 1})
+      crossing.run(end, [&] { crossing.transport(end).open(peer_of(end)); });
+    ASSERT_TRUE(
+        crossing.advance_until([&] { return crossing.sink(0).up() && crossing.sink(1).up(); }));
+    for (const int end : {0, 1})
+      crossing.run(end, [&] { crossing.transport(end).send(peer_of(end), small_frame(1)); });
+    EXPECT_TRUE(crossing.advance_until([&] {
+      return crossing.sink(0).count(What::frame) == 1 && crossing.sink(1).count(What::frame) == 1;
+    }));
+  }
+}
+
+TEST_F(TcpLinkTest, AnEndThatAloneLostTheLinkGetsANewOne) {
+  // Goal: half-open links heal. Method: one direction ends in good order, the other end is silent.
+  connect();
+  world.proxy_to(1).half_close_all();
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(1).count(What::lost) >= 1; }));
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(1).count(What::up) >= 2; }));
+  ASSERT_TRUE(both_up());
+  send(0, small_frame(7));
+  EXPECT_TRUE(world.advance_until([this] { return world.sink(1).count(What::frame) >= 1; }));
+}
+
+TEST_F(TcpLinkTest, ResetsInTheMiddleOfTrafficLoseOnlySuffixes) {
+  // Goal: each lane keeps its order and repeats nothing. Method: the proxy resets after every
+  // 300,000 bytes.
+  connect();
+  world.proxy_to(1).set_reset_after(300'000);
+  for (uint64_t i = 1; i <= 300; ++i) {
+    send(0, small_frame(i, std::string(2'000, 'x')));
+    if (i % 10 == 0) send(0, large_frame(1'000 + i, 90'000));
+  }
+  world.proxy_to(1).set_reset_after(0);
+  ASSERT_TRUE(both_up());
+  const size_t before = world.sink(1).count(What::frame);
+  send(0, small_frame(5'000));
+  ASSERT_TRUE(world.advance_until([&] { return world.sink(1).count(What::frame) > before; }));
+  uint64_t last_small = 0;
+  uint64_t last_large = 0;
+  for (const Frame& frame : world.sink(1).frames()) {
+    uint64_t& last = lane_of(frame) == Lane::small ? last_small : last_large;
+    EXPECT_GT(frame.header.sequence, last);
+    last = frame.header.sequence;
+  }
+  EXPECT_EQ(last_small, 5'000u);
+  EXPECT_GE(world.sink(1).count(What::lost), 1u);
+}
+
+TEST_F(TcpLinkTest, SmallFramesOvertakeALargeOne) {
+  // Goal: two lanes. Method: a large frame through a slow proxy, small ones behind it.
+  connect();
+  world.proxy_to(1).set_delay(milliseconds(1));
+  send(0, large_frame(1, 32 << 20));
+  for (uint64_t i = 2; i <= 20; ++i) send(0, small_frame(i));
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(1).count(What::frame) == 20; }));
+  EXPECT_EQ(world.sink(1).frames().back().header.sequence, 1u);
+}
+
+TEST_F(TcpLinkTest, LargeFramesBothWaysWithSmallOnesBetweenArriveWhole) {
+  connect();
+  constexpr uint64_t kLarge = 6;
+  constexpr uint64_t kSmall = 400;
+  for (const int end : {0, 1}) {
+    for (uint64_t i = 1; i <= kLarge; ++i) send(end, frame_with(i, {5 << 20, 1, 70'000, 0, 33}));
+    for (uint64_t i = 1; i <= kSmall; ++i) send(end, small_frame(i));
+  }
+  for (const int end : {0, 1}) {
+    ASSERT_TRUE(
+        world.advance_until([&] { return world.sink(end).count(What::frame) == kLarge + kSmall; }));
+    EXPECT_EQ(world.sink(end).sequences(Lane::small), numbers_from_one(kSmall));
+    EXPECT_EQ(world.sink(end).sequences(Lane::large), numbers_from_one(kLarge));
+    const Frame reference = frame_with(3, {5 << 20, 1, 70'000, 0, 33});
+    for (const Frame& frame : world.sink(end).frames()) {
+      if (lane_of(frame) == Lane::small || frame.header.sequence != 3) continue;
+      for (size_t i = 0; i < 5; ++i)
+        EXPECT_TRUE(conformance::same_bytes(frame.body->segments[i], reference.body->segments[i]));
+    }
+  }
+}
+
+TEST_F(TcpLinkTest, ALossNamesTheWorkerAndTheCause) {
+  connect();
+  world.reset_link();
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(0).count(What::lost) >= 1; }));
+  const Error why = world.sink(0).last(What::lost).why;
+  EXPECT_EQ(why.kind, ErrorKind::peer_lost);
+  EXPECT_EQ(why.worker, "1");
+  EXPECT_NE(why.text.find("connection to worker '1' lost: "), std::string::npos) << why.text;
+}
+
+TEST_F(TcpLinkTest, OneCallOfEachKindSuffices) {
+  // Goal: a frame costs one write and one read. Method: count over many exchanges.
+  connect();
+  for (const int end : {0, 1})
+    world.sink(end).set_reaction([this, end](const auto& report) {
+      if (report.what != What::frame || report.frame.header.sequence >= 400) return;
+      world.transport(end).send(report.peer, small_frame(report.frame.header.sequence + 1));
+    });
+  const auto before = world.transport(0).census();
+  send(0, small_frame(1));
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(1).count(What::frame) == 200; }));
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(0).count(What::frame) == 200; }));
+  const auto after = world.transport(0).census();
+  EXPECT_LE(after.writes - before.writes, 202u);
+  EXPECT_LE(after.reads - before.reads, 202u);
+}
+
+TEST(Listening, APortInUseIsAnErrorThatSaysSo) {
+  const TcpEnd first({0}, 1, {});
+  RealRuntime runtime({.worker_threads = 1});
+  SlabPool pool;
+  TcpTransport second(runtime, pool, {});
+  const Status status = second.listen(first.transport.address());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text.find("in use"), std::string::npos) << status.error().text;
+  runtime.stop();
+}
+
+TEST(Listening, AnUnknownHostIsAnErrorThatNamesIt) {
+  RealRuntime runtime({.worker_threads = 1});
+  SlabPool pool;
+  TcpTransport transport(runtime, pool, {});
+  const Status status = transport.listen({.host = "no.such.host.invalid", .port = 1});
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text.find("no.such.host.invalid"), std::string::npos);
+  runtime.stop();
+}
+
+}  // namespace
+}  // namespace rehearsal::real

@@ -1,0 +1,8 @@
+#include "tests/conformance/transport_suite.h"
+#include "tests/real_net/tcp_world.h"
+
+namespace rehearsal::conformance {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportSuite, real::TcpWorld);
+
+}  // namespace rehearsal::conformance

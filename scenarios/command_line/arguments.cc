@@ -1,0 +1,363 @@
+#include "scenarios/command_line/arguments.h"
+
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include "scenarios/suggestion.h"
+#include "scenarios/wrong_use.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr const char* kOverview =
+    "rehearsal: the same distributed LibTorch program, simulated and over TCP\n"
+    "\n"
+    "  rehearsal list                   the scenarios, one line each\n"
+    "  rehearsal run NAME               one run, in the simulator or as processes over TCP\n"
+    "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
+    "  rehearsal verify NAME            every seed twice, in two different processes\n"
+    "  rehearsal worker NAME            one real worker; rank and address from the environment\n"
+    "\n"
+    "rehearsal COMMAND --help lists the flags of a command.\n"
+    "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
+
+const std::vector<std::string> kCommands = {"list", "run", "hunt", "verify", "worker"};
+
+// As typed; an empty text was not given.
+struct Flags {
+  std::vector<std::string> names;
+  std::string seed, net, faults, crashes, partitions, strategy;
+  std::vector<std::string> set, mutants;
+  std::string compare, trace, crash_at;
+  std::string seeds, time, first_seed, jobs, shard, directory;
+  std::string rank, world_size, rendezvous;
+  bool crash_sweep = false;
+  bool json = false;
+};
+
+uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t min, uint64_t max) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end || number < min || number > max) {
+    throw WrongUse(flag + " " + text + ": type a whole number from " + std::to_string(min) +
+                   " to " + std::to_string(max));
+  }
+  return number;
+}
+
+CrashAt parse_crash_at(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    throw WrongUse("--crash-at " + text + ": type WORKER:N, for example trainer0:12");
+  }
+  return {text.substr(0, colon), parse_whole("--crash-at: N", text.substr(colon + 1), 0,
+                                             std::numeric_limits<uint64_t>::max())};
+}
+
+int available_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+class Parser {
+ public:
+  Parser(const std::string& command, const std::vector<Scenario>& scenarios,
+         const Backends& backends)
+      : command_(command),
+        scenarios_(scenarios),
+        backends_(backends),
+        app_("", "rehearsal " + command) {}
+
+  ParsedCommand parse(std::vector<std::string> words) {
+    declare();
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    try {
+      app_.parse(words);
+    } catch (const CLI::CallForHelp&) {
+      return {ShowHelp{app_.help()}, false};
+    } catch (const CLI::ExtrasError&) {
+      throw WrongUse(describe_extra());
+    } catch (const CLI::ParseError& error) {
+      throw WrongUse(std::string(error.what()) + "; type rehearsal " + command_ + " --help");
+    }
+    return {command(), flags_.json};
+  }
+
+ private:
+  void declare();
+  void declare_run_flags();
+  void declare_search_flags();
+  void text_flag(const std::string& flag, std::string& value, const std::string& meaning) {
+    app_.add_option(flag, value, meaning);
+  }
+  std::string describe_extra() const;
+
+  std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, VerifyCommand, WorkerCommand>
+  command() const;
+  RunCommand run_command() const;
+  HuntCommand hunt_command() const;
+  VerifyCommand verify_command() const;
+  WorkerCommand worker_command() const;
+
+  RunSettings settings_of(const std::string& name, const std::string& default_size) const;
+  void check_known(const std::string& flag, const std::string& word,
+                   const std::vector<std::string>& known) const;
+  const std::string& only_name() const;
+
+  std::string command_;
+  const std::vector<Scenario>& scenarios_;
+  const Backends& backends_;
+  CLI::App app_;
+  Flags flags_;
+};
+
+void Parser::declare() {
+  app_.add_flag("--json", flags_.json, "One JSON object on standard output, nothing else");
+  if (command_ == "list") return;
+  app_.add_option("NAME", flags_.names, "Scenario; 'rehearsal list' shows them");
+  app_.add_option("--set", flags_.set, "Option of the scenario, key=value; may be repeated")
+      ->allow_extra_args(false);
+  if (command_ == "worker") {
+    text_flag("--seed", flags_.seed, "Seed of the run [1]; the same at all workers");
+    text_flag("--rank", flags_.rank, "Rank of this worker [from the environment]");
+    text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
+    text_flag("--rendezvous", flags_.rendezvous,
+              "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
+    return;
+  }
+  declare_run_flags();
+  if (command_ == "run") {
+    text_flag("--seed", flags_.seed, "Seed of the run [1]");
+    text_flag("--net", flags_.net, "sim: one process, virtual time; tcp: processes here [sim]");
+    text_flag("--compare", flags_.compare,
+              "Earlier output of run --json; names the first tensor "
+              "that differs");
+    text_flag("--crash-at", flags_.crash_at, "WORKER:N, a crash before its event N, from 0");
+    text_flag("--trace", flags_.trace, "File for all events of a simulated run, one line each");
+  } else {
+    declare_search_flags();
+  }
+}
+
+void Parser::declare_run_flags() {
+  text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
+  text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
+  text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
+  text_flag("--strategy", flags_.strategy, "How the simulator chooses");
+  app_.add_option("--mutant", flags_.mutants,
+                  "Leave out one rule of the protocol, to test an oracle")
+      ->allow_extra_args(false);
+}
+
+void Parser::declare_search_flags() {
+  text_flag("--seeds", flags_.seeds,
+            command_ == "hunt" ? "Seeds of each scenario [1000]" : "Seeds [20]");
+  text_flag("--first-seed", flags_.first_seed, "Where the seeds begin [1]");
+  if (command_ != "hunt") return;
+  app_.add_flag("--crash-sweep", flags_.crash_sweep,
+                "Every run again with a crash at each event of each worker [--seeds 1]");
+  text_flag("--for", flags_.time, "Hunt for this long instead: 60s, 5m, 2h");
+  text_flag("--jobs", flags_.jobs, "Processes [all cores]");
+  text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1");
+  text_flag("--out", flags_.directory, "Directory for what a failure leaves");
+}
+
+// CLI11 only says that something was not expected; the line says what to type instead.
+std::string Parser::describe_extra() const {
+  const std::vector<std::string> extras = app_.remaining();
+  const std::string extra = extras.empty() ? "" : extras.front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app_.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  if (!extra.starts_with("-"))
+    return "'" + extra + "' was not expected; type rehearsal " + command_ + " --help";
+  const auto near = nearest(extra, known);
+  return "no flag " + extra + "; " +
+         (near ? "did you mean " + *near + "?" : "type rehearsal " + command_ + " --help");
+}
+
+std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, VerifyCommand, WorkerCommand>
+Parser::command() const {
+  if (command_ == "run") return run_command();
+  if (command_ == "hunt") return hunt_command();
+  if (command_ == "verify") return verify_command();
+  if (command_ == "worker") return worker_command();
+  return ListCommand{};
+}
+
+void Parser::check_known(const std::string& flag, const std::string& word,
+                         const std::vector<std::string>& known) const {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw WrongUse(flag + " " + word + ": " + suggestion(word, known));
+}
+
+const std::string& Parser::only_name() const {
+  if (flags_.names.empty()) {
+    throw WrongUse("name a scenario; 'rehearsal list' shows them");
+  }
+  if (flags_.names.size() > 1) {
+    throw WrongUse("one scenario at a time, not '" + flags_.names[1] +
+                   "' as well; 'hunt' takes several");
+  }
+  return flags_.names.front();
+}
+
+RunSettings Parser::settings_of(const std::string& name, const std::string& default_size) const {
+  RunSettings settings;
+  settings.scenario = &find_scenario(scenarios_, name);
+  settings.options = settings.scenario->options.parse(flags_.set, default_size);
+  if (!flags_.seed.empty()) {
+    settings.seed =
+        Seed{parse_whole("--seed", flags_.seed, 0, std::numeric_limits<uint64_t>::max())};
+  }
+  if (!flags_.net.empty()) settings.net = parse_net(flags_.net);
+  if (!flags_.faults.empty()) settings.faults = parse_faults(flags_.faults);
+  if (!flags_.crashes.empty()) {
+    settings.crashes = static_cast<int>(parse_whole("--crashes", flags_.crashes, 0, 1000));
+  }
+  if (!flags_.partitions.empty()) {
+    check_known("--partitions", flags_.partitions, {"long"});
+    settings.long_partitions = true;
+  }
+  if (!flags_.strategy.empty()) {
+    check_known("--strategy", flags_.strategy.substr(0, flags_.strategy.find(':')),
+                backends_.strategies);
+  }
+  for (const std::string& mutant : flags_.mutants)
+    check_known("--mutant", mutant, backends_.mutants);
+  if (!flags_.crash_at.empty()) settings.crash_at = parse_crash_at(flags_.crash_at);
+  settings.strategy = flags_.strategy;
+  settings.mutants = flags_.mutants;
+  settings.trace_file = flags_.trace;
+  // What the options name is looked at now, so that a bad file is wrong usage and not a failed run.
+  Reporter unused;
+  static_cast<void>(settings.scenario->program({settings.options, settings.seed, unused}));
+  return settings;
+}
+
+RunCommand Parser::run_command() const {
+  RunCommand command{settings_of(only_name(), "full"), flags_.compare};
+  if (command.settings.net == Net::sim) return command;
+  const bool faults = command.settings.faults && *command.settings.faults != Faults::none;
+  const std::vector<std::pair<std::string, bool>> simulated_only = {
+      {"--faults " + flags_.faults, faults},
+      {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
+      {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
+      {"--partitions long", command.settings.long_partitions.value_or(false)},
+      {"--strategy " + flags_.strategy, !flags_.strategy.empty()},
+      {"--trace " + flags_.trace, !flags_.trace.empty()}};
+  for (const auto& [flag, given] : simulated_only) {
+    if (given) throw WrongUse(flag + " needs the simulator: type --net sim, or leave it out");
+  }
+  return command;
+}
+
+HuntCommand Parser::hunt_command() const {
+  if (flags_.names.empty()) throw WrongUse("name a scenario; 'rehearsal list' shows them");
+  HuntCommand command;
+  for (const std::string& name : flags_.names)
+    command.scenarios.push_back(settings_of(name, "tiny"));
+  if (!flags_.seeds.empty() && !flags_.time.empty()) {
+    throw WrongUse("--seeds and --for: type one of them");
+  }
+  constexpr uint64_t kSeedsMax = 1'000'000'000'000;
+  command.crash_sweep = flags_.crash_sweep;
+  if (command.crash_sweep && !flags_.time.empty()) {
+    throw WrongUse("--crash-sweep and --for: a sweep runs to its end, type --seeds N instead");
+  }
+  if (flags_.time.empty()) {
+    const uint64_t otherwise = command.crash_sweep ? 1 : 1000;
+    command.seed_count =
+        flags_.seeds.empty() ? otherwise : parse_whole("--seeds", flags_.seeds, 1, kSeedsMax);
+  } else {
+    command.seconds = parse_seconds("--for", flags_.time);
+  }
+  if (!flags_.first_seed.empty()) {
+    command.first_seed = parse_whole("--first-seed", flags_.first_seed, 0,
+                                     std::numeric_limits<uint64_t>::max() - kSeedsMax);
+  }
+  command.jobs = flags_.jobs.empty()
+                     ? available_cores()
+                     : static_cast<int>(parse_whole("--jobs", flags_.jobs, 1, 1024));
+  if (!flags_.shard.empty()) {
+    const size_t slash = flags_.shard.find('/');
+    if (slash == std::string::npos)
+      throw WrongUse("--shard " + flags_.shard + ": type I/N, for example 0/4");
+    command.shard_count = parse_whole("--shard: N", flags_.shard.substr(slash + 1), 1, 1'000'000);
+    command.shard =
+        parse_whole("--shard: I", flags_.shard.substr(0, slash), 0, command.shard_count - 1);
+  }
+  command.directory = flags_.directory;
+  return command;
+}
+
+VerifyCommand Parser::verify_command() const {
+  VerifyCommand command;
+  command.settings = settings_of(only_name(), "tiny");
+  if (!flags_.seeds.empty())
+    command.seed_count = parse_whole("--seeds", flags_.seeds, 1, 1'000'000);
+  if (!flags_.first_seed.empty()) {
+    command.first_seed = parse_whole("--first-seed", flags_.first_seed, 0,
+                                     std::numeric_limits<uint64_t>::max() - 1'000'000);
+  }
+  return command;
+}
+
+WorkerCommand Parser::worker_command() const {
+  WorkerCommand command;
+  command.settings = settings_of(only_name(), "full");
+  command.settings.net = Net::tcp;
+  constexpr uint32_t kWorkersMax = 1'000'000;
+  const auto whole = [](const char* flag, const std::string& text, uint64_t min) {
+    return static_cast<uint32_t>(parse_whole(flag, text, min, kWorkersMax));
+  };
+  if (!flags_.rank.empty()) command.place.rank = whole("--rank", flags_.rank, 0);
+  if (!flags_.world_size.empty()) {
+    command.place.world_size = whole("--world-size", flags_.world_size, 1);
+  }
+  if (!flags_.rendezvous.empty()) command.place.rendezvous = flags_.rendezvous;
+  return command;
+}
+
+}  // namespace
+
+bool is_command(const std::string& word) {
+  return std::find(kCommands.begin(), kCommands.end(), word) != kCommands.end();
+}
+
+double parse_seconds(const std::string& flag, const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::map<std::string, double> units = {{"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}};
+  const auto unit = units.find(text.substr(digits));
+  if (digits == 0 || digits > 9 || unit == units.end()) {
+    throw WrongUse(flag + " " + text + ": type a time, for example 60s, 5m or 2h");
+  }
+  return std::stod(text.substr(0, digits)) * unit->second;
+}
+
+ParsedCommand parse_arguments(const std::vector<std::string>& words,
+                              const std::vector<Scenario>& scenarios, const Backends& backends) {
+  if (words.empty()) {
+    throw WrongUse(
+        "name a command: list, run, hunt, verify or worker; rehearsal --help explains them");
+  }
+  const std::string& command = words.front();
+  if (command == "--help" || command == "-h" || command == "help")
+    return {ShowHelp{kOverview}, false};
+  if (!is_command(command)) {
+    throw WrongUse("no command '" + command + "'; " + suggestion(command, kCommands));
+  }
+  Parser parser(command, scenarios, backends);
+  return parser.parse({words.begin() + 1, words.end()});
+}
+
+}  // namespace rehearsal::command_line

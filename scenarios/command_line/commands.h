@@ -1,0 +1,80 @@
+// The commands, each with its arguments parsed and checked. Every function returns the exit status
+// and may throw WrongUse.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/command_line/backends.h"
+#include "scenarios/command_line/outcome.h"
+
+namespace rehearsal::command_line {
+
+inline constexpr int kHolds = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUse = 2;
+inline constexpr int kNondeterminism = 3;
+
+// Words that start a child process of this binary; not for people.
+inline constexpr const char* kChildCommand = "child";
+inline constexpr const char* kWorkerChildCommand = "worker-child";
+
+// What every command knows.
+struct Tool {
+  std::string program;  // as the person typed it
+  const std::vector<Scenario>& scenarios;
+  const Backends& backends;
+  bool json = false;
+};
+
+int list(const Tool& tool);
+
+struct RunCommand {
+  RunSettings settings;
+  std::string compare_file;  // empty: none
+};
+int run(const Tool& tool, const RunCommand& command);
+
+struct HuntCommand {
+  std::vector<RunSettings> scenarios;  // the seeds in them are not used
+  uint64_t first_seed = 1;
+  std::optional<uint64_t> seed_count;  // of each scenario; without: until `seconds` are over
+  double seconds = 0;
+  int jobs = 1;
+  bool crash_sweep = false;  // each run again with a crash at each event of each worker
+  uint64_t shard = 0;        // takes the seeds whose distance from the first leaves this rest …
+  uint64_t shard_count = 1;  // … when divided by this
+  std::string directory;     // for what a failure leaves; empty: none
+};
+int hunt(const Tool& tool, const HuntCommand& command);
+
+struct VerifyCommand {
+  RunSettings settings;  // the seed in it is not used
+  uint64_t first_seed = 1;
+  uint64_t seed_count = 20;
+};
+int verify(const Tool& tool, const VerifyCommand& command);
+
+struct WorkerCommand {
+  RunSettings settings;
+  WorkerPlace place;
+};
+int worker(const Tool& tool, const WorkerCommand& command);
+
+// The loop of a child of `hunt` and `verify`: simulates what it is asked to until no request is
+// left.
+int serve_requests(const Tool& tool);
+
+// The worker that `run --net tcp` started: takes one request with its settings.
+int serve_worker_request(const Tool& tool);
+
+// Runs the workers of a real cluster as processes on this machine, and waits for them.
+RunOutcome run_processes(const RunSettings& settings, Reporter& reporter);
+
+// How a failed run ends: the failure in a line, then the command that repeats it, alone on the last
+// line. On standard error if standard output is for JSON.
+void print_failure(const Tool& tool, const RunSettings& settings, const Failure& failure);
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,97 @@
+#include "scenarios/command_line/hunt_tasks.h"
+
+#include <memory>
+#include <vector>
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr double kRunSecondsMax = 300;
+
+std::vector<RunOutcome> simulate_all(const HuntTasks& tasks, int jobs) {
+  Crew crew = make_crew(jobs);
+  std::vector<RunOutcome> outcomes(*tasks.count);
+  size_t next = 0;
+  while (true) {
+    for (size_t child = 0; child < crew.size(); ++child) {
+      while (crew.can_take(child) && next < outcomes.size()) {
+        crew.give(child, next, tasks.settings_of(next));
+        ++next;
+      }
+    }
+    if (!crew.busy()) return outcomes;
+    for (Crew::Done& done : crew.wait()) outcomes[done.task] = std::move(done.outcome);
+  }
+}
+
+// A crash at each event of each worker of one run.
+struct Sweep {
+  RunSettings settings;
+  std::map<std::string, uint64_t> decisions;
+
+  size_t size() const {
+    size_t total = 0;
+    for (const auto& [worker, count] : decisions) total += count;
+    return total;
+  }
+  RunSettings at(size_t index) const {
+    RunSettings result = settings;
+    for (const auto& [worker, count] : decisions) {
+      if (index < count) {
+        result.crash_at = CrashAt{worker, index};
+        break;
+      }
+      index -= count;
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+Crew make_crew(int jobs) {
+  return Crew(
+      std::vector<ChildSetup>(static_cast<size_t>(jobs),
+                              {.arguments = {kChildCommand}, .environment = {}, .directory = {}}),
+      kRunSecondsMax);
+}
+
+HuntTasks seed_tasks(const HuntCommand& command) {
+  HuntTasks tasks;
+  const size_t scenario_count = command.scenarios.size();
+  if (command.seed_count) {
+    const uint64_t shard = command.shard;
+    const uint64_t all = *command.seed_count;
+    const uint64_t seeds =
+        all > shard ? (all - shard + command.shard_count - 1) / command.shard_count : 0;
+    tasks.count = seeds * scenario_count;
+  }
+  tasks.settings_of = [&command, scenario_count](size_t task) {
+    RunSettings settings = command.scenarios[task % scenario_count];
+    const uint64_t index = command.shard + task / scenario_count * command.shard_count;
+    settings.seed = Seed{command.first_seed + index};
+    return settings;
+  };
+  return tasks;
+}
+
+HuntTasks crash_sweep_tasks(const HuntCommand& command) {
+  const HuntTasks whole = seed_tasks(command);
+  const std::vector<RunOutcome> outcomes = simulate_all(whole, command.jobs);
+  auto sweeps = std::make_shared<std::vector<Sweep>>();
+  HuntTasks tasks{0, nullptr};
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const RunSettings settings = whole.settings_of(i);
+    if (!outcomes[i].ok) return {1, [settings](size_t) { return settings; }};
+    sweeps->push_back({settings, outcomes[i].decisions});
+    *tasks.count += sweeps->back().size();
+  }
+  tasks.settings_of = [sweeps](size_t task) {
+    size_t sweep = 0;
+    while (task >= (*sweeps)[sweep].size()) task -= (*sweeps)[sweep++].size();
+    return (*sweeps)[sweep].at(task);
+  };
+  return tasks;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,79 @@
+// `run`: one run, in the simulator or as processes, and its report.
+#include <iostream>
+
+#include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/crash_report.h"
+#include "scenarios/command_line/terminal.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+// What is written if the process dies under the simulated cluster.
+CrashReport::Texts crash_texts(const Tool& tool, const RunSettings& settings) {
+  constexpr const char* kSignalMark = "@signal@";
+  const std::string replay = replay_command(tool.program, settings);
+  CrashReport::Texts texts;
+  texts.standard_error =
+      settings.scenario->name + " FAILED: the process of the run ended\n" + replay + "\n";
+  if (!tool.json) return texts;
+  RunOutcome outcome;
+  outcome.failure = Failure{"process", std::string("signal ") + kSignalMark,
+                            "the process of the run ended; see standard error"};
+  const std::string report = report_json(settings, outcome, 0, replay).dump(2) + "\n";
+  const size_t mark = report.find(kSignalMark);
+  texts.standard_output = report.substr(0, mark);
+  texts.standard_output_end = report.substr(mark + std::string(kSignalMark).size());
+  return texts;
+}
+
+Reporter terminal_reporter(const Tool& tool, ProgressLine& progress) {
+  Reporter reporter;
+  reporter.line = [&progress, json = tool.json](const std::string& text) {
+    progress.clear();
+    (json ? std::cerr : std::cout) << text << std::endl;
+  };
+  reporter.progress = [&progress](const std::string& text) { progress.show(text); };
+  return reporter;
+}
+
+RunOutcome carry_out(const Tool& tool, const RunSettings& settings) {
+  ProgressLine progress;
+  Reporter reporter = terminal_reporter(tool, progress);
+  if (settings.net == Net::tcp) return run_processes(settings, reporter);
+  const CrashReport crash_report(crash_texts(tool, settings));
+  return tool.backends.simulate(settings, reporter);
+}
+
+}  // namespace
+
+void print_failure(const Tool& tool, const RunSettings& settings, const Failure& failure) {
+  (tool.json ? std::cerr : std::cout) << settings.scenario->name << " FAILED with seed "
+                                      << settings.seed.value << ": " << to_text(failure) << "\n"
+                                      << replay_command(tool.program, settings) << std::endl;
+}
+
+int run(const Tool& tool, const RunCommand& command) {
+  const RunSettings& settings = command.settings;
+  std::optional<Comparison> comparison;
+  if (!command.compare_file.empty()) comparison = read_comparison(command.compare_file);
+  const Stopwatch stopwatch;
+  RunOutcome outcome = carry_out(tool, settings);
+  if (outcome.ok && comparison) {
+    if (const auto difference = first_difference(*comparison, outcome.results)) {
+      outcome.ok = false;
+      outcome.failure = Failure{"comparison", "", "tensor " + *difference};
+    }
+  }
+  const double wall_seconds = stopwatch.seconds();
+  if (tool.json) {
+    const std::string replay = replay_command(tool.program, settings);
+    std::cout << report_json(settings, outcome, wall_seconds, replay).dump(2) << std::endl;
+  } else {
+    std::cout << report_text(settings, outcome, wall_seconds);
+  }
+  if (outcome.ok) return kHolds;
+  print_failure(tool, settings, outcome.failure.value_or(Failure{}));
+  return kFailed;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,61 @@
+// Everything that decides a run, as the command line and the processes that it starts exchange it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+
+namespace rehearsal::command_line {
+
+using Json = nlohmann::ordered_json;
+
+enum class Net { sim, tcp };
+
+// A crash of one worker just before its own event of this number, from 0.
+struct CrashAt {
+  std::string worker;
+  uint64_t decision = 0;
+};
+
+struct RunSettings {
+  const Scenario* scenario = nullptr;
+  Options options;
+  Seed seed{1};
+  Net net = Net::sim;
+  std::optional<Faults> faults;         // without: what the scenario draws, or mild
+  std::optional<int> crashes;           // without: what the scenario draws, or none
+  std::optional<bool> long_partitions;  // the same
+  std::optional<CrashAt> crash_at;      // beside what else goes wrong
+  std::string strategy;                 // empty: the default one
+  std::string trace_file;               // empty: none
+  std::vector<std::string> mutants;     // protocol rules left out; for tests of the oracles
+
+  // What goes wrong in this run if it is simulated.
+  [[nodiscard]] FaultPlan fault_plan() const;
+};
+
+// The arguments of `rehearsal run` that repeat this run, without the program's name.
+[[nodiscard]] std::vector<std::string> run_arguments(const RunSettings& settings);
+
+// The command that repeats this run, quoted for a shell; `program` is what the person typed.
+[[nodiscard]] std::string replay_command(const std::string& program, const RunSettings& settings);
+
+// For a child process of the same binary; `scenarios` gives the scenario back by its name.
+[[nodiscard]] Json to_json(const RunSettings& settings);
+[[nodiscard]] RunSettings settings_from_json(const Json& json,
+                                             const std::vector<Scenario>& scenarios);
+
+[[nodiscard]] const char* name_of(Faults faults);
+[[nodiscard]] const char* name_of(Net net);
+
+// Each throws WrongUse with the line that says what to type.
+[[nodiscard]] Faults parse_faults(const std::string& text);
+[[nodiscard]] Net parse_net(const std::string& text);
+[[nodiscard]] const Scenario& find_scenario(const std::vector<Scenario>& scenarios,
+                                            const std::string& name);
+
+}  // namespace rehearsal::command_line

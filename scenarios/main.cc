@@ -1,0 +1,11 @@
+#include "scenarios/command_line/command_line.h"
+#include "scenarios/quickstart/quickstart.h"
+#include "scenarios/rl/rl.h"
+#include "scenarios/rnn/rnn.h"
+#include "scenarios/storm/storm.h"
+
+int main(int argc, char** argv) {
+  using namespace rehearsal;
+  return rehearsal::main(
+      argc, argv, {quickstart::scenario(), rnn::scenario(), rl::scenario(), storm_scenario()});
+}

@@ -1,0 +1,221 @@
+#include "scenarios/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+
+#include "scenarios/suggestion.h"
+#include "scenarios/wrong_use.h"
+
+namespace rehearsal {
+namespace {
+
+constexpr const char* kSize = "size";
+constexpr const char* kFull = "full";
+constexpr const char* kTiny = "tiny";
+
+template <class... Functions>
+struct Visitor : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Visitor(Functions...) -> Visitor<Functions...>;
+
+std::string show(double value) {
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value);
+  return {digits, end.ptr};
+}
+
+std::string show(const Options::Value& value) {
+  return std::visit(Visitor{[](int64_t number) { return std::to_string(number); },
+                            [](double number) { return show(number); },
+                            [](const std::string& text) { return text; }},
+                    value);
+}
+
+std::string joined(const std::vector<std::string>& words, const std::string& between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+std::string allowed(const OptionTable::Integer& option) {
+  return "a whole number from " + std::to_string(option.min) + " to " + std::to_string(option.max);
+}
+std::string allowed(const OptionTable::Real& option) {
+  return "a number from " + show(option.min) + " to " + show(option.max);
+}
+std::string allowed(const OptionTable::Choice& option) { return joined(option.allowed, " or "); }
+std::string allowed(const OptionTable::Path&) { return "a file"; }
+
+template <class Number>
+bool parse_number(const std::string& text, Number& number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc{} && stop == end;
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& text,
+                         const std::string& rule) {
+  throw WrongUse("--set " + name + "=" + text + ": " + name + " is " + rule);
+}
+
+template <class Number, class Option>
+Options::Value parse_in_range(const std::string& name, const std::string& text,
+                              const Option& option) {
+  Number number{};
+  if (!parse_number(text, number)) refuse(name, text, allowed(option));
+  const bool inside = number >= option.min && number <= option.max;  // false for a NaN
+  if (!inside) refuse(name, text, allowed(option));
+  return number;
+}
+
+struct ValueParser {
+  const std::string& name;
+  const std::string& text;
+
+  Options::Value operator()(const OptionTable::Integer& option) const {
+    return parse_in_range<int64_t>(name, text, option);
+  }
+  Options::Value operator()(const OptionTable::Real& option) const {
+    return parse_in_range<double>(name, text, option);
+  }
+  Options::Value operator()(const OptionTable::Choice& option) const {
+    const bool known =
+        std::find(option.allowed.begin(), option.allowed.end(), text) != option.allowed.end();
+    if (!known) refuse(name, text, allowed(option));
+    return text;
+  }
+  Options::Value operator()(const OptionTable::Path&) const {
+    if (text.empty()) refuse(name, text, "a file");
+    return std::filesystem::absolute(text).lexically_normal().string();
+  }
+};
+
+template <class Kind>
+Options::Value default_value(const Kind& kind, const std::string& size) {
+  return std::visit(
+      Visitor{[&](const OptionTable::Integer& o) -> Options::Value {
+                return size == kTiny ? o.tiny : o.full;
+              },
+              [&](const OptionTable::Real& o) -> Options::Value {
+                return size == kTiny ? o.tiny : o.full;
+              },
+              [](const OptionTable::Choice& o) -> Options::Value { return o.allowed.front(); },
+              [](const OptionTable::Path& o) -> Options::Value { return o.otherwise; }},
+      kind);
+}
+
+struct Assignment {
+  std::string name;
+  std::string text;
+};
+
+Assignment split(const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw WrongUse("--set " + assignment + ": type --set key=value");
+  }
+  return {assignment.substr(0, equals), assignment.substr(equals + 1)};
+}
+
+template <class T>
+const T& typed(const std::map<std::string, Options::Value>& values, const std::string& name) {
+  const auto found = values.find(name);
+  const T* value = found == values.end() ? nullptr : std::get_if<T>(&found->second);
+  if (value == nullptr) throw std::out_of_range("no option '" + name + "' of this type");
+  return *value;
+}
+
+}  // namespace
+
+int64_t Options::integer(const std::string& name) const { return typed<int64_t>(values_, name); }
+double Options::real(const std::string& name) const { return typed<double>(values_, name); }
+const std::string& Options::text(const std::string& name) const {
+  return typed<std::string>(values_, name);
+}
+
+std::map<std::string, std::string> Options::all() const {
+  std::map<std::string, std::string> shown;
+  for (const auto& [name, value] : values_) shown.emplace(name, show(value));
+  return shown;
+}
+
+OptionTable::OptionTable() {
+  choice(kSize, {{kFull, kTiny}, "tiny: at most 0.2 s in the simulator, every step present"});
+}
+
+OptionTable& OptionTable::integer(const std::string& name, Integer option) {
+  entries_.push_back({name, std::move(option)});
+  return *this;
+}
+OptionTable& OptionTable::real(const std::string& name, Real option) {
+  entries_.push_back({name, std::move(option)});
+  return *this;
+}
+OptionTable& OptionTable::choice(const std::string& name, Choice option) {
+  entries_.push_back({name, std::move(option)});
+  return *this;
+}
+OptionTable& OptionTable::path(const std::string& name, Path option) {
+  entries_.push_back({name, std::move(option)});
+  return *this;
+}
+
+std::vector<std::string> OptionTable::names() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.name);
+  return names;
+}
+
+const OptionTable::Entry* OptionTable::find(const std::string& name) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.name == name; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+Options OptionTable::parse(const std::vector<std::string>& assignments,
+                           const std::string& default_size) const {
+  std::map<std::string, Options::Value> given;
+  for (const std::string& assignment : assignments) {
+    const auto [name, text] = split(assignment);
+    const Entry* entry = find(name);
+    if (entry == nullptr) {
+      throw WrongUse("--set " + assignment + ": no such option; " + suggestion(name, names()));
+    }
+    given[name] = std::visit(ValueParser{name, text}, entry->kind);
+  }
+  const auto size_given = given.find(kSize);
+  const std::string size =
+      size_given == given.end() ? default_size : std::get<std::string>(size_given->second);
+  Options options;
+  for (const Entry& entry : entries_) {
+    const bool is_size = entry.name == kSize;
+    const Options::Value otherwise =
+        is_size ? Options::Value(size) : default_value(entry.kind, size);
+    const auto found = given.find(entry.name);
+    const Options::Value& value = found == given.end() ? otherwise : found->second;
+    options.values_.emplace(entry.name, value);
+    const Options::Value run_default = is_size ? Options::Value(std::string(kFull)) : otherwise;
+    if (value != run_default) options.assignments_.push_back(entry.name + "=" + show(value));
+  }
+  return options;
+}
+
+std::vector<OptionTable::Line> OptionTable::lines() const {
+  std::vector<Line> lines;
+  for (const Entry& entry : entries_) {
+    std::visit(
+        [&](const auto& option) {
+          lines.push_back({entry.name, show(default_value(entry.kind, kFull)), allowed(option),
+                           option.meaning});
+        },
+        entry.kind);
+  }
+  return lines;
+}
+
+}  // namespace rehearsal

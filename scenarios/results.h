@@ -1,0 +1,49 @@
+// What a run declares as its result: named tensors and named numbers. Of a tensor only its digest
+// is kept, so that results of any size cross process borders and can be compared later.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rehearsal {
+
+struct TensorDigest {
+  std::string type;  // of its elements, as LibTorch names it
+  std::vector<int64_t> shape;
+  std::string digest;  // 32 hexadecimal digits
+  bool operator==(const TensorDigest&) const = default;
+};
+
+class Results {
+ public:
+  // Each throws std::invalid_argument if the name is taken.
+  void tensor(const std::string& name, const at::Tensor& value);
+  void number(const std::string& name, double value);
+  void add(const std::string& name, TensorDigest digest);
+
+  // Takes what another worker declared. Throws as above.
+  void merge(const Results& other);
+
+  // Of all tensors with their names, whatever the order in which they were declared, and whichever
+  // worker declared them. 32 hexadecimal digits.
+  [[nodiscard]] std::string digest() const;
+
+  [[nodiscard]] const std::map<std::string, TensorDigest>& tensors() const { return tensors_; }
+  [[nodiscard]] const std::map<std::string, double>& numbers() const { return numbers_; }
+
+ private:
+  std::map<std::string, TensorDigest> tensors_;
+  std::map<std::string, double> numbers_;
+};
+
+// XXH3, 128 bits, of the type, the shape and the elements in order, bit for bit.
+[[nodiscard]] TensorDigest digest_of(const at::Tensor& value);
+
+// One digest for a list of tensors, in its order.
+[[nodiscard]] std::string digest_of(const std::vector<at::Tensor>& values);
+
+}  // namespace rehearsal

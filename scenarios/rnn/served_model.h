@@ -1,0 +1,50 @@
+// The parts of the language model that a parameter server keeps, as trainers use them.
+#pragma once
+
+#include <vector>
+
+#include "core/node/call_context.h"
+#include "core/rpc/function_registry.h"
+#include "scenarios/models/language_model.h"
+
+namespace rehearsal::rnn {
+
+// A module that lives at its owner and is used through an RRef.
+template <class Module>
+class Served : public Module {
+ public:
+  using Module::Module;
+
+  // A reference to each parameter, for a DistributedOptimizer. The parameters stay here.
+  std::vector<RRef<torch::Tensor>> parameter_rrefs(CallContext& context) {
+    std::vector<RRef<torch::Tensor>> rrefs;
+    for (const torch::Tensor& parameter : this->parameters()) {
+      rrefs.push_back(context.rref(parameter));
+    }
+    return rrefs;
+  }
+
+  // What the parameters are now, without any graph.
+  std::vector<torch::Tensor> values() {
+    std::vector<torch::Tensor> values;
+    for (const torch::Tensor& parameter : this->parameters()) {
+      values.push_back(parameter.detach().clone());
+    }
+    return values;
+  }
+};
+
+using ServedTable = Served<models::EmbeddingTable>;
+using ServedDecoder = Served<models::Decoder>;
+
+// What a trainer needs to reach the server's parts.
+struct ModelRefs {
+  RRef<ServedTable> table;
+  RRef<ServedDecoder> decoder;
+
+  friend void describe(ModelRefs& refs, auto&& fields) { fields(refs.table, refs.decoder); }
+};
+
+void register_served_model(FunctionRegistry& registry);
+
+}  // namespace rehearsal::rnn

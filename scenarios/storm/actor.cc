@@ -1,0 +1,241 @@
+#include "scenarios/storm/actor.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <chrono>
+
+#include "core/autograd/autograd_context.h"
+
+namespace rehearsal::storm {
+namespace {
+
+// What an operation may fail with when a worker is lost.
+bool is_loss(ErrorKind kind) {
+  using enum ErrorKind;
+  return kind == peer_lost || kind == fenced || kind == rref_deleted || kind == autograd;
+}
+
+}  // namespace
+
+Actor::Actor(Worker& worker, Seed seed)
+    : worker_(worker), seed_(seed), workers_(worker.workers().size()) {}
+
+void Actor::act(int64_t operations) {
+  for (int64_t step = 0; step < operations; ++step) {
+    Dice dice(seed_, mix(hash_text(worker_.name()), static_cast<uint64_t>(step)));
+    try {
+      one_operation(dice);
+    } catch (const RpcError& error) {
+      if (!is_loss(error.kind())) throw;
+      ++lost_;
+    }
+  }
+}
+
+void Actor::one_operation(Dice& dice) {
+  using Operation = void (Actor::*)(Dice&);
+  static constexpr Operation kOperations[] = {
+      &Actor::call,         &Actor::call_many, &Actor::call_failing,     &Actor::call_operator,
+      &Actor::share,        &Actor::share,     &Actor::share_and_forget, &Actor::carry_around,
+      &Actor::carry_around, &Actor::shelve,    &Actor::update_slowly,    &Actor::move_blob,
+      &Actor::time_out,     &Actor::propagate, &Actor::propagate};
+  (this->*kOperations[dice.draw(std::size(kOperations))])(dice);
+}
+
+WorkerId Actor::anybody(Dice& dice) const {
+  return WorkerId{static_cast<uint32_t>(dice.draw(workers_))};
+}
+
+Journey Actor::journey(Dice& dice, int64_t hops_max) const {
+  Journey journey;
+  journey.word = dice.word();
+  journey.hops = static_cast<int64_t>(dice.draw(static_cast<uint64_t>(hops_max) + 1));
+  journey.value = static_cast<int64_t>(dice.draw(1000));
+  return journey;
+}
+
+void Actor::expect(const std::string& what, int64_t expected, int64_t found) {
+  if (expected != found)
+    throw WrongResult(what + " gave " + std::to_string(found) + ", not " +
+                      std::to_string(expected));
+  digest_ = mix(digest_, static_cast<uint64_t>(found));
+}
+
+// ---- calls ------------------------------------------------------------------
+
+void Actor::call(Dice& dice) {
+  const WorkerId to = anybody(dice);
+  const Journey way = journey(dice, 4);
+  const int64_t expected = expected_travel(way, workers_);
+  if (dice.happens(50))
+    expect("travel", expected, worker_.rpc_sync(to, &travel, way));
+  else
+    expect("travel_asynchronously", expected, worker_.rpc_sync(to, &travel_asynchronously, way));
+}
+
+void Actor::call_many(Dice& dice) {
+  std::vector<Future<int64_t>> futures;
+  std::vector<int64_t> expected;
+  for (uint64_t left = 2 + dice.draw(4); left > 0; --left) {
+    const WorkerId to = anybody(dice);
+    const Journey way = journey(dice, 2);
+    expected.push_back(expected_travel(way, workers_));
+    futures.push_back(worker_.rpc_async(to, &travel, way));
+  }
+  const std::vector<int64_t> found = worker_.when_all(std::move(futures)).wait();
+  for (size_t i = 0; i < found.size(); ++i) expect("travel in parallel", expected[i], found[i]);
+}
+
+void Actor::call_failing(Dice& dice) {
+  const WorkerId to = anybody(dice);
+  const std::string text = "storm " + std::to_string(dice.draw(1000));
+  try {
+    worker_.rpc_sync(to, &fail, text);
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::remote_exception) throw;
+    if (error.error().text.find(text) == std::string::npos)
+      throw WrongResult("fail told '" + error.error().text + "', not '" + text + "'");
+    if (error.error().worker != worker_.workers()[to.value].name)
+      throw WrongResult("fail named worker '" + error.error().worker + "'");
+    return expect("fail", 1, 1);
+  }
+  throw WrongResult("fail returned");
+}
+
+void Actor::call_operator(Dice& dice) {
+  const WorkerId to = anybody(dice);
+  const auto size = static_cast<int64_t>(dice.draw(5));
+  const auto number = static_cast<double>(dice.draw(100));
+  const auto sum = worker_.rpc_sync<at::Tensor>(to, "aten::add.Tensor", at::full({size}, number),
+                                                at::ones({size}));
+  expect("aten::add", size * (static_cast<int64_t>(number) + 1), sum.sum().item<int64_t>());
+}
+
+void Actor::time_out(Dice& dice) {
+  const WorkerId to = anybody(dice);
+  const Journey way = journey(dice, 2);
+  const auto patience = std::chrono::microseconds(1 + dice.draw(20000));
+  try {
+    const int64_t found = worker_.with_timeout(patience).rpc_sync(to, &travel, way);
+    if (found != expected_travel(way, workers_)) throw WrongResult("travel in time gave too much");
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::timeout) throw;
+  }
+}
+
+// ---- references -------------------------------------------------------------
+
+void Actor::share(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  const auto start = static_cast<int64_t>(dice.draw(1000));
+  auto counter = worker_.remote<Counter>(owner, start);
+  std::vector<Future<Unit>> bumps;
+  int64_t expected = start;
+  for (uint64_t left = 1 + dice.draw(3); left > 0; --left) {
+    const WorkerId to = anybody(dice);
+    const auto amount = static_cast<int64_t>(dice.draw(100));
+    const Journey way = journey(dice, 2);
+    expected += amount * (way.hops + 1);
+    bumps.push_back(worker_.rpc_async(to, &bump, counter, amount, way));
+  }
+  for (const Future<Unit>& done : bumps) done.wait();
+  expect("a shared counter", expected, counter.rpc_sync(&Counter::total));
+}
+
+void Actor::share_and_forget(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  auto counter = worker_.remote<Counter>(owner, int64_t{0});
+  const WorkerId to = anybody(dice);
+  const Journey way = journey(dice, 2);
+  const auto bumped = worker_.rpc_async(to, &bump, counter, int64_t{1}, way);
+  counter = {};
+  // Given up at once, now and then: its forks must be released all the same.
+  if (dice.happens(50)) bumped.wait();
+  const Journey brief{dice.word(), 1, 0};
+  try {
+    worker_.with_timeout(std::chrono::microseconds(1 + dice.draw(5000)))
+        .rpc_sync(anybody(dice), &carry, worker_.remote<Counter>(owner, int64_t{3}), brief);
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::timeout) throw;
+  }
+}
+
+void Actor::carry_around(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  const WorkerId to = anybody(dice);
+  const auto start = static_cast<int64_t>(dice.draw(1000));
+  const Journey way = journey(dice, 3);
+  RRef<Counter> carried = worker_.rpc_sync(to, &carry, worker_.remote<Counter>(owner, start), way);
+  expect("a carried counter", start + 1, carried.rpc_sync(&Counter::add, int64_t{1}));
+}
+
+void Actor::shelve(Dice& dice) {
+  const WorkerId keeper = anybody(dice);
+  const WorkerId owner = anybody(dice);
+  auto shelf = worker_.remote<Shelf>(keeper);
+  {
+    auto counter = worker_.remote<Counter>(owner, int64_t{7});
+    shelf.rpc_sync(&Shelf::put, std::string("first"), counter);
+    shelf.rpc_async(&Shelf::put, std::string("second"), worker_.rref(Counter(9))).wait();
+  }
+  const RRef<Counter> first = shelf.rpc_sync(&Shelf::get, std::string("first"));
+  if (dice.happens(50)) shelf.rpc_sync(&Shelf::drop, std::string("first"));
+  expect("a shelved counter", 7, first.rpc_sync(&Counter::total));
+  const RRef<Counter> second = shelf.rpc_sync(&Shelf::get, std::string("second"));
+  expect("one's own shelved counter", 9, second.rpc_sync(&Counter::total));
+}
+
+void Actor::update_slowly(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  auto counter = worker_.remote<Counter>(owner, int64_t{0});
+  std::vector<Future<int64_t>> updates;
+  int64_t expected = 0;
+  for (uint64_t left = 2 + dice.draw(3); left > 0; --left) {
+    const Journey meanwhile = journey(dice, 1);
+    expected += meanwhile.value;
+    updates.push_back(counter.rpc_async(&Counter::add_slowly, meanwhile));
+  }
+  for (const Future<int64_t>& update : updates) update.wait();
+  expect("a slowly updated counter", expected, counter.rpc_sync(&Counter::total));
+}
+
+void Actor::move_blob(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
+  auto blob = worker_.remote<Blob>(owner, at::ones({size}));
+  if (dice.happens(40)) return;  // Deleted while its creation is on the other lane.
+  if (dice.happens(50)) {
+    expect("a blob's content", size, blob.rpc_sync(&Blob::content).sum().item<int64_t>());
+  } else {
+    expect("a blob's sum", size, static_cast<int64_t>(blob.rpc_sync(&Blob::sum)));
+  }
+}
+
+// ---- gradients --------------------------------------------------------------
+
+void Actor::propagate(Dice& dice) {
+  AutogradContext context = worker_.autograd_context();
+  const at::Tensor x = at::ones({3}).set_requires_grad(true);
+  at::Tensor loss;
+  double expected = 0;
+  for (uint64_t left = 1 + dice.draw(2); left > 0; --left) {
+    const WorkerId to = anybody(dice);
+    const auto factor = static_cast<double>(1 + dice.draw(3));
+    const Journey way = journey(dice, 2);
+    const at::Tensor scaled = context.rpc_sync(to, &scale, x, factor, way);
+    loss = loss.defined() ? loss + scaled.sum() : scaled.sum();
+    double product = 1;
+    for (int64_t hop = 0; hop <= way.hops; ++hop) product *= factor;
+    expected += product;
+  }
+  context.backward({loss});
+  const at::Tensor gradient = context.get_gradients().find(x);
+  if (!gradient.defined()) throw WrongResult("a tensor that was used got no gradient");
+  if (!gradient.equal(at::full({3}, expected)))
+    throw WrongResult("a gradient is " + std::to_string(gradient[0].item<double>()) + ", not " +
+                      std::to_string(expected));
+  expect("a gradient", static_cast<int64_t>(expected), gradient[0].item<int64_t>());
+}
+
+}  // namespace rehearsal::storm

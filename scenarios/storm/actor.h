@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/node/worker.h"
+#include "scenarios/storm/dice.h"
+#include "scenarios/storm/functions.h"
+
+namespace rehearsal::storm {
+
+// A result that is not the sequential model's.
+class WrongResult : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What one worker of a storm does: operations drawn from the seed, each checked as it goes. An
+// operation that fails because a worker is lost is counted and left.
+class Actor {
+ public:
+  Actor(Worker& worker, Seed seed);
+
+  // Throws WrongResult, or the RpcError of an operation for which no worker was lost.
+  void act(int64_t operations);
+
+  // Of all results, in order. Equal in every schedule in which nobody is lost.
+  [[nodiscard]] uint64_t digest() const { return digest_; }
+  [[nodiscard]] int64_t lost_operations() const { return lost_; }
+
+ private:
+  void one_operation(Dice& dice);
+  void call(Dice& dice);
+  void call_many(Dice& dice);
+  void call_failing(Dice& dice);
+  void call_operator(Dice& dice);
+  void share(Dice& dice);
+  void share_and_forget(Dice& dice);
+  void carry_around(Dice& dice);
+  void shelve(Dice& dice);
+  void update_slowly(Dice& dice);
+  void move_blob(Dice& dice);
+  void time_out(Dice& dice);
+  void propagate(Dice& dice);
+
+  [[nodiscard]] WorkerId anybody(Dice& dice) const;
+  [[nodiscard]] Journey journey(Dice& dice, int64_t hops_max) const;
+  void expect(const std::string& what, int64_t expected, int64_t found);
+
+  Worker& worker_;
+  const Seed seed_;
+  const size_t workers_;
+  uint64_t digest_ = 0;
+  int64_t lost_ = 0;
+};
+
+}  // namespace rehearsal::storm

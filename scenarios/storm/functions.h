@@ -1,0 +1,93 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/node/call_context.h"
+#include "core/node/program.h"
+#include "core/rref/rref.h"
+
+// What the workers of a storm do for each other, and beside it the sequential model: what each
+// must give.
+namespace rehearsal::storm {
+
+// A journey through the group: which worker is next is drawn from its word.
+struct Journey {
+  uint64_t word = 0;
+  int64_t hops = 0;
+  int64_t value = 0;
+  friend void describe(Journey& journey, auto&& fields) {
+    fields(journey.word, journey.hops, journey.value);
+  }
+};
+
+// Where the journey goes from its present worker, and as what.
+struct Leg {
+  WorkerId to;
+  Journey journey;
+};
+[[nodiscard]] Leg next_leg(const Journey& journey, size_t workers);
+
+// Nested calls, one for each hop; and the same with asynchronous execution.
+int64_t travel(CallContext& context, const Journey& journey);
+Future<int64_t> travel_asynchronously(CallContext& context, const Journey& journey);
+[[nodiscard]] int64_t expected_travel(const Journey& journey, size_t workers);
+
+// A value that references are made of. Additions commute, so its total does not depend on their
+// order.
+class Counter {
+ public:
+  explicit Counter(int64_t start) : total_(start) {}
+  int64_t add(int64_t amount) { return total_ += amount; }
+  // Looks away between reading and writing: only the monitor makes it right.
+  int64_t add_slowly(CallContext& context, const Journey& meanwhile);
+  int64_t total() const { return total_; }
+
+ private:
+  int64_t total_;
+};
+
+// Adds to the counter here and at each worker of the journey.
+void bump(CallContext& context, const RRef<Counter>& counter, int64_t amount,
+          const Journey& journey);
+
+// Gives back a reference that it was given, through the workers of the journey.
+RRef<Counter> carry(CallContext& context, const RRef<Counter>& counter, const Journey& journey);
+
+// Keeps references for others. A reference in it keeps its value alive.
+class Shelf {
+ public:
+  Shelf() = default;
+  void put(const std::string& name, const RRef<Counter>& counter);
+  RRef<Counter> get(const std::string& name) const;
+  void drop(const std::string& name);
+  int64_t size() const { return static_cast<int64_t>(counters_.size()); }
+
+ private:
+  std::map<std::string, RRef<Counter>> counters_;
+};
+
+// A value too large for the small lane.
+class Blob {
+ public:
+  explicit Blob(at::Tensor content) : content_(std::move(content)) {}
+  at::Tensor content() const { return content_; }
+  double sum() const;
+
+ private:
+  at::Tensor content_;
+};
+
+// x · factor, at each worker of the journey in turn.
+at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey);
+
+// Throws.
+int64_t fail(const std::string& text);
+
+[[nodiscard]] FunctionRegistry functions();
+
+}  // namespace rehearsal::storm

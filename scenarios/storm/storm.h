@@ -1,0 +1,11 @@
+#pragma once
+
+#include "scenarios/scenario.h"
+
+namespace rehearsal {
+
+// A random program of calls, nested calls, references, forks, fetches, drops and backward passes on
+// several workers, drawn from the seed; every result is checked against a sequential model.
+[[nodiscard]] Scenario storm_scenario();
+
+}  // namespace rehearsal

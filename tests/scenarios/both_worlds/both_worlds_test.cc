@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+class SameBits : public testing::TestWithParam<const char*> {};
+
+TEST_P(SameBits, InTheSimulatorAndOverTcp) {
+  // Goal: the same seed gives the same bits in both worlds. Method: one run in each, as processes,
+  // compared by the tool itself and by the digest.
+  const std::string arguments = std::string(GetParam()) + " --seed 3 --json";
+  const ToolRun simulated = run_tool("run " + arguments + " --faults hostile");
+  ASSERT_EQ(simulated.status, 0) << simulated.err;
+  const std::string file = testing::TempDir() + "same_bits.json";
+  std::ofstream(file) << simulated.out;
+  const ToolRun real = run_tool("run " + arguments + " --net tcp --compare " + file);
+  std::filesystem::remove(file);
+  EXPECT_EQ(real.status, 0) << real.err;
+  EXPECT_EQ(real.json()["result_digest"], simulated.json()["result_digest"]);
+  EXPECT_EQ(real.json()["results"], simulated.json()["results"]);
+  EXPECT_GT(real.json()["calls"], 0);
+  EXPECT_GT(real.json()["messages"], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, SameBits,
+                         testing::Values("quickstart --set size=tiny", "rnn --set size=tiny",
+                                         "rnn --set size=tiny --set world_size=4",
+                                         "rnn --set epochs=1 --set layers=2",
+                                         "rl --set size=tiny --set observers=3",
+                                         "rl --set episodes=3"));
+
+TEST(Verify, FindsNothingInTheScenarios) {
+  // Goal: a run is a function of its seed. Method: three seeds of each, twice.
+  for (const char* name : {"quickstart", "rnn", "rl"}) {
+    const ToolRun run = run_tool(std::string("verify --seeds 3 ") + name);
+    EXPECT_EQ(run.status, 0) << run.out << run.err;
+  }
+}
+
+TEST(Hunt, CrashesAreSurvived) {
+  // Goal: a crash ends the others with an error, and nothing leaks. Method: some seeds of each.
+  const ToolRun run = run_tool("hunt quickstart rnn rl --seeds 10 --crashes 1 --faults hostile");
+  EXPECT_EQ(run.status, 0) << run.out << run.err;
+}
+
+TEST(Rnn, WrongTextIsWrongUse) {
+  // Goal: one line and exit status 2, in both worlds. Method: a text that is not there, an empty
+  // one.
+  for (const char* net : {"sim", "tcp"}) {
+    const ToolRun missing = run_tool(std::string("run rnn --set text=/no/such/text --net ") + net);
+    EXPECT_EQ(missing.status, 2);
+    EXPECT_EQ(missing.err,
+              "rehearsal run: text file '/no/such/text' cannot be read (No such file or "
+              "directory); name a UTF-8 text file with --set text=FILE\n");
+    const ToolRun empty = run_tool(std::string("run rnn --set text=/dev/null --net ") + net);
+    EXPECT_EQ(empty.status, 2);
+    EXPECT_EQ(empty.err_lines().size(), 1u);
+  }
+}
+
+TEST(Rnn, TooManyColumnsForTheTextAreWrongUse) {
+  // Goal: refused before the run. Method: more columns than words.
+  const ToolRun run = run_tool("run rnn --set columns=4000");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err_lines().size(), 1u);
+}
+
+TEST(Worker, MissingRankIsWrongUse) {
+  // Goal: one line says which variable. Method: no environment at all.
+  const ToolRun run = run_tool("worker quickstart", "env -u RANK -u WORLD_SIZE");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err_lines().size(), 1u);
+  EXPECT_NE(run.err.find("RANK"), std::string::npos) << run.err;
+}
+
+TEST(Worker, PortInUseIsAnErrorInBoundedTime) {
+  // Goal: rank 0 says that the port is taken. Method: the test listens on it.
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const ToolRun run = run_tool(
+      "worker quickstart --rank 0 --world-size 2 --rendezvous "
+      "tcp://127.0.0.1:" +
+      port);
+  close(listener);
+  EXPECT_NE(run.status, 0);
+  EXPECT_EQ(run.err_lines().size(), 1u) << run.err;
+  EXPECT_NE(run.err.find(port), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

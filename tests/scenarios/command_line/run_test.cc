@@ -1,0 +1,182 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+TEST(List, ShowsEveryScenarioInOneLine) {
+  // Goal: name, workers, summary and options. Method: both outputs.
+  const ToolRun run = run_tool("list");
+  EXPECT_EQ(run.status, 0);
+  ASSERT_EQ(run.out_lines().size(), 2u);
+  EXPECT_EQ(run.out_lines()[0].substr(0, 44), "toy    3 workers  what a test asks for; size");
+  EXPECT_NE(run.out_lines()[1].find("followers=2 rate=0.5"), std::string::npos);
+  const Json json = run_tool("list --json").json();
+  EXPECT_EQ(json["scenarios"][1]["name"], "other");
+  EXPECT_EQ(json["scenarios"][0]["workers"], 3);
+  EXPECT_EQ(json["scenarios"][0]["options"][0]["allowed"], "full or tiny");
+}
+
+TEST(Run, PrintsItsStoryAndItsResult) {
+  // Goal: what a person sees. Method: a run that holds.
+  const ToolRun run = run_tool("run toy --seed 6");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.out_lines()[0], "line of seed 6");
+  EXPECT_EQ(run.out_lines()[1], "toy holds (sim, seed 6, faults mild)");
+  EXPECT_EQ(run.out_lines()[2], "  half  3");
+  EXPECT_EQ(run.err, "");
+}
+
+TEST(Run, JsonIsOneObjectWithEveryField) {
+  // Goal: the promised fields, and nothing else on standard output. Method: parse all of it.
+  const ToolRun run = run_tool("run toy --seed 6 --json --set rate=0.75");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.err, "line of seed 6\n");
+  const Json json = run.json();
+  EXPECT_EQ(json["scenario"], "toy");
+  EXPECT_EQ(json["seed"], 6);
+  EXPECT_EQ(json["net"], "sim");
+  EXPECT_EQ(json["ok"], true);
+  EXPECT_EQ(json["fingerprint"], "6000");
+  EXPECT_EQ(json["virtual_seconds"], 1.5);
+  EXPECT_GE(json["wall_seconds"].get<double>(), 0);
+  EXPECT_EQ(json["calls"], 3);
+  EXPECT_EQ(json["messages"], 4);
+  EXPECT_EQ(json["result_digest"].get<std::string>().size(), 32u);
+  EXPECT_EQ(json["results"], Json({{"half", 3.0}}));
+  EXPECT_EQ(json["tensors"][0]["name"], "bias");
+  EXPECT_EQ(json["tensors"][1]["shape"], Json({2, 2}));
+  EXPECT_EQ(json["options"]["rate"], "0.75");
+  EXPECT_EQ(json["options"]["size"], "full");
+  EXPECT_EQ(json["faults"], "mild");
+  EXPECT_FALSE(json.contains("failure"));
+}
+
+TEST(Run, FailureEndsWithTheCommandThatRepeatsIt) {
+  // Goal: the last line alone reproduces. Method: read it, run it again, compare.
+  const std::string arguments =
+      "run toy --seed 6 --set fail_at=6 --set size=tiny --faults hostile --crashes 1 "
+      "--partitions long --strategy walk:k=3 --mutant no_fencing";
+  const ToolRun run = run_tool(arguments);
+  EXPECT_EQ(run.status, 1);
+  const std::string last = run.out_lines().back();
+  EXPECT_EQ(last.substr(last.find(" run ")),
+            " run toy --seed 6 --set size=tiny --set fail_at=6 --faults hostile --crashes 1 "
+            "--partitions long --strategy walk:k=3 --mutant no_fencing");
+  EXPECT_EQ(run.out_lines().end()[-2], "toy FAILED with seed 6: toy oracle: object 7: it broke");
+  const ToolRun again = run_tool(last.substr(last.find(" run ")));
+  EXPECT_EQ(again.status, 1);
+  EXPECT_EQ(again.out_lines().back(), last);
+}
+
+TEST(Run, FailureIsInTheJson) {
+  // Goal: the failure object; people read standard error. Method: the same failure with --json.
+  const ToolRun run = run_tool("run toy --seed 6 --set fail_at=6 --json");
+  EXPECT_EQ(run.status, 1);
+  const Json failure = run.json()["failure"];
+  EXPECT_EQ(failure["oracle"], "toy oracle");
+  EXPECT_EQ(failure["object"], "object 7");
+  EXPECT_EQ(failure["message"], "it broke");
+  EXPECT_EQ(failure["replay"], run.err_lines().back());
+}
+
+TEST(Run, DeathOfTheProcessPrintsTheCommandToo) {
+  // Goal: a failed check in the simulated cluster is repeatable. Method: abort in the run.
+  const ToolRun run = run_tool("run toy --seed 6 --set abort_at=6");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err_lines().back().find(" run toy --seed 6 --set abort_at=6"), std::string::npos);
+  const ToolRun json_run = run_tool("run toy --seed 6 --set abort_at=6 --json");
+  EXPECT_EQ(json_run.status, 1);
+  EXPECT_EQ(json_run.json()["failure"]["object"], "signal 06");
+}
+
+TEST(Run, DrawnFaultsGiveWayToThoseAskedFor) {
+  // Goal: a scenario draws its faults unless told. Method: the plan in the JSON.
+  const Json drawn = run_tool("run other --seed 4 --json").json();
+  EXPECT_EQ(drawn["faults"], "hostile");
+  EXPECT_EQ(drawn["crashes"], 1);
+  const Json asked = run_tool("run other --seed 4 --faults mild --json").json();
+  EXPECT_EQ(asked["faults"], "mild");
+  EXPECT_EQ(asked["crashes"], 0);
+}
+
+class Compare : public testing::Test {
+ protected:
+  void SetUp() override { std::ofstream(file_) << run_tool("run toy --seed 6 --json").out; }
+  void TearDown() override { std::filesystem::remove(file_); }
+  const std::string file_ = testing::TempDir() + "compare.json";
+};
+
+TEST_F(Compare, EqualTensorsHold) {
+  // Goal: same seed, same bits. Method: compare with an output of the same run.
+  EXPECT_EQ(run_tool("run toy --seed 6 --compare " + file_).status, 0);
+}
+
+TEST_F(Compare, SameBitsOverTcpHold) {
+  // Goal: results of several workers compare with those of one process. Method: net tcp.
+  EXPECT_EQ(run_tool("run toy --seed 6 --net tcp --compare " + file_).status, 0);
+}
+
+TEST_F(Compare, FirstTensorThatDiffersIsNamed) {
+  // Goal: its name, and exit status 1. Method: another seed changes `weight` but not `bias`.
+  const ToolRun run = run_tool("run toy --seed 7 --json --compare " + file_);
+  EXPECT_EQ(run.status, 1);
+  const std::string message = run.json()["failure"]["message"];
+  EXPECT_EQ(message.substr(0, 26), "tensor 'weight' differs fr");
+}
+
+TEST_F(Compare, UnusableFileIsWrongUse) {
+  // Goal: no run before a clear refusal. Method: no file, and a file that is something else.
+  EXPECT_EQ(
+      run_tool("run toy --compare /no/file").err,
+      "rehearsal run: --compare /no/file: cannot be read; name a file that 'run --json' wrote\n");
+  const ToolRun other = run_tool("run toy --compare /etc/passwd");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_EQ(other.err, "rehearsal run: --compare /etc/passwd: not an output of 'run --json'\n");
+}
+
+TEST(RunOverTcp, WorkersAreProcessesAndTheirResultsAreMerged) {
+  // Goal: one report from three workers. Method: each declares its part.
+  const ToolRun run = run_tool("run toy --seed 6 --net tcp --json");
+  EXPECT_EQ(run.status, 0) << run.err;
+  const Json json = run.json();
+  EXPECT_EQ(json["calls"], 9);
+  EXPECT_EQ(json["messages"], 12);
+  EXPECT_EQ(json["fingerprint"], nullptr);
+  EXPECT_EQ(json["tensors"].size(), 2u);
+  EXPECT_EQ(run.err, "leader at 127.0.0.1\n");
+  EXPECT_EQ(json["result_digest"], run_tool("run toy --seed 6 --json").json()["result_digest"]);
+}
+
+TEST(RunOverTcp, WorkerThatFailsIsNamed) {
+  // Goal: the failure says which worker. Method: rank 2 fails.
+  const ToolRun run = run_tool("run toy --net tcp --set fail_at=2 --json");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.json()["failure"]["object"], "follower1");
+  EXPECT_EQ(run.json()["failure"]["message"], "peer_lost: leader");
+}
+
+TEST(RunOverTcp, WorkerThatDiesIsNamed) {
+  // Goal: a crash of a process is a failure of the run. Method: rank 1 aborts.
+  const ToolRun run = run_tool("run toy --net tcp --set abort_at=1 --json");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.json()["failure"]["object"], "follower0");
+  EXPECT_EQ(run.json()["failure"]["message"], "ended with signal 6 (Aborted)");
+}
+
+TEST(Worker, TakesItsPlaceFromFlagsOrEnvironment) {
+  // Goal: both ways, and a clear line for neither. Method: the toy wants a rank.
+  EXPECT_EQ(run_tool("worker toy --rank 3").status, 0);
+  EXPECT_EQ(run_tool("worker toy", "RANK=3").status, 0);
+  const ToolRun missing = run_tool("worker toy");
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_EQ(missing.err, "rehearsal worker: no rank: set RANK or type --rank\n");
+  EXPECT_EQ(run_tool("worker toy --rank 3 --set fail_at=3").status, 1);
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

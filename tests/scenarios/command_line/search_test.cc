@@ -1,0 +1,110 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+TEST(Hunt, RunsEverySeedOfEveryScenario) {
+  // Goal: nothing is left out. Method: count the runs.
+  const ToolRun run = run_tool("hunt toy other --seeds 25 --jobs 3 --json");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.json()["runs"], 50);
+  EXPECT_EQ(run.json()["ok"], true);
+}
+
+TEST(Hunt, ReportsTheSmallestSeedThatFails) {
+  // Goal: the same report whatever the number of processes. Method: one failing seed, 1 and 4 jobs.
+  for (const char* jobs : {"1", "4"}) {
+    const ToolRun run = run_tool(std::string("hunt other toy --set fail_at=31 --jobs ") + jobs);
+    EXPECT_EQ(run.status, 1);
+    const std::string last = run.out_lines().back();
+    EXPECT_EQ(last.substr(last.find(" run ")),
+              " run other --seed 31 --set size=tiny --set fail_at=31");
+  }
+}
+
+TEST(Hunt, ProcessThatDiesIsAFailureOfItsSeed) {
+  // Goal: an abort is attributed to the run that did it, and the rest goes on. Method: abort at 5.
+  const ToolRun run = run_tool("hunt toy --seeds 40 --set abort_at=5 --jobs 2 --json");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.json()["seed"], 5);
+  EXPECT_EQ(run.json()["failure"]["object"], "signal 6 (Aborted)");
+}
+
+TEST(Hunt, ShardsShareTheSeeds) {
+  // Goal: each seed in exactly one shard. Method: a failing seed is found by one shard of three.
+  int found = 0;
+  int runs = 0;
+  for (const std::string shard : {"0/3", "1/3", "2/3"}) {
+    const ToolRun run = run_tool("hunt toy --seeds 10 --set fail_at=8 --jobs 1 --shard " + shard);
+    found += run.status;
+    const ToolRun whole = run_tool("hunt toy --seeds 10 --jobs 2 --json --shard " + shard);
+    runs += whole.json()["runs"].get<int>();
+  }
+  EXPECT_EQ(found, 1);
+  EXPECT_EQ(runs, 10);
+}
+
+TEST(Hunt, LimitOfTimeEndsIt) {
+  // Goal: --for. Method: one second gives some runs and success.
+  const ToolRun run = run_tool("hunt toy --for 1s --jobs 1 --json");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_GE(run.json()["runs"].get<int>(), 2);
+  EXPECT_LT(run.json()["wall_seconds"].get<double>(), 20);
+}
+
+TEST(Hunt, CrashSweepCrashesEveryWorkerAtEveryEvent) {
+  // Goal: one run for each event, and the line that repeats the one that fails. Method: a toy with
+  // seven events that does not survive one of the crashes.
+  EXPECT_EQ(run_tool("hunt toy --crash-sweep --seeds 3 --jobs 2 --json").json()["runs"], 21);
+  const ToolRun run = run_tool("hunt toy --crash-sweep --seeds 3 --set fragile_at=2 --jobs 2");
+  EXPECT_EQ(run.status, 1);
+  const std::string last = run.out_lines().back();
+  EXPECT_EQ(last.substr(last.find(" run ")),
+            " run toy --seed 2 --set size=tiny --set fragile_at=2 --crash-at leader:2");
+  EXPECT_EQ(run_tool(last.substr(last.find(" run "))).status, 1);
+}
+
+TEST(Hunt, FailureIsLeftInTheDirectory) {
+  // Goal: --out. Method: read the file back.
+  const std::string folder = testing::TempDir() + "hunt_out";
+  EXPECT_EQ(run_tool("hunt toy --set fail_at=2 --first-seed 2 --out " + folder).status, 1);
+  std::ifstream file(folder + "/failure.json");
+  const Json json = Json::parse(file);
+  EXPECT_EQ(json["seed"], 2);
+  EXPECT_EQ(json["failure"]["oracle"], "toy oracle");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Verify, EqualRunsHold) {
+  // Goal: exit status 0. Method: a toy that does not look at its environment.
+  const ToolRun run = run_tool("verify toy --seeds 30 --json");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.json()["seeds"], 30);
+}
+
+TEST(Verify, DifferenceIsExitStatusThreeAndNamesTheEvent) {
+  // Goal: nondeterminism, its seed and its first event. Method: a toy that reads the time zone.
+  const ToolRun run = run_tool("verify toy --seeds 30 --set drift_at=11");
+  EXPECT_EQ(run.status, 3);
+  EXPECT_NE(run.out.find("event 2 differs:\n  first:  straight\n  second: drifted"),
+            std::string::npos)
+      << run.out;
+  const std::string last = run.out_lines().back();
+  EXPECT_EQ(last.substr(last.find(" run ")),
+            " run toy --seed 11 --set size=tiny --set drift_at=11");
+}
+
+TEST(Verify, FailureThatRepeatsIsAFailure) {
+  // Goal: exit status 1, not 3. Method: the same oracle fails in both processes.
+  const ToolRun run = run_tool("verify toy --seeds 5 --set fail_at=4 --json");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.json()["seed"], 4);
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

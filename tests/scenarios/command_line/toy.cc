@@ -1,0 +1,108 @@
+#include "tests/scenarios/command_line/toy.h"
+
+#include <ATen/Functions.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "scenarios/wrong_use.h"
+
+namespace rehearsal::command_line::toy {
+namespace {
+
+constexpr int64_t kNever = -1;
+
+Program toy_program(const ScenarioRun& run) {
+  if (run.options.integer("unusable") == 1) throw WrongUse("the toy cannot be used like this");
+  Program program{FunctionRegistry{}};
+  program.worker("leader", [](Worker&) {});
+  program.worker(
+      "follower", [](Worker&) {}, Count{static_cast<uint32_t>(run.options.integer("followers"))});
+  return program;
+}
+
+bool is(const RunSettings& settings, const char* option) {
+  return settings.options.integer(option) == static_cast<int64_t>(settings.seed.value);
+}
+
+RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
+  const uint64_t seed = settings.seed.value;
+  reporter.line("line of seed " + std::to_string(seed));
+  if (is(settings, "abort_at")) std::abort();
+  while (is(settings, "hang_at")) sleep(1);
+  const char* zone = std::getenv("TZ");
+  const bool perturbed = zone != nullptr && std::string(zone) == "Pacific/Chatham";
+  const bool drifts = is(settings, "drift_at") && perturbed;
+  if (!settings.trace_file.empty()) {
+    std::ofstream trace(settings.trace_file);
+    trace << "start\n" << (drifts ? "drifted" : "straight") << "\nend\n";
+  }
+  RunOutcome outcome;
+  outcome.decisions = {{"follower0", 3}, {"leader", 4}};
+  const bool fatal_crash = settings.crash_at && settings.crash_at->worker == "leader" &&
+                           settings.crash_at->decision == 2 && is(settings, "fragile_at");
+  outcome.ok = !is(settings, "fail_at") && !fatal_crash;
+  if (!outcome.ok) outcome.failure = Failure{"toy oracle", "object 7", "it broke"};
+  outcome.fingerprint = std::to_string(seed * 1000 + (drifts ? 1 : 0));
+  outcome.virtual_seconds = 1.5;
+  outcome.calls = 3;
+  outcome.messages = 4;
+  reporter.results.number("half", static_cast<double>(seed) / 2);
+  reporter.results.tensor("weight", at::full({2, 2}, static_cast<double>(seed)));
+  reporter.results.tensor("bias", at::zeros({2}));
+  outcome.results = reporter.results;
+  return outcome;
+}
+
+RunOutcome serve(const RunSettings& settings, const WorkerPlace& place, Reporter& reporter) {
+  const char* variable = std::getenv("RANK");
+  if (!place.rank && variable == nullptr) throw WrongUse("no rank: set RANK or type --rank");
+  const int64_t rank = place.rank ? int64_t{*place.rank} : std::stoll(variable);
+  if (settings.options.integer("abort_at") == rank) std::abort();
+  RunOutcome outcome;
+  outcome.ok = settings.options.integer("fail_at") != rank;
+  if (!outcome.ok) outcome.failure = Failure{"error", "", "peer_lost: leader"};
+  outcome.calls = 3;
+  outcome.messages = 4;
+  if (rank == 0) {
+    reporter.line("leader at " + std::string(std::getenv("MASTER_ADDR")));
+    const auto seed = static_cast<double>(settings.seed.value);
+    reporter.results.tensor("weight", at::full({2, 2}, seed));
+    reporter.results.number("half", seed / 2);
+  }
+  if (rank == 1) reporter.results.tensor("bias", at::zeros({2}));
+  outcome.results = reporter.results;
+  return outcome;
+}
+
+}  // namespace
+
+std::vector<Scenario> scenarios() {
+  Scenario toy;
+  toy.name = "toy";
+  toy.summary = "what a test asks for";
+  const auto seed_option = [&](const char* name, const char* meaning) {
+    toy.options.integer(name, {kNever, kNever, kNever, 1'000'000, meaning});
+  };
+  seed_option("fail_at", "seed, or rank, that fails");
+  seed_option("abort_at", "seed, or rank, that aborts");
+  seed_option("drift_at", "seed that depends on the environment");
+  seed_option("fragile_at", "seed that does not survive a crash of the leader at 2");
+  seed_option("hang_at", "seed that never ends");
+  toy.options.integer("unusable", {0, 0, 0, 1, "1: the program refuses"})
+      .integer("followers", {2, 1, 1, 9, "workers beside the leader"})
+      .real("rate", {0.5, 0.25, 0, 1, "a number"})
+      .path("file", {"/dev/null", "a file"});
+  toy.program = toy_program;
+  Scenario other = toy;
+  other.name = "other";
+  other.draw_faults = [](const Options&, Seed seed) {
+    return FaultPlan{seed.value % 2 == 0 ? Faults::hostile : Faults::none, 1, false};
+  };
+  return {toy, other};
+}
+
+Backends backends() { return {simulate, serve, {"swarm", "walk"}, {"no_fencing"}}; }
+
+}  // namespace rehearsal::command_line::toy

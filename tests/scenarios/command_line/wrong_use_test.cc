@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+struct Case {
+  const char* arguments;
+  const char* line;
+};
+
+class WrongUseTest : public testing::TestWithParam<Case> {};
+
+TEST_P(WrongUseTest, OneLineSaysWhatToTypeInstead) {
+  // Goal: exit status 2, one line, nothing on standard output. Method: the whole line.
+  const ToolRun run = run_tool(GetParam().arguments);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err, std::string("rehearsal") + GetParam().line + "\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Words, WrongUseTest,
+    testing::Values(
+        Case{"",
+             ": name a command: list, run, hunt, verify or worker; rehearsal --help explains them"},
+        Case{"rum toy", ": no command 'rum'; did you mean 'run'?"},
+        Case{"dance", ": no command 'dance'; there are list, run, hunt, verify, worker"},
+        Case{"run", " run: name a scenario; 'rehearsal list' shows them"},
+        Case{"run toys", " run: no scenario 'toys'; did you mean 'toy'?"},
+        Case{"hunt toy xyz", " hunt: no scenario 'xyz'; there are toy, other"},
+        Case{"run toy other",
+             " run: one scenario at a time, not 'other' as well; 'hunt' takes several"},
+        Case{"run toy --sedd 3", " run: no flag --sedd; did you mean --seed?"},
+        Case{"run toy --zzzzzzz", " run: no flag --zzzzzzz; type rehearsal run --help"},
+        Case{"run toy --seeds 3", " run: no flag --seeds; did you mean --seed?"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, WrongUseTest,
+    testing::Values(
+        Case{"run toy --seed x",
+             " run: --seed x: type a whole number from 0 to 18446744073709551615"},
+        Case{"run toy --seed -1",
+             " run: --seed -1: type a whole number from 0 to 18446744073709551615"},
+        Case{"run toy --net udp", " run: --net udp: type sim or tcp"},
+        Case{"run toy --faults some", " run: --faults some: type none, mild or hostile"},
+        Case{"run toy --partitions short", " run: --partitions short: there are long"},
+        Case{"run toy --strategy best", " run: --strategy best: there are swarm, walk"},
+        Case{"run toy --mutant x", " run: --mutant x: there are no_fencing"},
+        Case{"hunt toy --seeds 0", " hunt: --seeds 0: type a whole number from 1 to 1000000000000"},
+        Case{"hunt toy --for 60", " hunt: --for 60: type a time, for example 60s, 5m or 2h"},
+        Case{"hunt toy --for 60s --seeds 5", " hunt: --seeds and --for: type one of them"},
+        Case{"hunt toy --shard 3", " hunt: --shard 3: type I/N, for example 0/4"},
+        Case{"hunt toy --shard 4/4", " hunt: --shard: I 4: type a whole number from 0 to 3"},
+        Case{"hunt toy --out /proc/no",
+             " hunt: --out /proc/no: cannot be written; name another directory"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, WrongUseTest,
+    testing::Values(
+        Case{"run toy --set rate", " run: --set rate: type --set key=value"},
+        Case{"run toy --set raet=1", " run: --set raet=1: no such option; did you mean 'rate'?"},
+        Case{"run toy --set rate=2", " run: --set rate=2: rate is a number from 0 to 1"},
+        Case{"run toy --set rate=nan", " run: --set rate=nan: rate is a number from 0 to 1"},
+        Case{"run toy --set followers=1.5",
+             " run: --set followers=1.5: followers is a whole number from 1 to 9"},
+        Case{"run toy --set size=big", " run: --set size=big: size is full or tiny"},
+        Case{"run toy --set unusable=1", " run: the toy cannot be used like this"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    OverTcp, WrongUseTest,
+    testing::Values(
+        Case{"run toy --net tcp --faults mild",
+             " run: --faults mild needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --crashes 1",
+             " run: --crashes 1 needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --partitions long",
+             " run: --partitions long needs the simulator: type --net sim, or leave it out"}));
+
+TEST(Help, IsOnStandardOutput) {
+  // Goal: help is no error. Method: both levels.
+  const ToolRun overview = run_tool("--help");
+  EXPECT_EQ(overview.status, 0);
+  EXPECT_NE(overview.out.find("rehearsal verify NAME"), std::string::npos);
+  const ToolRun hunt = run_tool("hunt --help");
+  EXPECT_EQ(hunt.status, 0);
+  EXPECT_NE(hunt.out.find("--shard"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

@@ -1,0 +1,58 @@
+#include "scenarios/options.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "scenarios/wrong_use.h"
+
+namespace rehearsal {
+namespace {
+
+OptionTable table() {
+  OptionTable table;
+  table.integer("epochs", {10, 2, 1, 100, "passes over the text"})
+      .real("rate", {0.5, 0.25, 0, 1, "a number"})
+      .choice("order", {{"joined", "apart"}, "a choice"})
+      .path("text", {"/usr/share/text", "a file"});
+  return table;
+}
+
+TEST(Options, DefaultsGoBySize) {
+  // Goal: size chooses the defaults, whichever way it is chosen. Method: both sizes, both ways.
+  EXPECT_EQ(table().parse({}, "full").integer("epochs"), 10);
+  EXPECT_EQ(table().parse({}, "tiny").real("rate"), 0.25);
+  EXPECT_EQ(table().parse({"epochs=3", "size=full"}, "tiny").real("rate"), 0.5);
+  EXPECT_EQ(table().parse({"size=tiny", "epochs=3"}, "full").integer("epochs"), 3);
+}
+
+TEST(Options, AssignmentsGiveTheSameValuesToRun) {
+  // Goal: the line that repeats a run is complete and short. Method: parse them again at size full.
+  const Options options = table().parse({"epochs=2", "rate=1", "order=apart"}, "tiny");
+  EXPECT_EQ(options.assignments(),
+            (std::vector<std::string>{"size=tiny", "rate=1", "order=apart"}));
+  EXPECT_EQ(table().parse(options.assignments(), "full").all(), options.all());
+}
+
+TEST(Options, RealsAreShownExactly) {
+  // Goal: no digit is lost between processes. Method: a number that has no short decimal form.
+  const Options options = table().parse({"rate=0.30000000000000004"}, "full");
+  EXPECT_EQ(table().parse(options.assignments(), "full").real("rate"), 0.1 + 0.2);
+}
+
+TEST(Options, PathsBecomeAbsolute) {
+  // Goal: a process that starts elsewhere reads the same file. Method: a relative path.
+  EXPECT_EQ(table().parse({"text=a/../b"}, "full").text("text"),
+            (std::filesystem::current_path() / "b").string());
+}
+
+TEST(Options, UnknownNamesAndTypesAreOurMistake) {
+  // Goal: a scenario that asks for what it did not declare hears of it. Method: wrong name, type.
+  const Options options = table().parse({}, "full");
+  EXPECT_THROW(static_cast<void>(options.integer("epoch")), std::out_of_range);
+  EXPECT_THROW(static_cast<void>(options.real("epochs")), std::out_of_range);
+}
+
+}  // namespace
+}  // namespace rehearsal

@@ -1,0 +1,36 @@
+// Runs a scenario in the simulator the way the command line does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/command_line/backends.h"
+
+namespace rehearsal {
+
+struct SimulatedRun {
+  command_line::RunOutcome outcome;
+  std::vector<std::string> lines;
+};
+
+inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, Faults faults,
+                              const std::vector<std::string>& assignments = {}) {
+  command_line::RunSettings settings;
+  settings.scenario = &scenario;
+  settings.options = scenario.options.parse(assignments, "tiny");
+  settings.seed = Seed{seed};
+  settings.faults = faults;
+  SimulatedRun run;
+  Reporter reporter;
+  reporter.line = [&run](const std::string& text) { run.lines.push_back(text); };
+  reporter.progress = [](const std::string&) {};
+  run.outcome = command_line::shipped_backends().simulate(settings, reporter);
+  return run;
+}
+
+// What failed, for the message of an expectation.
+inline std::string failure_text(const command_line::RunOutcome& outcome) {
+  return outcome.failure ? to_text(*outcome.failure) : "holds";
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,63 @@
+// Starts the test's own binary as the command-line tool. A folder that uses it has a main that
+// becomes the tool when `kToolVariable` is set; the tool starts itself as its children.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "scenarios/command_line/run_settings.h"
+
+namespace rehearsal::command_line {
+
+inline constexpr const char* kToolVariable = "REHEARSAL_TEST_TOOL";
+
+struct ToolRun {
+  int status = -1;
+  std::string out;
+  std::string err;
+
+  [[nodiscard]] std::vector<std::string> out_lines() const { return lines_of(out); }
+  [[nodiscard]] std::vector<std::string> err_lines() const { return lines_of(err); }
+  [[nodiscard]] Json json() const { return Json::parse(out); }
+
+ private:
+  static std::vector<std::string> lines_of(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  }
+};
+
+inline std::string read_whole_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Runs the tool in a process of its own and waits for it. `environment` is "NAME=value …" for a
+// shell.
+inline ToolRun run_tool(const std::string& arguments, const std::string& environment = "") {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("tool_run_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command = std::string(kToolVariable) + "=1 " + environment + " '" + binary +
+                              "' " + arguments + " >'" + (folder / "out").string() + "' 2>'" +
+                              (folder / "err").string() + "' </dev/null";
+  const int status = std::system(command.c_str());
+  ToolRun run{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_whole_file(folder / "out"),
+              read_whole_file(folder / "err")};
+  std::filesystem::remove_all(folder);
+  return run;
+}
+
+}  // namespace rehearsal::command_line

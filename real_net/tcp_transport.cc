@@ -18,11 +18,15 @@ constexpr Duration kListeningPause = std::chrono::milliseconds(100);
 // Accepts, on the thread that polls.
 class TcpTransport::Listener final : public IoHandler {
  public:
-  Listener(TcpTransport& transport, int fd) : transport_(transport), fd_(fd) {}
+  Listener(TcpTransport& transport, FileDescriptor socket)
+      : transport_(transport), socket_(std::move(socket)) {}
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] Address address() const { return local_address(socket_); }
 
   void on_ready(uint32_t) override {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      FileDescriptor socket(accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      FileDescriptor socket(accept4(fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       const int error = errno;
       if (!socket.valid()) {
         if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
@@ -37,7 +41,7 @@ class TcpTransport::Listener final : public IoHandler {
 
  private:
   TcpTransport& transport_;
-  const int fd_;
+  const FileDescriptor socket_;  // closed when the polling thread has let go of it
 };
 
 TcpTransport::TcpTransport(RealRuntime& runtime, BufferPool& pool, TransportOptions options)
@@ -64,19 +68,19 @@ TcpTransport::~TcpTransport() {
 Status TcpTransport::listen(const Address& address) {
   Result<FileDescriptor> socket = listen_on(address);
   if (!socket.ok()) return socket.error();
-  listening_ = std::move(socket).value();
+  listener_ = std::make_shared<Listener>(*this, std::move(socket).value());
+  address_ = listener_->address();
   return Unit{};
 }
 
 void TcpTransport::start(Hello hello, FrameSink& sink) {
   REHEARSAL_CHECK(sink_ == nullptr);
-  REHEARSAL_CHECK(listening_.valid());
+  REHEARSAL_CHECK(listener_ != nullptr);
   REHEARSAL_CHECK(hello.greeting.size() <= kHandshakeTextMax, hello.greeting.size());
   hello_ = std::move(hello);
   sink_ = &sink;
   runtime_.set_flush([this] { flush(); });
-  listener_ = std::make_shared<Listener>(*this, listening_.get());
-  listening_id_ = runtime_.poller().add(listening_.get(), EPOLLIN, listener_);
+  listening_id_ = runtime_.poller().add(listener_->fd(), EPOLLIN, listener_);
   REHEARSAL_CHECK(listening_id_ != Poller::kNotAdded);
 }
 
@@ -137,7 +141,8 @@ void TcpTransport::abort() {
 
 void TcpTransport::stop_listening() {
   if (listening_id_ != Poller::kNotAdded)
-    runtime_.poller().remove(std::exchange(listening_id_, Poller::kNotAdded), listening_.get());
+    runtime_.poller().remove(std::exchange(listening_id_, Poller::kNotAdded), listener_->fd());
+  listener_.reset();
   strangers_.drop_all();
 }
 
@@ -163,10 +168,10 @@ void TcpTransport::on_accepted(FileDescriptor socket) {
 // The process has no descriptor left: what waits is accepted when there may be one again.
 void TcpTransport::pause_listening() {
   if (listening_id_ == Poller::kNotAdded) return;
-  runtime_.poller().change(listening_id_, listening_.get(), 0);
+  runtime_.poller().change(listening_id_, listener_->fd(), 0);
   runtime_.call_at(runtime_.now() + kListeningPause, [this] {
     if (listening_id_ != Poller::kNotAdded)
-      runtime_.poller().change(listening_id_, listening_.get(), EPOLLIN);
+      runtime_.poller().change(listening_id_, listener_->fd(), EPOLLIN);
   });
 }
 

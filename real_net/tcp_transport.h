@@ -24,8 +24,8 @@ class TcpTransport final : public Transport, private LinkHost {
 
   // Binds; connections are taken from `start` on. Port 0: any free one. Before `start`.
   [[nodiscard]] Status listen(const Address& address);
-  // Where it listens.
-  [[nodiscard]] Address address() const { return local_address(listening_); }
+  // Where it listens, or did.
+  [[nodiscard]] const Address& address() const { return address_; }
 
   // Who this is and who hears of what arrives. Before the first `open`; on the strand.
   void start(Hello hello, FrameSink& sink);
@@ -77,7 +77,7 @@ class TcpTransport final : public Transport, private LinkHost {
   FrameSink* sink_ = nullptr;
   bool ended_ = false;
 
-  FileDescriptor listening_;
+  Address address_;
   std::shared_ptr<Listener> listener_;
   uint64_t listening_id_ = Poller::kNotAdded;
   Strangers strangers_;

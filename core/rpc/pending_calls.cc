@@ -25,15 +25,16 @@ Call withdrawal_of(const Call& call) {
 void PendingCalls::start(OutgoingCall outgoing) {
   const CallId id = outgoing.call.id;
   const WorkerId to = outgoing.to;
-  if (const std::optional<Error>& lost = sessions_.lost(to)) {
-    Error error = *lost;
-    error.function = outgoing.function;
-    return outgoing.done(std::move(error));
-  }
+  // A reference keeps the first error that it had, also when its owner is lost later.
   if (outgoing.target) {
     Result<RRefId> target = forks_->resolve(*outgoing.target);
     if (!target.ok()) return outgoing.done(target.error());
     outgoing.call.target = target.value();
+  }
+  if (const std::optional<Error>& lost = sessions_.lost(to)) {
+    Error error = *lost;
+    error.function = outgoing.function;
+    return outgoing.done(std::move(error));
   }
   const Hash128 fork_path = mix(id.place(), kArgumentForks);
   if (Status prepared = forks_->prepare_forks(to, fork_path, outgoing.call.arguments);

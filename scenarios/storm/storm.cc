@@ -1,5 +1,7 @@
 #include "scenarios/storm/storm.h"
 
+#include <ATen/Functions.h>
+
 #include "scenarios/storm/actor.h"
 
 namespace rehearsal {
@@ -15,8 +17,10 @@ Program storm_program(const ScenarioRun& run) {
         storm::Actor actor(worker, seed);
         actor.act(operations);
         // A worker that was restarted says the same once more.
-        if (reporter.results.numbers().contains(worker.name())) return;
-        reporter.results.number(worker.name(), static_cast<double>(actor.digest() >> 12));
+        if (reporter.results.tensors().contains(worker.name())) return;
+        reporter.results.tensor(
+            worker.name(),
+            at::full({1}, static_cast<int64_t>(actor.digest() >> 1), at::TensorOptions(at::kLong)));
         reporter.results.number("lost operations of " + worker.name(),
                                 static_cast<double>(actor.lost_operations()));
       },

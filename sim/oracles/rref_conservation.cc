@@ -149,7 +149,7 @@ class RRefConservation final : public QuietOracle {
     if (fork.held) findings.fail(name(), describe(seen.event.id, fork), "it was adopted twice");
     fork.held = true;
     fork.holder = seen.life;
-    forks_of_payloads_[seen.event.id.path].push_back(seen.event.id);
+    forks_of_payloads_[seen.event.id.path.low].push_back(seen.event.id);
     incarnations_[seen.life] = seen.incarnation.value;
   }
 
@@ -163,7 +163,8 @@ class RRefConservation final : public QuietOracle {
   // User code is given the references of a call's arguments, or of its result: the owner must have
   // registered each of them by now.
   void user_code_sees(const Observation& seen, uint64_t payload, Findings& findings) {
-    const auto found = forks_of_payloads_.find(mix(seen.event.id.place(), payload));
+    const Hash128 path = mix(seen.event.id.place(), payload);
+    const auto found = forks_of_payloads_.find(path.low);
     if (found == forks_of_payloads_.end()) return;
     for (const CausalId& id : found->second) {
       const Fork& fork = forks_.at(id);
@@ -214,7 +215,7 @@ class RRefConservation final : public QuietOracle {
   std::unordered_map<CausalId, Fork, CausalIdHash> forks_;
   std::vector<uint64_t> references_made_;
   std::vector<CausalId> forks_made_;
-  std::map<Hash128, std::vector<CausalId>> forks_of_payloads_;  // by their path
+  std::unordered_map<uint64_t, std::vector<CausalId>> forks_of_payloads_;  // by `low` of their path
   std::map<LifeId, uint64_t> incarnations_;
   std::set<std::pair<uint64_t, uint64_t>> fenced_;  // incarnations: who, whom
   std::set<LifeId> crashed_;

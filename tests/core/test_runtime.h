@@ -67,6 +67,7 @@ class TestWorld {
   std::deque<Body> bodies_;
   std::map<std::pair<Instant, uint64_t>, Timer> timers_;
   uint64_t next_timer_ = 1;
+  uint64_t fired_ = 0;
 };
 
 // The Runtime of one node of a test. The strand runs what is posted at once; inline bodies run when
@@ -113,8 +114,10 @@ class TestRuntime final : public Runtime, public Executions {
 
   ParkOutcome park(Waiter& waiter) override {
     if (!may_park()) return ParkOutcome::would_park;
+    const uint64_t timers = world_.fired_ + kTimersMax;
     while (!waiter.woken && !killed_)
-      if (!world_.step()) throw std::logic_error("nothing will ever wake this stack");
+      if (!world_.step() || world_.fired_ > timers)
+        throw std::logic_error("nothing will ever wake this stack");
     return killed_ ? ParkOutcome::killed : ParkOutcome::woken;
   }
   void wake(Waiter& waiter) override {
@@ -133,6 +136,9 @@ class TestRuntime final : public Runtime, public Executions {
 
  private:
   friend class TestWorld;
+
+  // Timers that fire while one stack is parked: beyond that they only tick.
+  static constexpr uint64_t kTimersMax = 100000;
 
   void run_inline_bodies() {
     if (inline_running_) return;
@@ -176,6 +182,7 @@ inline bool TestWorld::run_body() {
 }
 
 inline void TestWorld::fire_first() {
+  ++fired_;
   auto entry = timers_.extract(timers_.begin());
   now_ = std::max(now_, entry.key().first);
   Timer timer = std::move(entry.mapped());

@@ -108,13 +108,14 @@ TEST(FrameStream, PartialWritesOfManySizesKeepTheChecksumRight) {
     const size_t used = writer.gather(room, offered_max);
     uint64_t offered = 0;
     for (size_t i = 0; i < used; ++i) offered += room[i].iov_len;
-    uint64_t taken = mix(2, round) % (offered + 1);
-    writer.consume(taken);
-    for (size_t i = 0; i < used && taken > 0; ++i) {
-      const size_t count = std::min<uint64_t>(room[i].iov_len, taken);
+    const uint64_t taken = mix(2, round) % (offered + 1);
+    uint64_t left = taken;
+    for (size_t i = 0; i < used && left > 0; ++i) {
+      const size_t count = std::min<uint64_t>(room[i].iov_len, left);
       bytes.append(static_cast<const char*>(room[i].iov_base), count);
-      taken -= count;
+      left -= count;
     }
+    writer.consume(taken);
   }
   SlabPool pool;
   FrameParser parser(pool, Lane::large);

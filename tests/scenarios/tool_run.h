@@ -50,10 +50,10 @@ inline ToolRun run_tool(const std::string& arguments, const std::string& environ
       std::filesystem::temp_directory_path() / ("tool_run_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command = std::string(kToolVariable) + "=1 " + environment + " '" + binary +
-                              "' " + arguments + " >'" + (folder / "out").string() + "' 2>'" +
-                              (folder / "err").string() + "' </dev/null";
-  const int status = std::system(command.c_str());
+  std::ostringstream command;
+  command << kToolVariable << "=1 " << environment << " '" << binary << "' " << arguments << " >'"
+          << (folder / "out").string() << "' 2>'" << (folder / "err").string() << "' </dev/null";
+  const int status = std::system(command.str().c_str());
   ToolRun run{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_whole_file(folder / "out"),
               read_whole_file(folder / "err")};
   std::filesystem::remove_all(folder);

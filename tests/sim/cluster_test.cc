@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/fibers/stack_pool.h"
 #include "core/node/worker.h"
 #include "core/rpc/message.h"
 #include "sim/event_lines.h"
@@ -207,6 +208,24 @@ TEST(Cluster, QuietMeansThatOnlyHeartbeatsAreLeft) {
   EXPECT_EQ(cluster.node("client").census().unacknowledged, 0u);
   EXPECT_EQ(cluster.node("server").census().executions, 0u);
   EXPECT_LT(cluster.now().time_since_epoch(), seconds(1));
+}
+
+// Goal: what a run needs does not grow with its length.
+TEST(Cluster, ALongRunUsesItsStacksAgain) {
+  constexpr int64_t kCalls = 20'000;
+  Program program(adding_functions());
+  program.worker("server", [](Worker&) {});
+  program.worker("client", [](Worker& worker) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < kCalls; ++i) sum = worker.rpc_sync("server", &add, sum, i);
+    if (sum != kCalls * (kCalls - 1) / 2) throw std::logic_error("wrong sum");
+  });
+  fibers::StackPool stacks;
+  Cluster cluster(Seed{1}, program,
+                  {.faults = FaultLevel::none, .oracles = false, .stacks = &stacks});
+  EXPECT_EQ(cluster.run().calls, static_cast<uint64_t>(kCalls));
+  EXPECT_EQ(stacks.live(), 0u);
+  EXPECT_LE(stacks.idle(), 4u);
 }
 
 // Goal: a cluster may be given up at any point, and leaves nothing behind. (Destructors check.)

@@ -114,11 +114,13 @@ class SessionFixture : public ::testing::Test {
             .window_frames = window_frames,
             .mutants = mutants};
   }
-  // A worker's life begins.
-  std::unique_ptr<SessionEnd> begin(uint32_t self, uint64_t incarnation) {
-    auto end = std::make_unique<SessionEnd>(world, network, options(self, incarnation));
-    end->start();
-    return end;
+  // A worker's life begins. Former lives stay: their timers are still in the world.
+  SessionEnd* begin(uint32_t self, uint64_t incarnation) {
+    for (const auto& end : ends_)
+      if (end->self() == self) end->sessions.stop();
+    ends_.push_back(std::make_unique<SessionEnd>(world, network, options(self, incarnation)));
+    ends_.back()->start();
+    return ends_.back().get();
   }
   void connect() { network.connect(0, 1); }
   void cut() { network.cut(0, 1); }
@@ -136,8 +138,11 @@ class SessionFixture : public ::testing::Test {
   Mutants mutants;
   doubles::TestWorld world;
   doubles::ScriptedNetwork network{2};
-  std::unique_ptr<SessionEnd> a;
-  std::unique_ptr<SessionEnd> b;
+  SessionEnd* a = nullptr;
+  SessionEnd* b = nullptr;
+
+ private:
+  std::vector<std::unique_ptr<SessionEnd>> ends_;
 };
 
 }  // namespace rehearsal

@@ -114,7 +114,7 @@ TEST_F(SessionTest, ManyCutsLoseAndDoubleNothing) {
   deliver_all();
   world.advance(std::chrono::milliseconds(20));
   deliver_all();
-  for (SessionEnd* end : {a.get(), b.get()}) {
+  for (SessionEnd* end : {a, b}) {
     std::sort(end->received.begin(), end->received.end());
     EXPECT_EQ(end->received, numbers(0, 300));
     EXPECT_EQ(end->sessions.unacknowledged(), 0u);

@@ -16,7 +16,9 @@ struct Notes {
   std::vector<std::string> started;
   std::vector<bool> cancelled;
   std::vector<Error> errors;
-  std::optional<Promise<int64_t>> promise;
+  std::vector<Promise<int64_t>> promises;
+  std::vector<Instant> ended;
+  doubles::TestWorld* world = nullptr;
 };
 Notes* notes = nullptr;
 
@@ -25,8 +27,8 @@ int64_t note(const std::string& name) {
   return 1;
 }
 Future<int64_t> never(CallContext& context) {
-  notes->promise.emplace(context.promise<int64_t>());
-  return notes->promise->future();
+  notes->promises.push_back(context.promise<int64_t>());
+  return notes->promises.back().future();
 }
 // Waits for c for as long as it may, and notes how that ended.
 int64_t waits(CallContext& context) {
@@ -34,6 +36,7 @@ int64_t waits(CallContext& context) {
     return context.rpc_sync("c", &never);
   } catch (const RpcError& thrown) {
     notes->errors.push_back(thrown.error());
+    notes->ended.push_back(notes->world->now());
     notes->cancelled.push_back(context.cancelled());
     throw;
   }
@@ -43,13 +46,14 @@ class TimeoutTest : public CallFixture {
  protected:
   void SetUp() override {
     notes = &notes_;
+    notes_.world = &world;
     registry.function("note", &note).function("never", &never).function("waits", &waits);
     window_frames = 4;
     begin();
   }
   void TearDown() override {
     CallFixture::TearDown();
-    notes_.promise.reset();
+    notes_.promises.clear();
     settle();
     notes = nullptr;
   }
@@ -78,7 +82,7 @@ TEST_F(TimeoutTest, TheDefaultIsTheWorkersAndZeroIsNever) {
   EXPECT_EQ(by_default.result().error().kind, ErrorKind::timeout);
   world.advance(seconds(10000));
   EXPECT_FALSE(endless.ready());
-  notes_.promise->complete(3);
+  notes_.promises.at(1).complete(3);
   EXPECT_EQ(endless.wait(), 3);
 }
 
@@ -94,7 +98,7 @@ TEST_F(TimeoutTest, TheResponseOfACallThatWasGivenUpIsMarkedAndDropped) {
       error_of([&] { return a().calls.with_timeout(milliseconds(50)).rpc_sync("b", &never); }).kind,
       ErrorKind::timeout);
   settle();
-  notes_.promise->complete(1);
+  notes_.promises.at(0).complete(1);
   settle();
   EXPECT_EQ(a().trace.marked("a response came after its call was given up"), 1u);
   EXPECT_EQ(a().trace.count(EventKind::call_completed), 1u);
@@ -110,11 +114,11 @@ TEST_F(TimeoutTest, TheCalleeIsToldThatItsCallerGaveUp) {
 }
 
 TEST_F(TimeoutTest, NestedCallsHaveNoMoreTimeThanWhatIsLeft) {
+  const Instant start = world.now();
   const Future<int64_t> answer = a().calls.with_timeout(milliseconds(100)).rpc_async("b", &waits);
-  world.advance(milliseconds(99));
-  EXPECT_TRUE(notes_.errors.empty());
-  world.advance(milliseconds(2));
+  world.advance(milliseconds(101));
   ASSERT_EQ(notes_.errors.size(), 1u);
+  EXPECT_EQ(notes_.ended[0] - start, milliseconds(100));
   EXPECT_EQ(notes_.errors[0].kind, ErrorKind::timeout);
   EXPECT_EQ(notes_.errors[0].worker, "c");
   EXPECT_EQ(answer.result().error().worker, "b");

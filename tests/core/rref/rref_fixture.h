@@ -85,7 +85,9 @@ class RRefFixture : public ::testing::Test {
   doubles::CallNode& b() { return *nodes[1]; }
   doubles::CallNode& c() { return *nodes[2]; }
 
-  // What is in flight, such as "a>b Call". Acknowledgements aside.
+  // What it is, such as "a>b Call".
+  [[nodiscard]] std::string text_of(const doubles::ScriptedNetwork::InFlight& item) const;
+  // All that is in flight. Acknowledgements aside.
   [[nodiscard]] std::vector<std::string> in_flight() const;
   // Delivers the first in flight of this text and runs what it starts.
   void deliver(const std::string& text);
@@ -122,7 +124,6 @@ class RRefFixture : public ::testing::Test {
   std::vector<std::unique_ptr<doubles::CallNode>> nodes;
 
  private:
-  [[nodiscard]] std::string text_of(const doubles::ScriptedNetwork::InFlight& item) const;
   std::unique_ptr<doubles::CallNode> make(uint32_t worker);
 
   uint32_t workers_ = 0;

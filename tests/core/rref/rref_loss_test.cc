@@ -314,7 +314,8 @@ TEST_F(RRefLossTest, HandlesOutliveTheirNode) {
   EXPECT_EQ(error_of([&] { return mine->local_value().get(); }).kind, ErrorKind::node_stopped);
   EXPECT_EQ(error_of([&] { return theirs->rpc_async(&Counter::get).wait(); }).kind,
             ErrorKind::node_stopped);
-  EXPECT_FALSE(theirs->confirmed_by_owner());
+  EXPECT_EQ(error_of([&] { return theirs->confirmed_by_owner(); }).kind,
+            ErrorKind::node_stopped);
   EXPECT_EQ(theirs->owner_name(), "b");
   theirs.reset();
   mine.reset();

@@ -43,7 +43,7 @@ class Choices {
 };
 
 // One cluster of one run; the test's fixture without its assertions on what is in flight.
-class Run : public RRefFixture {
+class OrderedRun : public RRefFixture {
  public:
   void TestBody() override {}
   using RRefFixture::a;
@@ -59,7 +59,7 @@ class Run : public RRefFixture {
 };
 
 // What happens besides deliveries, once each, in every place of the order.
-using Step = std::function<void(Run&)>;
+using Step = std::function<void(OrderedRun&)>;
 
 // Runs `start`, then deliveries and steps in every order, and asserts the invariants after each;
 // at the end all handles are dropped and nothing may be left. Returns the number of orders.
@@ -67,7 +67,7 @@ uint64_t explore(const Step& start, const std::vector<Step>& steps, const Step& 
   Choices choices;
   uint64_t orders = 0;
   do {
-    Run run;
+    OrderedRun run;
     run.begin();
     start(run);
     std::vector<const Step*> left;
@@ -97,18 +97,18 @@ uint64_t explore(const Step& start, const std::vector<Step>& steps, const Step& 
   return orders;
 }
 
-void nothing(Run&) {}
+void nothing(OrderedRun&) {}
 
 TEST(RRefOrders, CreateForkAndDropInEveryOrder) {
   // a creates at b, gives a fork to c, and drops its own handle at any time.
   std::optional<RRef<Counter>> rref;
   const uint64_t orders = explore(
-      [&](Run& run) {
+      [&](OrderedRun& run) {
         rref = run.a().calls.remote<Counter>("b", 5);
         (void)run.a().calls.rpc_async("c", &keep, *rref);
       },
-      {[&](Run&) { rref.reset(); }},
-      [](Run& run) {
+      {[&](OrderedRun&) { rref.reset(); }},
+      [](OrderedRun& run) {
         EXPECT_EQ(run.stage_.kept["c"].size(), 1u);
         EXPECT_EQ(run.b().rrefs.owner_count(), 1u);
         EXPECT_EQ(run.b().rrefs.fork_count(), 1u);
@@ -121,12 +121,12 @@ TEST(RRefOrders, CreateForkUseAndDropInEveryOrder) {
   // Beside the fork a adds to the counter, and drops its handle at once: the use holds it.
   std::optional<Future<int64_t>> sum;
   const uint64_t orders = explore(
-      [&](Run& run) {
+      [&](OrderedRun& run) {
         const RRef<Counter> rref = run.a().calls.remote<Counter>("b", 5);
         (void)run.a().calls.rpc_async("c", &keep, rref);
         sum = rref.rpc_async(&Counter::add, 2);
       },
-      {}, [&](Run&) { EXPECT_EQ(sum->wait(), 7); });
+      {}, [&](OrderedRun&) { EXPECT_EQ(sum->wait(), 7); });
   EXPECT_GT(orders, 300u);
   sum.reset();
 }
@@ -134,11 +134,11 @@ TEST(RRefOrders, CreateForkUseAndDropInEveryOrder) {
 TEST(RRefOrders, AForkOfAForkInEveryOrder) {
   // a's fork at c is passed on to the owner b, by c's own code, as soon as c has it.
   const uint64_t orders = explore(
-      [](Run& run) {
+      [](OrderedRun& run) {
         const RRef<Counter> rref = run.b().calls.remote<Counter>("a", 5);
         (void)run.b().calls.rpc_async("c", &keep, rref);
       },
-      {[](Run& run) {
+      {[](OrderedRun& run) {
         for (const RRef<Counter>& rref : run.stage_.kept["c"])
           (void)run.c().calls.rpc_async("a", &keep, rref);
         run.stage_.kept.erase("c");
@@ -151,12 +151,12 @@ TEST(RRefOrders, AResultWithAReferenceInEveryOrder) {
   // b keeps a reference to a value at c; a asks for it and drops what it gets.
   std::optional<Future<RRef<Counter>>> given;
   const uint64_t orders = explore(
-      [&](Run& run) {
+      [&](OrderedRun& run) {
         run.stage_.kept["b"].push_back(run.b().calls.remote<Counter>("c", 5));
         given = run.a().calls.rpc_async("b", &give);
       },
-      {[](Run& run) { (void)run.b().calls.rpc_async("b", &forget); }},
-      [&](Run&) {
+      {[](OrderedRun& run) { (void)run.b().calls.rpc_async("b", &forget); }},
+      [&](OrderedRun&) {
         const Result<RRef<Counter>> result = given->result();
         EXPECT_TRUE(result.ok() || result.error().kind == ErrorKind::remote_exception);
         given.reset();
@@ -167,31 +167,31 @@ TEST(RRefOrders, AResultWithAReferenceInEveryOrder) {
 TEST(RRefOrders, TheOwnerFencesTheCreatorInEveryPlace) {
   // b gives a up at any time: nothing is left anywhere but what c could confirm.
   const uint64_t orders = explore(
-      [](Run& run) {
+      [](OrderedRun& run) {
         const RRef<Counter> rref = run.a().calls.remote<Counter>("b", 5);
         (void)run.a().calls.rpc_async("c", &keep, rref);
       },
-      {[](Run& run) { run.b().fence(0); }}, nothing);
+      {[](OrderedRun& run) { run.b().fence(0); }}, nothing);
   EXPECT_GT(orders, 100u);
 }
 
 TEST(RRefOrders, TheHolderFencesTheOwnerInEveryPlace) {
   const uint64_t orders = explore(
-      [](Run& run) {
+      [](OrderedRun& run) {
         const RRef<Counter> rref = run.a().calls.remote<Counter>("b", 5);
         (void)run.a().calls.rpc_async("c", &keep, rref);
       },
-      {[](Run& run) { run.c().fence(1); }}, nothing);
+      {[](OrderedRun& run) { run.c().fence(1); }}, nothing);
   EXPECT_GT(orders, 100u);
 }
 
 TEST(RRefOrders, TheSenderFencesTheReceiverInEveryPlace) {
   const uint64_t orders = explore(
-      [](Run& run) {
+      [](OrderedRun& run) {
         const RRef<Counter> rref = run.a().calls.remote<Counter>("b", 5);
         (void)run.a().calls.rpc_async("c", &keep, rref);
       },
-      {[](Run& run) { run.a().fence(2); }}, nothing);
+      {[](OrderedRun& run) { run.a().fence(2); }}, nothing);
   EXPECT_GT(orders, 100u);
 }
 

@@ -115,6 +115,13 @@ net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Dura
   return weather;
 }
 
+std::string milliseconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f ms",
+                std::chrono::duration<double, std::milli>(duration).count());
+  return text;
+}
+
 std::string percent(uint64_t millionths) {
   char text[32];
   std::snprintf(text, sizeof text, "%llu.%03llu %%",
@@ -152,9 +159,14 @@ FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& opti
 PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart, PlannedCrash crash,
                           uint64_t number) {
   const Key key{.kind = DecisionKind::restart, .number = number};
-  const uint64_t drawn = decisions.choose(key, 2048);
-  crash.restarts = restart == Restart::always || (restart == Restart::drawn && drawn >= 1024);
-  crash.restart_after = milliseconds(1) * static_cast<int64_t>(1 + drawn % 1024);
+  // Back at once is as likely as back when all have noticed: within each doubling from 0.1 ms.
+  constexpr uint64_t kDoublings = 14;
+  const uint64_t drawn = decisions.choose(key, 2 * kDoublings << 10);
+  const uint64_t moment = drawn % (kDoublings << 10);
+  const uint64_t base = uint64_t{100} << (moment >> 10);
+  crash.restarts = restart == Restart::always || (restart == Restart::drawn && drawn != moment);
+  crash.restart_after =
+      microseconds(1) * static_cast<int64_t>(base + (base * (moment & 0x3ff) >> 10));
   return crash;
 }
 
@@ -171,9 +183,7 @@ std::string FaultPlan::describe(const std::vector<std::string>& names) const {
         std::to_string(weather.partition_max / milliseconds(1)) + " ms");
   for (const PlannedCrash& crash : crashes)
     add("crash of " + names[crash.worker.value] + " at its event " + std::to_string(crash.event) +
-        (crash.restarts
-             ? ", back after " + std::to_string(crash.restart_after / milliseconds(1)) + " ms"
-             : ""));
+        (crash.restarts ? ", back after " + milliseconds_text(crash.restart_after) : ""));
   return text.empty() ? "none" : text;
 }
 

@@ -5,8 +5,6 @@
 
 #include <chrono>
 
-#include "core/autograd/autograd_context.h"
-
 namespace rehearsal::storm {
 namespace {
 
@@ -35,11 +33,24 @@ void Actor::act(int64_t operations) {
 
 void Actor::one_operation(Dice& dice) {
   using Operation = void (Actor::*)(Dice&);
-  static constexpr Operation kOperations[] = {
-      &Actor::call,         &Actor::call_many, &Actor::call_failing,     &Actor::call_operator,
-      &Actor::share,        &Actor::share,     &Actor::share_and_forget, &Actor::carry_around,
-      &Actor::carry_around, &Actor::shelve,    &Actor::update_slowly,    &Actor::move_blob,
-      &Actor::time_out,     &Actor::propagate, &Actor::propagate};
+  static constexpr Operation kOperations[] = {&Actor::call,
+                                              &Actor::call_many,
+                                              &Actor::call_failing,
+                                              &Actor::call_operator,
+                                              &Actor::share,
+                                              &Actor::share,
+                                              &Actor::share_and_forget,
+                                              &Actor::carry_around,
+                                              &Actor::carry_around,
+                                              &Actor::let_wander,
+                                              &Actor::let_wander,
+                                              &Actor::shelve,
+                                              &Actor::shelve,
+                                              &Actor::move_blob,
+                                              &Actor::update_slowly,
+                                              &Actor::time_out,
+                                              &Actor::propagate,
+                                              &Actor::propagate_in_time};
   (this->*kOperations[dice.draw(std::size(kOperations))])(dice);
 }
 
@@ -170,6 +181,14 @@ void Actor::carry_around(Dice& dice) {
   expect("a carried counter", start + 1, carried.rpc_sync(&Counter::add, int64_t{1}));
 }
 
+void Actor::let_wander(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  const WorkerId to = anybody(dice);
+  const Journey way = journey(dice, 12);
+  const auto counter = worker_.remote<Counter>(owner, int64_t{0});
+  static_cast<void>(worker_.rpc_async(to, &wander, counter, way));
+}
+
 void Actor::shelve(Dice& dice) {
   const WorkerId keeper = anybody(dice);
   const WorkerId owner = anybody(dice);
@@ -214,28 +233,49 @@ void Actor::move_blob(Dice& dice) {
 
 // ---- gradients --------------------------------------------------------------
 
-void Actor::propagate(Dice& dice) {
-  AutogradContext context = worker_.autograd_context();
-  const at::Tensor x = at::ones({3}).set_requires_grad(true);
-  at::Tensor loss;
-  double expected = 0;
-  for (uint64_t left = 1 + dice.draw(2); left > 0; --left) {
+Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max) {
+  Loss loss{.x = at::ones({3}).set_requires_grad(true), .sum = {}};
+  for (uint64_t left = 1 + dice.draw(calls_max); left > 0; --left) {
     const WorkerId to = anybody(dice);
     const auto factor = static_cast<double>(1 + dice.draw(3));
     const Journey way = journey(dice, 2);
-    const at::Tensor scaled = context.rpc_sync(to, &scale, x, factor, way);
-    loss = loss.defined() ? loss + scaled.sum() : scaled.sum();
+    const at::Tensor scaled = context.rpc_sync(to, &scale, loss.x, factor, way);
+    loss.sum = loss.sum.defined() ? loss.sum + scaled.sum() : scaled.sum();
     double product = 1;
     for (int64_t hop = 0; hop <= way.hops; ++hop) product *= factor;
-    expected += product;
+    loss.expected += product;
   }
-  context.backward({loss});
-  const at::Tensor gradient = context.get_gradients().find(x);
+  return loss;
+}
+
+void Actor::expect_gradient(const AutogradContext& context, const Loss& loss) {
+  const at::Tensor gradient = context.get_gradients().find(loss.x);
   if (!gradient.defined()) throw WrongResult("a tensor that was used got no gradient");
-  if (!gradient.equal(at::full({3}, expected)))
+  if (!gradient.equal(at::full({3}, loss.expected)))
     throw WrongResult("a gradient is " + std::to_string(gradient[0].item<double>()) + ", not " +
-                      std::to_string(expected));
-  expect("a gradient", static_cast<int64_t>(expected), gradient[0].item<int64_t>());
+                      std::to_string(loss.expected));
+  expect("a gradient", static_cast<int64_t>(loss.expected), gradient[0].item<int64_t>());
+}
+
+void Actor::propagate(Dice& dice) {
+  const AutogradContext context = worker_.autograd_context();
+  const Loss loss = far_loss(context, dice, 2);
+  context.backward({loss.sum});
+  expect_gradient(context, loss);
+}
+
+// A pass that may fail for want of time adds nothing, and disturbs not the one that follows.
+void Actor::propagate_in_time(Dice& dice) {
+  const AutogradContext context = worker_.autograd_context();
+  const Loss loss = far_loss(context, dice, 4);
+  const auto patience = std::chrono::microseconds(1 + dice.draw(uint64_t{1} << dice.draw(16)));
+  try {
+    context.backward({loss.sum}, /*retain_graph=*/true, patience);
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::timeout) throw;
+    context.backward({loss.sum});
+  }
+  expect_gradient(context, loss);
 }
 
 }  // namespace rehearsal::storm

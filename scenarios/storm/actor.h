@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/autograd/autograd_context.h"
 #include "core/node/worker.h"
 #include "scenarios/storm/dice.h"
 #include "scenarios/storm/functions.h"
@@ -39,14 +40,24 @@ class Actor {
   void share(Dice& dice);
   void share_and_forget(Dice& dice);
   void carry_around(Dice& dice);
+  void let_wander(Dice& dice);
   void shelve(Dice& dice);
   void update_slowly(Dice& dice);
   void move_blob(Dice& dice);
   void time_out(Dice& dice);
   void propagate(Dice& dice);
+  void propagate_in_time(Dice& dice);
 
   [[nodiscard]] WorkerId anybody(Dice& dice) const;
   [[nodiscard]] Journey journey(Dice& dice, int64_t hops_max) const;
+  // A sum whose gradient for `x` is `expected` everywhere.
+  struct Loss {
+    at::Tensor x;
+    at::Tensor sum;
+    double expected = 0;
+  };
+  [[nodiscard]] Loss far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max);
+  void expect_gradient(const AutogradContext& context, const Loss& loss);
   void expect(const std::string& what, int64_t expected, int64_t found);
 
   Worker& worker_;

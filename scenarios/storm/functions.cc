@@ -84,6 +84,13 @@ RRef<Counter> carry(CallContext& context, const RRef<Counter>& counter, const Jo
   return carried;
 }
 
+void wander(CallContext& context, const RRef<Counter>& counter, const Journey& journey) {
+  require_confirmed(counter);
+  if (journey.hops == 0) return;
+  const Leg leg = next_leg(journey, group_size(context));
+  static_cast<void>(context.rpc_async(leg.to, &wander, counter, leg.journey));
+}
+
 void Shelf::put(const std::string& name, const RRef<Counter>& counter) {
   require_confirmed(counter);
   counters_.insert_or_assign(name, counter);
@@ -110,6 +117,7 @@ FunctionRegistry functions() {
       .function("travel_asynchronously", &travel_asynchronously)
       .function("bump", &bump)
       .function("carry", &carry)
+      .function("wander", &wander)
       .function("scale", &scale)
       .function("fail", &fail);
   registry.type<Counter>("Counter")

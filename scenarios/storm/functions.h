@@ -58,6 +58,9 @@ void bump(CallContext& context, const RRef<Counter>& counter, int64_t amount,
 // Gives back a reference that it was given, through the workers of the journey.
 RRef<Counter> carry(CallContext& context, const RRef<Counter>& counter, const Journey& journey);
 
+// Passes the reference on and forgets it: on the way only what is in flight keeps the value.
+void wander(CallContext& context, const RRef<Counter>& counter, const Journey& journey);
+
 // Keeps references for others. A reference in it keeps its value alive.
 class Shelf {
  public:

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
@@ -6,56 +5,21 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/wait.h>
 
 #include <cstdlib>
 #include <functional>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
-#include "real_net/real_node.h"
+#include "tests/bench/server_process.h"
 
 // Calls between two processes over loopback TCP, beside their floor: a round trip of 64 bytes by
 // blocking reads and writes. Each benchmark forks its peer.
 namespace rehearsal::real {
 namespace {
 
-using std::chrono::microseconds;
-
-// A connected pair of TCP sockets; a pair of sockets to tell each other numbers.
-class Peer {
- public:
-  // Runs `body` in a child, which then ends.
-  explicit Peer(const std::function<void(Peer&)>& body) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
-    child_ = fork();
-    control_ = FileDescriptor(ends[child_ == 0 ? 1 : 0]);
-    FileDescriptor(ends[child_ == 0 ? 0 : 1]).reset();
-    if (child_ != 0) return;
-    body(*this);
-    std::_Exit(0);
-  }
-  ~Peer() {
-    control_.reset();
-    waitpid(child_, nullptr, 0);
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  void tell(uint16_t port) {
-    if (write(control_.get(), &port, sizeof port) != sizeof port) std::abort();
-  }
-  uint16_t hear() {
-    uint16_t port = 0;
-    if (read(control_.get(), &port, sizeof port) != sizeof port) std::_Exit(1);
-    return port;
-  }
-
- private:
-  pid_t child_ = 0;
-  FileDescriptor control_;
-};
+using bench::add;
+using bench::bytes_of;
+using bench::echo_tensor;
+using bench::Peer;
 
 // The floor.
 
@@ -106,45 +70,8 @@ BENCHMARK(RawBlockingRoundTrip64Bytes)->UseRealTime();
 
 // Ours.
 
-int64_t add(int64_t a, int64_t b) { return a + b; }
-int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
-at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
-
-Program program_of(const Program::Main& caller) {
-  FunctionRegistry registry;
-  registry.function("add_inline", &add).runs_inline();
-  registry.function("bytes_of", &bytes_of);
-  registry.function("echo", &echo_tensor);
-  Program program(std::move(registry));
-  program.worker("server", [](Worker&) {}).worker("caller", caller);
-  return program;
-}
-
-RealNodeOptions options_of(uint32_t rank) {
-  RealNodeOptions options;
-  options.node.id = {rank};
-  options.node.incarnation = {rank + 1};
-  options.node.names = {"server", "caller"};
-  return options;
-}
-
-// Runs `caller` as a worker of this process; its peer is another process.
 void with_server(benchmark::State& state, const std::function<void(Worker&, RealNode&)>& caller) {
-  at::set_num_threads(1);
-  Peer peer([](Peer& parent) {
-    const Program program = program_of([](Worker&) {});
-    RealNode node(options_of(0), program);
-    parent.tell(node.address().port);
-    node.set_address({1}, {"127.0.0.1", parent.hear()});
-    (void)node.run();
-  });
-  RealNode* self = nullptr;
-  const Program program = program_of([&](Worker& worker) { caller(worker, *self); });
-  RealNode node(options_of(1), program);
-  self = &node;
-  node.set_address({0}, {"127.0.0.1", peer.hear()});
-  peer.tell(node.address().port);
-  if (const Status status = node.run(); !status.ok())
+  if (const Status status = bench::with_server(caller); !status.ok())
     state.SkipWithError(to_string(status.error()).c_str());
 }
 

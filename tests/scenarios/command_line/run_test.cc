@@ -24,7 +24,8 @@ TEST(List, ShowsEveryScenarioInOneLine) {
 TEST(Run, PrintsItsStoryAndItsResult) {
   // Goal: what a person sees. Method: a run that holds.
   const ToolRun run = run_tool("run toy --seed 6");
-  EXPECT_EQ(run.status, 0);
+  ASSERT_EQ(run.status, 0) << run.err;
+  ASSERT_GE(run.out_lines().size(), 3u) << run.out;
   EXPECT_EQ(run.out_lines()[0], "line of seed 6");
   EXPECT_EQ(run.out_lines()[1], "toy holds (sim, seed 6, faults mild)");
   EXPECT_EQ(run.out_lines()[2], "  half  3");
@@ -62,14 +63,15 @@ TEST(Run, FailureEndsWithTheCommandThatRepeatsIt) {
       "run toy --seed 6 --set fail_at=6 --set size=tiny --faults hostile --crashes 1 "
       "--partitions long --strategy walk:k=3 --mutant no_fencing";
   const ToolRun run = run_tool(arguments);
-  EXPECT_EQ(run.status, 1);
+  ASSERT_EQ(run.status, 1) << run.err;
+  ASSERT_GE(run.out_lines().size(), 2u) << run.out;
   const std::string last = run.out_lines().back();
   EXPECT_EQ(last.substr(last.find(" run ")),
             " run toy --seed 6 --set size=tiny --set fail_at=6 --faults hostile --crashes 1 "
             "--partitions long --strategy walk:k=3 --mutant no_fencing");
   EXPECT_EQ(run.out_lines().end()[-2], "toy FAILED with seed 6: toy oracle: object 7: it broke");
   const ToolRun again = run_tool(last.substr(last.find(" run ")));
-  EXPECT_EQ(again.status, 1);
+  ASSERT_EQ(again.status, 1) << again.err;
   EXPECT_EQ(again.out_lines().back(), last);
 }
 
@@ -87,7 +89,8 @@ TEST(Run, FailureIsInTheJson) {
 TEST(Run, DeathOfTheProcessPrintsTheCommandToo) {
   // Goal: a failed check in the simulated cluster is repeatable. Method: abort in the run.
   const ToolRun run = run_tool("run toy --seed 6 --set abort_at=6");
-  EXPECT_EQ(run.status, 1);
+  ASSERT_EQ(run.status, 1) << run.out;
+  ASSERT_FALSE(run.err.empty());
   EXPECT_NE(run.err_lines().back().find(" run toy --seed 6 --set abort_at=6"), std::string::npos);
   const ToolRun json_run = run_tool("run toy --seed 6 --set abort_at=6 --json");
   EXPECT_EQ(json_run.status, 1);

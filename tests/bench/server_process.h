@@ -1,0 +1,41 @@
+// Two processes on loopback for benchmarks: a server and whoever calls it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "core/node/worker.h"
+#include "real_net/real_node.h"
+
+namespace rehearsal::bench {
+
+// A child process, and a pair of sockets to tell each other numbers.
+class Peer {
+ public:
+  // Runs `body` in a child, which then ends.
+  explicit Peer(const std::function<void(Peer&)>& body);
+  ~Peer();
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  void tell(uint16_t port);
+  uint16_t hear();
+
+ private:
+  pid_t child_ = 0;
+  real::FileDescriptor control_;
+};
+
+// What the server serves. The first runs inline.
+int64_t add(int64_t a, int64_t b);
+int64_t bytes_of(const at::Tensor& tensor);
+at::Tensor echo_tensor(const at::Tensor& tensor);
+
+// Runs `caller` as a worker of this process; "server" is another process. The error with which it
+// ended, if it did.
+Status with_server(const std::function<void(Worker&, real::RealNode&)>& caller);
+
+}  // namespace rehearsal::bench

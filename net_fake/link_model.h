@@ -24,6 +24,7 @@ struct Weather {
   uint64_t refuse_millionths = 0;      // for each attempt to connect
   uint64_t silence_millionths = 0;     // a lost link's end does not hear of it
   uint64_t partition_millionths = 0;   // for each message: a partition begins
+  Duration partition_min{};            // it lasts no less; zero: a 256th of the longest
   Duration partition_max{};            // it heals by itself, at the latest after this
   Duration partition_gap{};            // no other begins for so long after its end
 };

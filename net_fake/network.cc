@@ -177,10 +177,13 @@ void Network::maybe_partition(const Direction& direction, Direction::Name name) 
         (decisions_.choose(coin, 2) == 0 ? cut.from : cut.to).push_back(worker);
       }
   }
-  // Short ones are as likely as long ones: each length down to a 256th of the longest.
+  // Short ones are as likely as long ones: each half of the longest down to the shortest.
+  const Duration shortest = std::max(weather_.partition_min, weather_.partition_max / 256);
+  uint64_t lengths = 1;
+  while (weather_.partition_max / (int64_t{1} << lengths) >= shortest && lengths < 9) ++lengths;
   const uint64_t halvings =
-      8 - decisions_.choose(key(DecisionKind::partition_length, name.number), 9);
-  const Duration length = weather_.partition_max / (1 << halvings);
+      decisions_.choose(key(DecisionKind::partition_length, name.number), lengths);
+  const Duration length = weather_.partition_max / (int64_t{1} << halvings);
   const PartitionId id = begin_partition(std::move(cut));
   next_partition_ = schedule_.now() + length + weather_.partition_gap;
   schedule_.at(schedule_.now() + length, *this, id.value);

@@ -104,7 +104,8 @@ net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Dura
       weather.silence_millionths = swarm.strength(Property::silence, 30'000, 500'000);
   }
   if (options.long_partitions) {
-    weather.partition_millionths = swarm.strength(Property::long_partition, 1'000, 30'000);
+    weather.partition_millionths = swarm.strength(Property::long_partition, 3'000, 50'000);
+    weather.partition_min = peer_timeout / 8;
     weather.partition_max = peer_timeout * 3;
     weather.partition_gap = peer_timeout;
   } else if (options.faults == FaultLevel::hostile && swarm.on(Property::partition_on)) {

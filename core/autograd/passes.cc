@@ -174,7 +174,8 @@ void Passes::on_answered(WorkerId from, const GradientsAnswered& message) {
   if (found == passes_.end()) return mailbox_.mark("an answer came for a pass that has failed");
   Pass& pass = found->second;
   if (pass.unanswered == 0)
-    return fail(pass, protocol_error(from, "answered a gradient message that was not sent"));
+    return fail(pass, protocol_error(from, "answered gradients that were not sent, for message " +
+                                               to_string(message.message)));
   --pass.unanswered;
   settle(pass);
 }

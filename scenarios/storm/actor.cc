@@ -231,6 +231,17 @@ void Actor::move_blob(Dice& dice) {
   }
 }
 
+// The reference is on the small lane, and may arrive before the value on the large one.
+void Actor::share_blob(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  const WorkerId to = anybody(dice);
+  const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
+  auto blob = worker_.remote<Blob>(owner, at::ones({size}));
+  const Future<double> weight = worker_.rpc_async(to, &weigh, blob);
+  blob = {};
+  expect("a shared blob's sum", size, static_cast<int64_t>(weight.wait()));
+}
+
 // ---- gradients --------------------------------------------------------------
 
 Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max) {

@@ -44,6 +44,7 @@ class Actor {
   void shelve(Dice& dice);
   void update_slowly(Dice& dice);
   void move_blob(Dice& dice);
+  void share_blob(Dice& dice);
   void time_out(Dice& dice);
   void propagate(Dice& dice);
   void propagate_in_time(Dice& dice);

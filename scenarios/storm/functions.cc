@@ -102,6 +102,10 @@ void Shelf::drop(const std::string& name) { counters_.erase(name); }
 
 double Blob::sum() const { return content_.sum().item<double>(); }
 
+double weigh(CallContext& context, const RRef<Blob>& blob) {
+  return context.rpc_sync(blob, &Blob::sum);
+}
+
 at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey) {
   at::Tensor scaled = x * factor;
   if (journey.hops == 0) return scaled;
@@ -118,6 +122,7 @@ FunctionRegistry functions() {
       .function("bump", &bump)
       .function("carry", &carry)
       .function("wander", &wander)
+      .function("weigh", &weigh)
       .function("scale", &scale)
       .function("fail", &fail);
   registry.type<Counter>("Counter")

@@ -85,6 +85,8 @@ class Blob {
   at::Tensor content_;
 };
 
+double weigh(CallContext& context, const RRef<Blob>& blob);
+
 // x · factor, at each worker of the journey in turn.
 at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey);
 

@@ -35,7 +35,7 @@ FaultPlan draw_storm_faults(const Options&, Seed seed) {
   const uint64_t level = dice.draw(10);
   plan.faults = level < 1 ? Faults::none : level < 5 ? Faults::mild : Faults::hostile;
   plan.crashes = dice.happens(40) ? 1 + dice.draw(2) : 0;
-  plan.long_partitions = dice.happens(15);
+  plan.long_partitions = dice.happens(40);
   return plan;
 }
 

@@ -1,5 +1,7 @@
+#include <map>
 #include <unordered_map>
 
+#include "core/base/interval_set.h"
 #include "sim/oracles/oracles.h"
 #include "sim/oracles/quiet_oracle.h"
 
@@ -12,6 +14,8 @@ class AtMostOnce final : public QuietOracle {
 
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;
+    if (event.kind == EventKind::peer_up) peer_up(seen);
+    if (event.kind == EventKind::frame) frame(seen, findings);
     if (event.kind == EventKind::api_call && event.text == "to_here") calls_[event.id].fetch = true;
     if (event.kind == EventKind::call_executed) {
       Call& call = calls_[event.id];
@@ -33,7 +37,29 @@ class AtMostOnce final : public QuietOracle {
     uint32_t executed = 0;
     bool fetch = false;  // of a value: no function runs
   };
+  // The messages of one life of a peer that one life of a worker has handled.
+  struct Stream {
+    uint64_t incarnation = 0;
+    IntervalSet handled{0};
+  };
+
+  void peer_up(const Observation& seen) {
+    Stream& stream = streams_[{seen.life, seen.event.peer}];
+    if (stream.incarnation != seen.event.number) stream = {seen.event.number, IntervalSet{0}};
+  }
+
+  void frame(const Observation& seen, Findings& findings) {
+    const Event& event = seen.event;
+    if (event.peer == event.worker) return;
+    if (streams_[{seen.life, event.peer}].handled.insert(event.number)) return;
+    findings.fail(name(),
+                  "frame " + std::to_string(event.number) + " of worker " +
+                      std::to_string(event.peer.value) + " with " + to_string(event.id),
+                  "worker " + std::to_string(seen.life.worker.value) + " has handled it twice");
+  }
+
   std::unordered_map<CausalId, Call, CausalIdHash> calls_;
+  std::map<std::pair<net_fake::LifeId, WorkerId>, Stream> streams_;
 };
 
 }  // namespace

@@ -74,6 +74,22 @@ TEST_F(AtMostOnceTest, FiresWhenAFunctionRunsTwice) {
   expect_finding("call", "run twice");
 }
 
+TEST_F(AtMostOnceTest, FiresWhenAFrameIsHandledTwice) {
+  const auto frame = [&](uint64_t sequence) {
+    see(kUser, Event{.kind = EventKind::frame, .peer = kOwner.worker, .number = sequence});
+  };
+  see(kUser, Event{.kind = EventKind::peer_up, .peer = kOwner.worker, .number = 100});
+  for (const uint64_t sequence : {1, 3, 2}) frame(sequence);
+  see(kUser, Event{.kind = EventKind::peer_up, .peer = kOwner.worker, .number = 100});
+  frame(4);
+  // Another life of the sender counts anew.
+  see(kUser, Event{.kind = EventKind::peer_up, .peer = kOwner.worker, .number = 200});
+  frame(1);
+  expect_silent();
+  frame(1);
+  expect_finding("frame 1 of worker 0", "twice");
+}
+
 TEST_F(AtMostOnceTest, FiresWhenACallerHasAValueOfNothing) {
   see(kUser, EventKind::call_completed, 1);
   expect_finding("call", "never ran");

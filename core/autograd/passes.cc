@@ -106,15 +106,14 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
                       .worker = mailbox_.name(),
                       .function = "backward",
                       .chain = {}};
-  SendOptions options{.tensors = gradients,
-                      .if_changed = Message{PassFailed{pass.name, changed}},
-                      .on_changed =
-                          [this, id, changed] {
-                            const auto still = passes_.find(id);
-                            if (still != passes_.end()) fail(still->second, changed);
-                          },
-                      .on_acknowledged = {},
-                      .on_withdrawn = {}};
+  SendOptions options;
+  options.carried = std::make_unique<CarriedTensors>(
+      CarriedTensors{.tensors = gradients,
+                     .instead = Message{PassFailed{pass.name, changed}},
+                     .on_changed = [this, id, changed] {
+                       const auto still = passes_.find(id);
+                       if (still != passes_.end()) fail(still->second, changed);
+                     }});
   Gradients message{.pass = pass.name, .message = route.message, .gradients = {}};
   message.gradients.tensors = std::move(gradients);
   send(pass, route.peer, Message{std::move(message)}, std::move(options));

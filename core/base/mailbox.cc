@@ -41,12 +41,8 @@ void Mailbox::post_always(Task task) {
   runtime_->post(std::move(task));
 }
 
-void Mailbox::post(Task task) {
-  note_nodes();
-  runtime_->post([mailbox = shared_from_this(), task = std::move(task)]() mutable {
-    if (!mailbox->closed()) return task();
-    if (!mailbox->killed()) mailbox->mark("posted to a closed mailbox");
-  });
+void Mailbox::note_dropped() const {
+  if (!killed_) mark("posted to a closed mailbox");
 }
 
 Status Mailbox::wait(std::string_view what, const CausalId& id,

@@ -42,7 +42,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
           WorkerId self, std::string name, Seed seed);
 
   // Enters the strand, unless the mailbox is closed by then: then `task` is dropped unrun.
-  void post(Task task);
+  template <class F>
+  void post(F task);
 
   // Enters the strand, closed or not.
   void post_always(Task task);
@@ -105,6 +106,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void mark(std::string_view name) const;
 
  private:
+  void note_dropped() const;
   void note_nodes();
 
   const std::shared_ptr<Runtime> runtime_;
@@ -121,5 +123,15 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;
 };
+
+// A template, so that a small closure stays small enough to be kept without an allocation.
+template <class F>
+void Mailbox::post(F task) {
+  note_nodes();
+  runtime_->post([mailbox = shared_from_this(), task = std::move(task)]() mutable {
+    if (mailbox->closed()) return mailbox->note_dropped();
+    task();
+  });
+}
 
 }  // namespace rehearsal

@@ -81,16 +81,23 @@ void Membership::on_hello_refused(WorkerId, const Error& why) { finish_join(why)
 
 void Membership::shut_down(Duration timeout, UniqueFunction<void(Status)> done) {
   shutdown_done_ = std::move(done);
-  shutdown_deadline_ = deadlines_.add(mailbox_.runtime().now() + timeout, [this] {
+  shutdown_timeout_ = timeout;
+  arrived_ = true;
+  sessions_.hurry();
+  progressed();
+}
+
+void Membership::on_all_arrived() {
+  if (std::exchange(all_arrived_, true)) return;
+  shutdown_deadline_ = deadlines_.add(mailbox_.runtime().now() + shutdown_timeout_, [this] {
     mailbox_.mark("a shutdown timed out");
     finish_shutdown(
         Error{.kind = ErrorKind::timeout,
               .text = "the shutdown has not finished in time; " + missing_from_shutdown(),
               .worker = mailbox_.name()});
   });
-  arrived_ = true;
-  sessions_.hurry();
-  progressed();
+  if (coordinator() == options_.self)
+    tell_others(Message{ShutdownProbe{.phase = phase_, .wave = 0}});
 }
 
 std::string Membership::missing_from_shutdown() const {
@@ -143,6 +150,7 @@ void Membership::report(uint64_t wave) {
 
 void Membership::on_probe(WorkerId from, const ShutdownProbe& probe) {
   if (!arrived_ || from != coordinator()) return;
+  on_all_arrived();
   if (probe.phase > phase_) enter_phase(probe.phase);
   report(probe.wave);
 }
@@ -164,6 +172,9 @@ void Membership::on_report(WorkerId from, const ShutdownReport& report) {
 void Membership::coordinate() {
   if (!arrived_ || leaving_ || coordinator() != options_.self) return;
   const std::vector<WorkerId> workers = living();
+  if (std::all_of(workers.begin(), workers.end(),
+                  [&](WorkerId worker) { return reports_.contains(worker); }))
+    on_all_arrived();
   const std::vector<Incarnation> lost = sessions_.fenced();
   const bool calm = std::all_of(workers.begin(), workers.end(), [&](WorkerId worker) {
     const auto found = reports_.find(worker);

@@ -30,10 +30,10 @@ struct ShutdownView {
 //
 // Graceful shutdown (termination detection by two waves; Mattern 1987): a worker whose main has
 // returned serves on. The first living worker in rank order collects reports. When all living
-// workers have arrived, are quiet, and agree on who is lost, it asks again; if nobody was active in
-// between, nothing can be in flight, because a quiet worker's frames are acknowledged. That is done
-// once for calls (phase 0), whereupon each releases its references, and once for these (phase 1),
-// whereupon all leave.
+// workers have arrived it tells them, and the time that the rest may take begins. When all are
+// quiet, and agree on who is lost, it asks again; if nobody was active in between, nothing can be
+// in flight, because a quiet worker's frames are acknowledged. That is done once for calls (phase
+// 0), whereupon each releases its references, and once for these (phase 1), whereupon all leave.
 class Membership {
  public:
   Membership(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
@@ -42,7 +42,8 @@ class Membership {
   // `done` when all have joined, or why they cannot.
   void join(Duration timeout, UniqueFunction<void(Status)> done);
 
-  // `done` when all have left, or why not: who is missing or was lost.
+  // `done` when all have left, or why not: who is busy or was lost. The time runs once all workers
+  // have arrived: those that live may work for as long as they like.
   void shut_down(Duration timeout, UniqueFunction<void(Status)> done);
 
   void on_peer_joined(WorkerId peer);
@@ -72,6 +73,7 @@ class Membership {
   void report(uint64_t wave);
   void recheck();
   void coordinate();
+  void on_all_arrived();
   void start_wave();
   void tell_others(const Message& message);
   void finish_phase();
@@ -95,6 +97,7 @@ class Membership {
 
   // Shutting down.
   bool arrived_ = false;
+  bool all_arrived_ = false;
   bool leaving_ = false;
   bool check_due_ = false;
   bool lingering_ = false;  // its deadline runs
@@ -106,6 +109,7 @@ class Membership {
   uint64_t wave_ = 0;  // zero: none runs
   uint64_t next_wave_ = 1;
   UniqueFunction<void(Status)> shutdown_done_;
+  Duration shutdown_timeout_{};
   DeadlineId shutdown_deadline_;
   std::optional<Error> lost_;  // the first peer that was lost
 };

@@ -28,7 +28,7 @@ struct NodeOptions {
   Duration peer_timeout = std::chrono::seconds(30);      // silence after which a peer is fenced
   Duration heartbeat = std::chrono::seconds(5);          // an idle link says so this often
   Duration join_timeout = std::chrono::seconds(300);     // for all workers to appear
-  Duration shutdown_timeout = std::chrono::seconds(60);  // for a graceful shutdown to finish
+  Duration shutdown_timeout = std::chrono::seconds(60);  // once all mains have ended
   uint64_t window_bytes = 64 * 1024 * 1024;  // unacknowledged bytes to a peer before calls wait
   uint64_t window_frames = 4096;             // the same in frames
   uint32_t execution_limit = 1024;  // user functions executing at once; nested calls do not count

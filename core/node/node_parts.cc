@@ -85,7 +85,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
 
 // ---- messages ---------------------------------------------------------------
 
-void NodeParts::on_message(WorkerId from, Message message) {
+void NodeParts::on_message(WorkerId from, Message&& message) {
   if (ended) return;
   route(from, message);
   progressed();

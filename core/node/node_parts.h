@@ -25,7 +25,7 @@ class NodeParts final : public SessionListener {
   NodeParts(NodeOptions options, const Program& program, Node::Environment environment);
 
   // SessionListener.
-  void on_message(WorkerId from, Message message) override;
+  void on_message(WorkerId from, Message&& message) override;
   void on_peer_joined(const Hello& hello) override;
   void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) override;
   [[nodiscard]] Status check_hello(const Hello& hello) override;

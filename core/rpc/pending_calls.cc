@@ -54,19 +54,20 @@ void PendingCalls::start(OutgoingCall outgoing) {
   const auto [place, fresh] = pending_.emplace(id, std::move(pending));
   REHEARSAL_CHECK(fresh, id);
 
-  SendOptions options{.waits_for_room = true,
-                      .tensors = outgoing.call.arguments.tensors,
-                      .if_changed = Message{withdrawal_of(outgoing.call)},
-                      .on_changed = {},
-                      .on_acknowledged = {},
-                      .on_withdrawn = {}};
-  if (!options.tensors.empty())
-    options.on_changed = [this, id] {
+  SendOptions options{
+      .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};
+  if (!outgoing.call.arguments.tensors.empty()) {
+    auto changed = [this, id] {
       complete(id, Error{.kind = ErrorKind::bad_arguments,
                          .text = "a tensor argument was changed in place before the call was "
                                  "acknowledged, and the link was lost meanwhile",
                          .worker = mailbox_.name()});
     };
+    options.carried = std::make_unique<CarriedTensors>(
+        CarriedTensors{.tensors = outgoing.call.arguments.tensors,
+                       .instead = Message{withdrawal_of(outgoing.call)},
+                       .on_changed = std::move(changed)});
+  }
   if (!outgoing.call.arguments.forks.empty())
     options.on_withdrawn = [this, to, forks = outgoing.call.arguments.forks] {
       forks_->undo_forks(to, forks);
@@ -111,6 +112,10 @@ void PendingCalls::on_response(WorkerId from, Response response) {
   const CallId id = response.id;
   const bool awaited = pending_.contains(id);
   if (!awaited) mailbox_.mark("a response came after its call was given up");
+  if (awaited && response.value.forks.empty()) {
+    if (response.error) return complete(id, std::move(*response.error));
+    return complete(id, Answer{from, std::move(response.value), response.autograd});
+  }
   auto answer =
       std::make_shared<Answer>(Answer{from, std::move(response.value), response.autograd});
   // The forks of an unwanted response are adopted all the same, and released with its payload.

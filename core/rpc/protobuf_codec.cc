@@ -2,7 +2,10 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
+#include <google/protobuf/arena.h>
 
+#include <array>
+#include <cstddef>
 #include <optional>
 
 #include "core/base/check.h"
@@ -391,23 +394,37 @@ class ProtobufCodec final : public Codec {
  public:
   std::shared_ptr<const FrameBody> encode(const Message& message) override {
     auto body = std::make_shared<FrameBody>();
-    envelope_.Clear();
-    std::visit(Writer{envelope_, body->segments}, message.content);
-    REHEARSAL_CHECK(envelope_.SerializeToString(&body->envelope));
+    const Scratch scratch(arena_);
+    std::visit(Writer{scratch.envelope, body->segments}, message.content);
+    REHEARSAL_CHECK(scratch.envelope.SerializeToString(&body->envelope));
     return body;
   }
 
   Result<Message> decode(const FrameBody& body) override {
+    const Scratch scratch(arena_);
     try {
-      if (!envelope_.ParseFromString(body.envelope)) throw BadEnvelope{"not a protobuf envelope"};
-      return Message{read(envelope_, body.segments)};
+      if (!scratch.envelope.ParseFromString(body.envelope))
+        throw BadEnvelope{"not a protobuf envelope"};
+      return Message{read(scratch.envelope, body.segments)};
     } catch (const BadEnvelope& bad) {
       return Error{.kind = ErrorKind::protocol, .text = "malformed message: " + bad.text};
     }
   }
 
  private:
-  wire::Envelope envelope_;  // reused: its memory is kept between messages
+  // An envelope in the arena, which is empty again afterwards.
+  struct Scratch {
+    explicit Scratch(google::protobuf::Arena& of)
+        : arena(of), envelope(*google::protobuf::Arena::CreateMessage<wire::Envelope>(&of)) {}
+    ~Scratch() { arena.Reset(); }
+    Scratch(const Scratch&) = delete;
+    google::protobuf::Arena& arena;
+    wire::Envelope& envelope;
+  };
+
+  // Holds all parts of an ordinary message, so that these need no allocations of their own.
+  alignas(std::max_align_t) std::array<char, 4096> block_;
+  google::protobuf::Arena arena_{block_.data(), block_.size()};
 };
 
 }  // namespace

@@ -36,22 +36,32 @@ std::optional<Error> ServedCalls::why_refused(WorkerId from, const Call& call) {
   return std::nullopt;
 }
 
-void ServedCalls::on_call(WorkerId from, Call call) {
+void ServedCalls::on_call(WorkerId from, Call&& call) {
   std::optional<Error> refused = why_refused(from, call);
   if (call.target || call.created)
     return references_->serve(from, std::move(call), std::move(refused));
-  auto holder = std::make_shared<std::shared_ptr<ServedCall>>();
-  *holder =
-      admit(from, std::move(call), [this, holder, refused = std::move(refused)](Status ready) {
-        const std::shared_ptr<ServedCall> served = *holder;
-        if (refused) return answer_error(served, *refused);
-        if (!ready.ok()) return answer_error(served, ready.error());
-        run(served, {}, {}, {});
-      });
+  const std::shared_ptr<ServedCall> served = take_in(from, std::move(call));
+  served->refused = std::move(refused);
+  if (!served->call.arguments.forks.empty())
+    return await_forks(served, [this, served](Status ready) { start(served, ready); });
+  mailbox_.post([this, served] { start(served, Unit{}); });
+}
+
+void ServedCalls::start(const std::shared_ptr<ServedCall>& served, const Status& ready) {
+  if (served->cancelled) return answer_error(served, cancelled_error());
+  if (served->refused) return answer_error(served, *served->refused);
+  if (!ready.ok()) return answer_error(served, ready.error());
+  run(served, {}, {}, {});
 }
 
 std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
                                                UniqueFunction<void(Status)> ready) {
+  std::shared_ptr<ServedCall> served = take_in(from, std::move(call));
+  await_forks(served, std::move(ready));
+  return served;
+}
+
+std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
   auto served = std::make_shared<ServedCall>();
   served->caller = from;
   served->call = std::move(call);
@@ -59,7 +69,12 @@ std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
     served->deadline = mailbox_.runtime().now() + served->call.time_left;
   const auto [place, fresh] = served_.emplace(served->call.id, served);
   if (!fresh && session_options_.mutants.no_deduplication) place->second = served;
-  forks_->adopt_forks(from, served->call.arguments,
+  return served;
+}
+
+void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
+                              UniqueFunction<void(Status)> ready) {
+  forks_->adopt_forks(served->caller, served->call.arguments,
                       [this, served, ready = std::move(ready)](Status confirmed) mutable {
                         // Not before `admit` has returned to its caller.
                         mailbox_.post([this, served, confirmed = std::move(confirmed),
@@ -68,7 +83,6 @@ std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
                           ready(std::move(confirmed));
                         });
                       });
-  return served;
 }
 
 void ServedCalls::on_cancel(const Cancel& cancel) {
@@ -85,7 +99,9 @@ void ServedCalls::on_peer_fenced(WorkerId peer) {
 void ServedCalls::forget(const std::shared_ptr<ServedCall>& served) {
   const auto found = served_.find(served->call.id);
   if (found != served_.end() && found->second == served) served_.erase(found);
-  mailbox_.release_later(std::make_shared<Payload>(std::move(served->call.arguments)));
+  Payload& arguments = served->call.arguments;
+  if (!arguments.tensors.empty() || !arguments.handles.empty())
+    mailbox_.release_later(std::make_shared<Payload>(std::move(arguments)));
   mailbox_.progressed();
 }
 
@@ -309,20 +325,20 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded
   if (Status prepared = forks_->prepare_forks(served->caller, fork_path, answer.value);
       !prepared.ok())
     return answer_error(served, prepared.error());
-  Response changed{.id = served->call.id,
-                   .value = {},
-                   .error = Error{.kind = ErrorKind::bad_arguments,
-                                  .text = "a tensor of the result was changed in place before it "
-                                          "was acknowledged, and the link was lost meanwhile",
-                                  .worker = mailbox_.name(),
-                                  .function = std::string(served->label)},
-                   .autograd = {}};
-  changed.value.forks = answer.value.forks;
-  SendOptions options{.tensors = answer.value.tensors,
-                      .if_changed = Message{std::move(changed)},
-                      .on_changed = {},
-                      .on_acknowledged = {},
-                      .on_withdrawn = {}};
+  SendOptions options;
+  if (!answer.value.tensors.empty()) {
+    Response changed{.id = served->call.id,
+                     .value = {},
+                     .error = Error{.kind = ErrorKind::bad_arguments,
+                                    .text = "a tensor of the result was changed in place before it "
+                                            "was acknowledged, and the link was lost meanwhile",
+                                    .worker = mailbox_.name(),
+                                    .function = std::string(served->label)},
+                     .autograd = {}};
+    changed.value.forks = answer.value.forks;
+    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
+        .tensors = answer.value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
+  }
   if (!answer.value.forks.empty())
     options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
       forks_->undo_forks(to, forks);

@@ -22,7 +22,9 @@ struct ServedCall {
   std::string_view label;  // the function's name
   std::shared_ptr<Execution> execution;
   std::optional<Instant> deadline;  // when the caller gives up
-  bool cancelled = false;           // the caller has given up. Belongs to the strand.
+  // These belong to the strand.
+  bool cancelled = false;        // the caller has given up
+  std::optional<Error> refused;  // what it is answered instead of being run
 };
 
 // Makes the CallContext of a served call and runs `body` with it.
@@ -60,7 +62,7 @@ class ServedCalls {
     with_context_ = std::move(with_context);
   }
 
-  void on_call(WorkerId from, Call call);
+  void on_call(WorkerId from, Call&& call);
   void on_cancel(const Cancel& cancel);
   void on_peer_fenced(WorkerId peer);
 
@@ -101,6 +103,10 @@ class ServedCalls {
     bool counts = false;  // against the limit
   };
 
+  [[nodiscard]] std::shared_ptr<ServedCall> take_in(WorkerId from, Call&& call);
+  // `ready` runs in a turn of its own.
+  void await_forks(const std::shared_ptr<ServedCall>& served, UniqueFunction<void(Status)> ready);
+  void start(const std::shared_ptr<ServedCall>& served, const Status& ready);
   [[nodiscard]] std::optional<Error> why_refused(WorkerId from, const Call& call);
   [[nodiscard]] Where where_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);

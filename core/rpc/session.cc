@@ -7,6 +7,16 @@
 namespace rehearsal {
 namespace {
 
+// The lane that a call's arguments will need, about; everything else that may wait is small.
+Lane lane_of_arguments(const Message& message) {
+  const Call* call = std::get_if<Call>(&message.content);
+  if (call == nullptr) return Lane::small;
+  uint64_t bytes = call->arguments.values.size();
+  for (const at::Tensor& tensor : call->arguments.tensors)
+    if (tensor.defined()) bytes += tensor.nbytes();
+  return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
+}
+
 // How long an acknowledgement waits for a data frame to ride on.
 constexpr Duration kAcknowledgementDelay = std::chrono::milliseconds(5);
 
@@ -63,28 +73,31 @@ void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
 
 // ---- sending ----------------------------------------------------------------
 
-bool Sessions::has_room(const Peer& to) const {
-  return to.kept.size() < options_.window_frames && to.kept_bytes < options_.window_bytes;
+// What is on its way in bytes holds up large messages only: it leaves a small one's lane free.
+bool Sessions::has_room(const Peer& to, Lane lane) const {
+  return to.kept.size() < options_.window_frames &&
+         (lane == Lane::small || to.kept_bytes < options_.window_bytes);
 }
 
 void Sessions::send(WorkerId to, Message message, SendOptions options) {
   if (stopped_) return;
-  if (to == options_.self) return send_to_self(std::move(message), std::move(options));
+  if (to == options_.self) return send_to_self(message, std::move(options));
   Peer& receiver = peer(to);
   if (receiver.lost) {
     drop_frame(to, "its receiver is lost");
     if (options.on_withdrawn) options.on_withdrawn();
     return;
   }
-  const bool must_wait =
-      receiver.incarnation.value == 0 ||
-      (options.waits_for_room && (!receiver.held.empty() || !has_room(receiver)));
-  if (!must_wait) return transmit_new(to, std::move(message), std::move(options));
+  const Lane lane = lane_of_arguments(message);
+  std::deque<Held>& held = receiver.held[static_cast<size_t>(lane)];
+  const bool must_wait = receiver.incarnation.value == 0 ||
+                         (options.waits_for_room && (!held.empty() || !has_room(receiver, lane)));
+  if (!must_wait) return transmit_new(to, message, std::move(options));
   mailbox_.mark("a message waits for room");
-  receiver.held.push_back({std::move(message), std::move(options)});
+  held.push_back({std::move(message), std::move(options)});
 }
 
-void Sessions::send_to_self(Message message, SendOptions options) {
+void Sessions::send_to_self(const Message& message, SendOptions&& options) {
   ++to_self_;
   auto body = codec_.encode(message);
   mailbox_.trace().on_event({.kind = EventKind::frame_sent,
@@ -109,20 +122,22 @@ void Sessions::send_to_self(Message message, SendOptions options) {
   });
 }
 
-void Sessions::transmit_new(WorkerId id, Message message, SendOptions options) {
+void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& options) {
   Peer& to = peer(id);
   Kept kept;
   kept.sequence = to.next_sequence++;
   kept.of_shutdown = options.of_shutdown;
   if (kept.of_shutdown) ++to.kept_of_shutdown;
   kept.body = codec_.encode(message);
-  for (at::Tensor& tensor : options.tensors) {
-    if (!tensor.defined() || tensor.is_inference()) continue;
-    const auto version = static_cast<uint32_t>(tensor._version());
-    kept.versions.emplace_back(std::move(tensor), version);
+  if (options.carried) {
+    std::vector<at::Tensor>& tensors = options.carried->tensors;
+    std::erase_if(tensors, [](const at::Tensor& tensor) {
+      return !tensor.defined() || tensor.is_inference();
+    });
+    for (const at::Tensor& tensor : tensors)
+      kept.versions.push_back(static_cast<uint32_t>(tensor._version()));
+    kept.carried = std::move(options.carried);
   }
-  kept.if_changed = std::move(options.if_changed);
-  kept.on_changed = std::move(options.on_changed);
   kept.on_acknowledged = std::move(options.on_acknowledged);
   mailbox_.trace().on_event({.kind = EventKind::frame_sent,
                              .worker = options_.self,
@@ -161,17 +176,20 @@ void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
 }
 
 void Sessions::replace_if_changed(Peer& to, Kept& kept) {
-  const bool changed =
-      std::any_of(kept.versions.begin(), kept.versions.end(), [](const auto& entry) {
-        return static_cast<uint32_t>(entry.first._version()) != entry.second;
-      });
-  if (!changed || !kept.if_changed) return;
+  if (!kept.carried) return;
+  const std::vector<at::Tensor>& tensors = kept.carried->tensors;
+  const bool same = std::equal(tensors.begin(), tensors.end(), kept.versions.begin(),
+                               [](const at::Tensor& tensor, uint32_t version) {
+                                 return static_cast<uint32_t>(tensor._version()) == version;
+                               });
+  if (same) return;
   mailbox_.mark("a tensor changed before it was resent");
   to.kept_bytes -= kept.body->bytes();
-  kept.body = codec_.encode(*kept.if_changed);
+  const std::shared_ptr<CarriedTensors> carried = std::move(kept.carried);
+  kept.body = codec_.encode(carried->instead);
   to.kept_bytes += kept.body->bytes();
-  kept.versions.clear();
-  if (kept.on_changed) kept.on_changed();
+  if (carried->on_changed) carried->on_changed();
+  mailbox_.release_later(carried);
 }
 
 void Sessions::resend_all(WorkerId id) {
@@ -185,26 +203,31 @@ void Sessions::resend_all(WorkerId id) {
 
 void Sessions::admit_held(WorkerId id) {
   Peer& to = peer(id);
-  while (!to.held.empty() && to.incarnation.value != 0 &&
-         (!to.held.front().options.waits_for_room || has_room(to))) {
-    Held held = std::move(to.held.front());
-    to.held.pop_front();
-    transmit_new(id, std::move(held.message), std::move(held.options));
+  if (to.incarnation.value == 0) return;
+  for (const Lane lane : {Lane::small, Lane::large}) {
+    std::deque<Held>& waiting = to.held[static_cast<size_t>(lane)];
+    while (!waiting.empty() && (!waiting.front().options.waits_for_room || has_room(to, lane))) {
+      Held held = std::move(waiting.front());
+      waiting.pop_front();
+      transmit_new(id, held.message, std::move(held.options));
+    }
   }
 }
 
 bool Sessions::withdraw(WorkerId id, const CallId& call) {
   if (id == options_.self) return false;
-  std::deque<Held>& held = peer(id).held;
-  const auto found = std::find_if(held.begin(), held.end(), [&](const Held& waiting) {
-    const Call* content = std::get_if<Call>(&waiting.message.content);
-    return content != nullptr && content->id == call;
-  });
-  if (found == held.end()) return false;
-  Held withdrawn = std::move(*found);
-  held.erase(found);
-  if (withdrawn.options.on_withdrawn) withdrawn.options.on_withdrawn();
-  return true;
+  for (std::deque<Held>& held : peer(id).held) {
+    const auto found = std::find_if(held.begin(), held.end(), [&](const Held& waiting) {
+      const Call* content = std::get_if<Call>(&waiting.message.content);
+      return content != nullptr && content->id == call;
+    });
+    if (found == held.end()) continue;
+    Held withdrawn = std::move(*found);
+    held.erase(found);
+    if (withdrawn.options.on_withdrawn) withdrawn.options.on_withdrawn();
+    return true;
+  }
+  return false;
 }
 
 void Sessions::on_drained(WorkerId id) {
@@ -249,7 +272,7 @@ void Sessions::begin_session(const Hello& hello) {
                                .text = "worker '" + options_.names[hello.worker.value] +
                                        "' was lost: it started again as a new incarnation",
                                .worker = options_.names[hello.worker.value]});
-  std::deque<Held> early;
+  decltype(from.held) early;
   if (from.incarnation.value == 0) early = std::move(from.held);
   if (from.acknowledgement_due) mailbox_.runtime().cancel(from.acknowledgement_timer);
   from = Peer{};
@@ -300,10 +323,10 @@ void Sessions::end_session(WorkerId id, const Error& why) {
   from.kept.clear();
   from.kept_bytes = 0;
   from.kept_of_shutdown = 0;
-  std::deque<Held> held = std::move(from.held);
-  from.held.clear();
-  for (Held& message : held)
-    if (message.options.on_withdrawn) message.options.on_withdrawn();
+  auto held = std::exchange(from.held, {});
+  for (std::deque<Held>& lane : held)
+    for (Held& message : lane)
+      if (message.options.on_withdrawn) message.options.on_withdrawn();
   listener_.on_peer_fenced(id, from.incarnation, why);
   progressed();
 }
@@ -351,8 +374,7 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
     from.kept_bytes -= kept.body->bytes();
     if (kept.of_shutdown) --from.kept_of_shutdown;
     if (kept.on_acknowledged) kept.on_acknowledged();
-    for (auto& [tensor, version] : kept.versions)
-      mailbox_.release_later(std::make_shared<at::Tensor>(std::move(tensor)));
+    mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
     any = true;
   }
   if (!any) return;
@@ -411,20 +433,20 @@ void Sessions::progressed() {
 bool Sessions::all_acknowledged() const {
   if (to_self_ > 0) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
-    return to.lost || (to.kept.size() == to.kept_of_shutdown && to.held.empty());
+    return to.lost || (to.kept.size() == to.kept_of_shutdown && to.held_count() == 0);
   });
 }
 
 bool Sessions::flushed() const {
   if (to_self_ > 0) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
-    return to.lost || (to.kept.empty() && to.held.empty() && to.unanswered_frames == 0);
+    return to.lost || (to.kept.empty() && to.held_count() == 0 && to.unanswered_frames == 0);
   });
 }
 
 uint64_t Sessions::unacknowledged() const {
   uint64_t frames = to_self_;
-  for (const Peer& to : peers_) frames += to.kept.size() + to.held.size();
+  for (const Peer& to : peers_) frames += to.kept.size() + to.held_count();
   return frames;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -33,7 +34,7 @@ struct SessionOptions {
 class SessionListener {
  public:
   virtual ~SessionListener() = default;
-  virtual void on_message(WorkerId from, Message message) = 0;
+  virtual void on_message(WorkerId from, Message&& message) = 0;
   // A session with a new incarnation of `peer` stands.
   virtual void on_peer_joined(const Hello& hello) = 0;
   // That incarnation is over for us: it will say nothing more, and we nothing to it.
@@ -44,16 +45,20 @@ class SessionListener {
 };
 
 // How a message is sent.
-struct SendOptions {
-  bool waits_for_room = false;  // calls do; answers and control messages never
-  bool of_shutdown = false;     // not counted by all_acknowledged
-  // Tensors that the message carries by reference: if one is changed in place before the message
-  // is resent, `if_changed` goes in its place.
+// The tensors that a message carries by reference. If one is changed in place before the message is
+// resent, `instead` goes in its place.
+struct CarriedTensors {
   std::vector<at::Tensor> tensors;
-  std::optional<Message> if_changed;
-  Task on_changed;       // `if_changed` went in its place
-  Task on_acknowledged;  // the peer's session has it
-  Task on_withdrawn;     // it was never handed to the transport, and never will be
+  Message instead;
+  Task on_changed;  // `instead` went
+};
+
+struct SendOptions {
+  bool waits_for_room = false;              // calls do; answers and control messages never
+  bool of_shutdown = false;                 // not counted by all_acknowledged
+  std::unique_ptr<CarriedTensors> carried;  // null: none
+  Task on_acknowledged;                     // the peer's session has it
+  Task on_withdrawn;  // it was never handed to the transport, and never will be
 };
 
 // Exactly-once, unordered delivery of messages between this incarnation and each peer's, while
@@ -113,9 +118,8 @@ class Sessions final : public FrameSink {
     uint64_t sequence = 0;
     bool of_shutdown = false;
     std::shared_ptr<const FrameBody> body;
-    std::vector<std::pair<at::Tensor, uint32_t>> versions;
-    std::optional<Message> if_changed;
-    Task on_changed;
+    std::unique_ptr<CarriedTensors> carried;  // those whose changes can be seen
+    std::vector<uint32_t> versions;           // of these when they were sent
     Task on_acknowledged;
   };
   struct Held {  // a message that waits for room
@@ -132,7 +136,8 @@ class Sessions final : public FrameSink {
     std::deque<Kept> kept;
     uint64_t kept_bytes = 0;
     uint64_t kept_of_shutdown = 0;
-    std::deque<Held> held;
+    std::array<std::deque<Held>, 2> held;  // by lane: small calls do not wait for large ones
+    [[nodiscard]] size_t held_count() const { return held[0].size() + held[1].size(); }
     IntervalSet received{1};
     uint64_t acknowledged_to_peer = 0;  // what it was last told
     uint64_t unanswered_frames = 0;     // received since then
@@ -144,9 +149,9 @@ class Sessions final : public FrameSink {
 
   [[nodiscard]] Peer& peer(WorkerId id);
   [[nodiscard]] const Peer& peer(WorkerId id) const;
-  [[nodiscard]] bool has_room(const Peer& peer) const;
-  void send_to_self(Message message, SendOptions options);
-  void transmit_new(WorkerId id, Message message, SendOptions options);
+  [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
+  void send_to_self(const Message& message, SendOptions&& options);
+  void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
   void transmit(WorkerId id, const Kept& kept);
   void transmit_bare(WorkerId id, FrameKind kind);
   void resend_all(WorkerId id);

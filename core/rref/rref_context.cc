@@ -124,6 +124,26 @@ void RRefContext::create_here(Draft draft, RRefHandle& handle) {
   send_creation_call(std::move(draft), id, {});
 }
 
+// In place of a creation whose tensors have changed goes one that still creates, but an error.
+std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& call) {
+  Call instead{.id = call.id, .kind = CallKind::operator_};
+  instead.created = call.created;
+  instead.created_fork = call.created_fork;
+  instead.arguments.forks = call.arguments.forks;
+  auto changed = [this, fork = call.created_fork] {
+    const auto user = users_.find(fork);
+    if (user == users_.end() || user->second.error) return;
+    user->second.error = Error{.kind = ErrorKind::bad_arguments,
+                               .text =
+                                   "a tensor argument was changed in place before the creation was "
+                                   "acknowledged, and the link was lost meanwhile",
+                               .worker = mailbox_.name()};
+  };
+  return std::make_unique<CarriedTensors>(CarriedTensors{.tensors = call.arguments.tensors,
+                                                         .instead = Message{std::move(instead)},
+                                                         .on_changed = std::move(changed)});
+}
+
 void RRefContext::send_creation_call(Draft draft, const RRefId& id, const ForkId& fork) {
   mailbox_.trace().on_event({.kind = EventKind::api_call,
                              .worker = options_.self,
@@ -134,26 +154,9 @@ void RRefContext::send_creation_call(Draft draft, const RRefId& id, const ForkId
                              .text = draft.function});
   draft.call.created = id;
   draft.call.created_fork = fork;
-  // Sent in its place if a tensor has changed: still creates, but an error.
-  Call instead{.id = draft.call.id, .kind = CallKind::operator_};
-  instead.created = id;
-  instead.created_fork = fork;
-  instead.arguments.forks = draft.call.arguments.forks;
-  SendOptions options{.waits_for_room = true,
-                      .tensors = draft.call.arguments.tensors,
-                      .if_changed = Message{std::move(instead)},
-                      .on_changed = {},
-                      .on_acknowledged = {},
-                      .on_withdrawn = {}};
-  options.on_changed = [this, fork] {
-    const auto user = users_.find(fork);
-    if (user == users_.end() || user->second.error) return;
-    user->second.error = Error{.kind = ErrorKind::bad_arguments,
-                               .text =
-                                   "a tensor argument was changed in place before the creation was "
-                                   "acknowledged, and the link was lost meanwhile",
-                               .worker = mailbox_.name()};
-  };
+  SendOptions options{
+      .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};
+  if (!draft.call.arguments.tensors.empty()) options.carried = carried_by_creation(draft.call);
   if (!draft.call.arguments.forks.empty())
     options.on_withdrawn = [this, to = draft.to, forks = draft.call.arguments.forks] {
       undo_forks(to, forks);

@@ -108,6 +108,7 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   void adopt_as_user(WorkerId from, const Fork& fork);
   void send_creation(Draft draft, RRefHandle& handle);
   void create_here(Draft draft, RRefHandle& handle);
+  [[nodiscard]] std::unique_ptr<CarriedTensors> carried_by_creation(const Call& call);
   void send_creation_call(Draft draft, const RRefId& id, const ForkId& fork);
   [[nodiscard]] std::optional<Error> why_unusable(const RRefHandle& handle) const;
   [[nodiscard]] RRefId with_counter(RRefId id);

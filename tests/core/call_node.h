@@ -87,7 +87,7 @@ class CallNode final : public SessionListener {
   }
 
   // SessionListener.
-  void on_message(WorkerId from, Message message) override {
+  void on_message(WorkerId from, Message&& message) override {
     std::visit(Router{*this, from}, message.content);
   }
   void on_peer_joined(const Hello&) override {}

@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "tests/core/autograd/random_graph.h"

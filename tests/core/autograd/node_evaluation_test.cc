@@ -1,6 +1,7 @@
 #include "core/autograd/node_evaluation.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include "core/base/error.h"

@@ -1,5 +1,6 @@
 #include "tests/core/autograd/random_graph.h"
 
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/function_hook.h>
 
 #include <memory>

@@ -78,7 +78,7 @@ class GroupMember final : public SessionListener {
   }
 
   // SessionListener.
-  void on_message(WorkerId from, Message message) override {
+  void on_message(WorkerId from, Message&& message) override {
     if (std::holds_alternative<Ready>(message.content)) membership.on_ready(from);
     if (auto* probe = std::get_if<ShutdownProbe>(&message.content))
       membership.on_probe(from, *probe);

@@ -2,6 +2,7 @@
 #include "core/optim/distributed_optimizer.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include "core/optim/optimizer_settings.h"
 #include "sim/cluster.h"

@@ -256,10 +256,10 @@ class ChangedTensorTest : public SessionFixture {
   void send_tensor() {
     Call call{.id = CallId{SessionEnd::id(1)}};
     call.arguments.tensors.push_back(tensor);
-    a->send(1, Message{call},
-            {.tensors = {tensor}, .if_changed = SessionEnd::message(2), .on_changed = [this] {
-               ++changed;
-             }});
+    SendOptions options;
+    options.carried = std::make_unique<CarriedTensors>(
+        CarriedTensors{{tensor}, SessionEnd::message(2), [this] { ++changed; }});
+    a->send(1, Message{call}, std::move(options));
   }
   const at::Tensor tensor = at::zeros({10000});
   int changed = 0;

@@ -56,7 +56,7 @@ class SessionEnd final : public SessionListener {
   static CausalId id(uint64_t number) { return {{1}, {0, 0}, number}; }
 
   // SessionListener.
-  void on_message(WorkerId from, Message message) override {
+  void on_message(WorkerId from, Message&& message) override {
     received.push_back(causal_id_of(message).ordinal);
     messages.emplace_back(from, std::move(message));
     if (on_received) on_received();

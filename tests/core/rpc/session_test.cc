@@ -252,18 +252,21 @@ TEST_F(SessionTest, CallsWaitForRoomAndAnswersDoNot) {
 }
 
 TEST_F(SessionTest, TheWindowCountsBytesToo) {
-  window_bytes = 1000;
+  // The second large call waits for the first to be acknowledged; a small one waits for neither.
+  window_bytes = 100'000;
   a = begin(0, 101);
   connect();
-  Call large{.id = CallId{SessionEnd::id(1)}};
-  large.arguments.values = std::string(1500, 'x');
-  a->send(1, Message{large}, {.waits_for_room = true});
-  a->send(1, SessionEnd::call(2), {.waits_for_room = true});
-  EXPECT_EQ(network.in_flight().size(), 1u);
+  for (const uint64_t number : {1, 2}) {
+    Call large{.id = CallId{SessionEnd::id(number)}};
+    large.arguments.values = std::string(150'000, 'x');
+    a->send(1, Message{large}, {.waits_for_room = true});
+  }
+  a->send(1, SessionEnd::call(3), {.waits_for_room = true});
+  EXPECT_EQ(network.in_flight().size(), 2u);
   deliver_all();
   world.advance(std::chrono::milliseconds(5));
   deliver_all();
-  EXPECT_EQ(b->received, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{1, 3, 2}));
 }
 
 TEST_F(SessionTest, ACallThatWaitsCanBeWithdrawnAndOneOnItsWayCannot) {

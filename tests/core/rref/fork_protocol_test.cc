@@ -238,7 +238,7 @@ TEST_F(ForkProtocolTest, ForksThatCannotBeAreRefusedWithoutHarm) {
   for (const std::vector<Fork>& forks : {std::vector<Fork>{fork, fork}, {stranger}}) {
     Call call{.id = CallId{{b().incarnation(), {6, 6}, forks.size()}}};
     call.arguments.forks = forks;
-    c().runtime->post([&] { c().served.on_call(WorkerId{1}, call); });
+    c().runtime->post([&] { c().served.on_call(WorkerId{1}, Call(call)); });
   }
   world.settle();
   EXPECT_EQ(c().trace.marked("forks arrived that cannot be"), 2u);

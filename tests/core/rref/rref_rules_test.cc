@@ -124,7 +124,7 @@ TEST_F(RRefRulesTest, ACreationThatComesTwiceOrForAnotherIsIgnored) {
   foreign.created->causal.incarnation = {4711};
   foreign.created->counter = 50;
   for (const Call& call : {again, foreign})
-    b().runtime->post([&] { b().served.on_call(WorkerId{0}, call); });
+    b().runtime->post([&] { b().served.on_call(WorkerId{0}, Call(call)); });
   EXPECT_EQ(b().trace.marked("a creation came for an id that is not to come"), 2u);
   EXPECT_EQ(b().rrefs.owner_count(), 1u);
 }

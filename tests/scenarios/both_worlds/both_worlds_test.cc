@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, SameBits,
                                          "rnn --set size=tiny --set world_size=4",
                                          "rnn --set epochs=1 --set layers=2",
                                          "rl --set size=tiny --set observers=3",
-                                         "rl --set episodes=3"));
+                                         "rl --set episodes=3", "storm --set size=tiny"));
 
 TEST(Verify, FindsNothingInTheScenarios) {
   // Goal: a run is a function of its seed. Method: three seeds of each, twice.
@@ -49,6 +49,45 @@ TEST(Hunt, CrashesAreSurvived) {
   const ToolRun run = run_tool("hunt quickstart rnn rl --seeds 10 --crashes 1 --faults hostile");
   EXPECT_EQ(run.status, 0) << run.out << run.err;
 }
+
+TEST(Hunt, ACrashBeforeAnyEventOfTrainingEndsEveryWorker) {
+  // Goal: the others end with an error, nothing is left. Method: every decision point of one seed.
+  const ToolRun run = run_tool("hunt rnn --crash-sweep --seeds 1 --json");
+  EXPECT_EQ(run.status, 0) << run.out << run.err;
+  EXPECT_GT(run.json()["runs"], 200);
+}
+
+// A rule of the protocol that is left out, and the oracle that notices.
+struct MutantCase {
+  const char* name;
+  const char* oracle;
+};
+class StormFinds : public testing::TestWithParam<MutantCase> {};
+
+TEST_P(StormFinds, WhatIsLeftOut) {
+  // Goal: the simulator finds the absence of each rule, and the printed line repeats the failure.
+  // Method: hunt as a user would; run the last line.
+  const std::string mutant = std::string(" --mutant ") + GetParam().name;
+  const ToolRun hunt = run_tool("hunt storm --seeds 2000" + mutant);
+  ASSERT_EQ(hunt.status, 1) << hunt.out << hunt.err;
+  EXPECT_NE(hunt.out.find(GetParam().oracle), std::string::npos) << hunt.out;
+  const std::string last = hunt.out_lines().back();
+  ASSERT_NE(last.find(" run storm --seed "), std::string::npos) << hunt.out;
+  const ToolRun again = run_tool(last.substr(last.find(" run ")));
+  EXPECT_EQ(again.status, 1) << again.out << again.err;
+  EXPECT_EQ(again.out_lines().back(), last);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, StormFinds,
+    testing::Values(MutantCase{"no_deduplication", "at-most-once: frame"},
+                    MutantCase{"no_confirmation_gate", "rref conservation: fork"},
+                    MutantCase{"confirm_never_refuses", "rref conservation: fork"},
+                    MutantCase{"delete_before_answer", "rref conservation: fork"},
+                    MutantCase{"pins_survive_fencing", "pins its parent"},
+                    MutantCase{"no_fencing", "waits for"},
+                    MutantCase{"forget_dead_epochs", "context pairing: pass"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Rnn, WrongTextIsWrongUse) {
   // Goal: one line and exit status 2, in both worlds. Method: a text that is not there, an empty

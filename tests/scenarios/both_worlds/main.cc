@@ -7,12 +7,14 @@
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/rl/rl.h"
 #include "scenarios/rnn/rnn.h"
+#include "scenarios/storm/storm.h"
 #include "tests/scenarios/tool_run.h"
 
 int main(int argc, char** argv) {
   using namespace rehearsal;
   if (std::getenv(command_line::kToolVariable) != nullptr) {
-    return rehearsal::main(argc, argv, {quickstart::scenario(), rnn::scenario(), rl::scenario()});
+    return rehearsal::main(
+        argc, argv, {quickstart::scenario(), rnn::scenario(), rl::scenario(), storm_scenario()});
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

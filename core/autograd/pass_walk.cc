@@ -50,20 +50,21 @@ void PassWalk::take_turn(std::vector<Delivery> arrived) {
   REHEARSAL_CHECK(resting());
   walking_ = true;
   trace(EventKind::execution_started);
-  mailbox_.runtime().execute(*execution_, Where::pool,
-                             [self = shared_from_this(), mailbox = mailbox_.shared_from_this(),
-                              arrived = std::move(arrived)]() mutable {
-                               Status status = run_user_code(
-                                   mailbox->name(), kLabel, [&] { self->run(std::move(arrived)); });
-                               mailbox->post_always([self = std::move(self), mailbox,
-                                                     status = std::move(status)]() mutable {
-                                 self->trace(EventKind::execution_ended);
-                                 self->walking_ = false;
-                                 if (!mailbox->closed())
-                                   self->listener_.on_walk_rests(self->pass_, std::move(status));
-                                 if (self.use_count() == 1) mailbox->release_later(std::move(self));
-                               });
-                             });
+  mailbox_.runtime().execute(
+      *execution_, Where::pool,
+      // The execution lasts as long as this closure; the walk may not.
+      [self = shared_from_this(), execution = execution_, mailbox = mailbox_.shared_from_this(),
+       arrived = std::move(arrived)]() mutable {
+        Status status =
+            run_user_code(mailbox->name(), kLabel, [&] { self->run(std::move(arrived)); });
+        mailbox->post_always(
+            [self = std::move(self), mailbox, status = std::move(status)]() mutable {
+              self->trace(EventKind::execution_ended);
+              self->walking_ = false;
+              if (!mailbox->closed()) self->listener_.on_walk_rests(self->pass_, std::move(status));
+              if (self.use_count() == 1) mailbox->release_later(std::move(self));
+            });
+      });
 }
 
 void PassWalk::run(std::vector<Delivery> arrived) {

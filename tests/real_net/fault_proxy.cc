@@ -106,6 +106,7 @@ void FaultProxy::accept_all() {
     Pipe& pipe = pipes_.emplace_back();
     pipe.ends[0] = std::move(near);
     pipe.ends[1] = std::move(far).value();
+    for (const FileDescriptor& end : pipe.ends) set_stream_options(end.get(), {});  // no delay
   }
 }
 

@@ -21,6 +21,8 @@ struct GroupOptions {
 // All workers of a program as nodes of this process, on loopback; each runs on a thread of its own.
 class LoopbackGroup {
  public:
+  static constexpr Seed kSeed{7};
+
   LoopbackGroup(const Program& program, const GroupOptions& options) {
     const std::vector<std::string> names = program.names();
     for (uint32_t rank = 0; rank < names.size(); ++rank) {
@@ -28,7 +30,7 @@ class LoopbackGroup {
       made.node = options.node;
       made.node.id = {rank};
       made.node.incarnation = {1000 + rank};
-      made.node.seed = {7};
+      made.node.seed = kSeed;
       made.node.names = names;
       made.runtime.worker_threads = options.worker_threads;
       made.transport.back_off = {.min = std::chrono::milliseconds(2),

@@ -17,12 +17,14 @@ using std::chrono::seconds;
 class Starter {
  public:
   explicit Starter(RealRuntime& runtime) : runtime_(runtime) {}
+  // What a body tells last comes before its end.
+  ~Starter() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
 
   void start(Task body, std::string_view label = "body") {
     const CausalId id{{1}, {7, 7}, executions_.size()};
     executions_.push_back(std::make_unique<Execution>(id, label, Seed{1}));
-    runtime_.post([this, body = std::move(body)]() mutable {
-      runtime_.execute(*executions_.back(), Where::pool, std::move(body));
+    runtime_.post([this, execution = executions_.back().get(), body = std::move(body)]() mutable {
+      runtime_.execute(*execution, Where::pool, std::move(body));
     });
   }
 

@@ -12,11 +12,16 @@ class RuntimeWorld {
   static constexpr bool kKills = false;
 
   RuntimeWorld() : runtime_({.worker_threads = kWorkerThreads}) {}
+  ~RuntimeWorld() { end_executions(); }
 
   RealRuntime& runtime() { return runtime_; }
   const Executions& executions() { return runtime_; }
   bool advance_until(const std::function<bool()>& holds) { return wait_until(runtime_, holds); }
   void kill() {}
+
+ protected:
+  // What a body tells last comes before its end.
+  void end_executions() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
 
  private:
   RealRuntime runtime_;
@@ -26,6 +31,7 @@ class RuntimeWorld {
 class MainThreadWorld : public RuntimeWorld<0> {
  public:
   MainThreadWorld() : main_(CausalId{}, "main", Seed{1}), guard_(runtime().register_main(main_)) {}
+  ~MainThreadWorld() { end_executions(); }
 
  private:
   Execution main_;

@@ -8,15 +8,16 @@
 namespace rehearsal {
 namespace {
 
-// About a hundred calls with references, gradients and the faults that the seed draws.
+// A storm of about a hundred calls with references, gradients and the faults that the seed draws.
 void storm_seed_with_oracles(benchmark::State& state) {
   const Scenario storm = storm_scenario();
-  const Options options = storm.options.parse({}, "tiny");
+  const Options options = storm.options.parse({"operations=6"}, "tiny");
   uint64_t seed = 0;
   int64_t calls = 0;
   for (auto _ : state) {
     ++seed;
-    const SimulatedRun run = simulated(storm, seed, storm.draw_faults(options, Seed{seed}).faults);
+    const SimulatedRun run =
+        simulated(storm, seed, storm.draw_faults(options, Seed{seed}).faults, {"operations=6"});
     if (!run.outcome.ok) return state.SkipWithError(failure_text(run.outcome).c_str());
     calls += run.outcome.calls;
   }

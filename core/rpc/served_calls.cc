@@ -44,11 +44,12 @@ void ServedCalls::on_call(WorkerId from, Call&& call) {
   served->refused = std::move(refused);
   if (!served->call.arguments.forks.empty())
     return await_forks(served, [this, served](Status ready) { start(served, ready); });
-  mailbox_.post([this, served] { start(served, Unit{}); });
+  mailbox_.post([this, served] {
+    start(served, served->cancelled ? Status(cancelled_error()) : Status(Unit{}));
+  });
 }
 
 void ServedCalls::start(const std::shared_ptr<ServedCall>& served, const Status& ready) {
-  if (served->cancelled) return answer_error(served, cancelled_error());
   if (served->refused) return answer_error(served, *served->refused);
   if (!ready.ok()) return answer_error(served, ready.error());
   run(served, {}, {}, {});

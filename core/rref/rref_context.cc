@@ -54,22 +54,24 @@ RRefId RRefContext::with_counter(RRefId id) {
   return id;
 }
 
+// Fills in what is known only when the creation is issued; the error, if it cannot be.
+std::optional<Error> RRefContext::complete_creation(Draft& draft) {
+  if (draft.target) {
+    Result<RRefId> target = resolve(*draft.target);
+    if (!target.ok()) return target.error();
+    draft.call.target = target.value();
+  }
+  Status prepared =
+      prepare_forks(draft.to, mix(draft.call.id.place(), kArgumentForks), draft.call.arguments);
+  if (!prepared.ok()) return prepared.error();
+  return std::nullopt;
+}
+
 void RRefContext::send_creation(Draft draft, RRefHandle& handle) {
   const ForkId fork = *handle.fork();
   UserRRef user{.id = handle.id(), .created_here = true, .parent = {}, .error = {}, .waiting = {}};
   std::optional<Error> failed = sessions_.lost(draft.to);
-  if (!failed && draft.target) {
-    Result<RRefId> target = resolve(*draft.target);
-    if (target.ok())
-      draft.call.target = target.value();
-    else
-      failed = target.error();
-  }
-  if (!failed) {
-    Status prepared =
-        prepare_forks(draft.to, mix(draft.call.id.place(), kArgumentForks), draft.call.arguments);
-    if (!prepared.ok()) failed = prepared.error();
-  }
+  if (!failed) failed = complete_creation(draft);
   user.target = std::move(draft.target);
   if (failed) {
     mailbox_.release_later(std::move(user.target));
@@ -103,20 +105,7 @@ void RRefContext::create_here(Draft draft, RRefHandle& handle) {
   OwnerRRef& owner = add_owner(id);
   owner.handles = 1;
   owner.uses = 1;
-  std::optional<Error> failed;
-  if (draft.target) {
-    Result<RRefId> target = resolve(*draft.target);
-    if (target.ok())
-      draft.call.target = target.value();
-    else
-      failed = target.error();
-  }
-  if (!failed) {
-    Status prepared = prepare_forks(options_.self, mix(draft.call.id.place(), kArgumentForks),
-                                    draft.call.arguments);
-    if (!prepared.ok()) failed = prepared.error();
-  }
-  if (failed) {
+  if (const std::optional<Error> failed = complete_creation(draft)) {
     complete_value(id, *failed);
     return end_use(id);
   }

@@ -106,6 +106,7 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   void adopt_as_owner(WorkerId from, const Fork& fork, std::shared_ptr<RRefHandle> handle,
                       UniqueFunction<void(Status)> ready);
   void adopt_as_user(WorkerId from, const Fork& fork);
+  [[nodiscard]] std::optional<Error> complete_creation(Draft& draft);
   void send_creation(Draft draft, RRefHandle& handle);
   void create_here(Draft draft, RRefHandle& handle);
   [[nodiscard]] std::unique_ptr<CarriedTensors> carried_by_creation(const Call& call);

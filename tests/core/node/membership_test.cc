@@ -280,53 +280,40 @@ TEST_F(ShutdownTest, WhenTheCoordinatorIsLostTheNextOneTakesOver) {
   }
 }
 
-TEST_F(ShutdownTest, ACoordinatorThatIsLostBetweenThePhasesLeavesNobodyBehind) {
-  // a tells c of phase 1 and is lost before b hears of it: b, who takes over, is told by c.
-  b().busy = true;
-  shut_down_all();
-  deliver_all();
-  b().change([&] { b().busy = false; });
-  for (int step = 0; step < 200 && c().releases == 0; ++step) {
-    if (network.in_flight().empty()) world.advance(milliseconds(1));
-    for (size_t at = 0; at < network.in_flight().size(); ++at) {
-      // What a tells b of the next phase is never delivered: it comes after a has released.
-      if (a().releases > 0 && network.in_flight()[at].to == WorkerId{1}) continue;
-      network.deliver(at);
-      break;
+// a tells `told` of phase 1 and is lost before `untold` hears of it: both leave all the same.
+class LostBetweenPhasesTest : public ShutdownTest {
+ protected:
+  void lose_the_coordinator(GroupMember& told, GroupMember& untold, WorkerId untold_id) {
+    b().busy = true;
+    shut_down_all();
+    deliver_all();
+    b().change([&] { b().busy = false; });
+    for (int step = 0; step < 200 && told.releases == 0; ++step) {
+      if (network.in_flight().empty()) world.advance(milliseconds(1));
+      for (size_t at = 0; at < network.in_flight().size(); ++at) {
+        // The news of the next phase comes after a has released: it is never delivered.
+        if (a().releases > 0 && network.in_flight()[at].to == untold_id) continue;
+        network.deliver(at);
+        break;
+      }
     }
+    ASSERT_EQ(told.releases, 1);
+    ASSERT_EQ(untold.releases, 0);
+    network.cut(0, 1);
+    network.cut(0, 2);
+    for (GroupMember* member : {&b(), &c()}) member->fence(0);
+    deliver_all();
+    EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
+    EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
   }
-  ASSERT_EQ(c().releases, 1);
-  ASSERT_EQ(b().releases, 0);
-  network.cut(0, 1);
-  network.cut(0, 2);
-  for (GroupMember* member : {&b(), &c()}) member->fence(0);
-  deliver_all();
-  EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
-  EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+};
+
+TEST_F(LostBetweenPhasesTest, TheNextCoordinatorIsToldOfThePhaseByTheOthers) {
+  lose_the_coordinator(c(), b(), WorkerId{1});
 }
 
-TEST_F(ShutdownTest, ACoordinatorInALaterPhaseTakesTheOthersAlong) {
-  // The same with b and c exchanged: b, who takes over, is in phase 1 and c is not.
-  b().busy = true;
-  shut_down_all();
-  deliver_all();
-  b().change([&] { b().busy = false; });
-  for (int step = 0; step < 200 && b().releases == 0; ++step) {
-    if (network.in_flight().empty()) world.advance(milliseconds(1));
-    for (size_t at = 0; at < network.in_flight().size(); ++at) {
-      if (a().releases > 0 && network.in_flight()[at].to == WorkerId{2}) continue;
-      network.deliver(at);
-      break;
-    }
-  }
-  ASSERT_EQ(b().releases, 1);
-  ASSERT_EQ(c().releases, 0);
-  network.cut(0, 1);
-  network.cut(0, 2);
-  for (GroupMember* member : {&b(), &c()}) member->fence(0);
-  deliver_all();
-  EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
-  EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+TEST_F(LostBetweenPhasesTest, TheNextCoordinatorTakesTheOthersAlong) {
+  lose_the_coordinator(b(), c(), WorkerId{2});
 }
 
 TEST_F(ShutdownTest, TheEndOfTheNodeEndsItsShutdown) {

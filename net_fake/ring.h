@@ -24,16 +24,19 @@ class Ring {
     return places_[(first_ + i) & (places_.size() - 1)];
   }
 
-  void push(T value) {
+  void push(T&& value) {
     if (size_ == places_.size()) grow();
     places_[(first_ + size_) & (places_.size() - 1)] = std::move(value);
     ++size_;
   }
   [[nodiscard]] T pop() {
     T value = std::move(front());
-    first_ = (first_ + 1) & (places_.size() - 1);
-    --size_;
+    drop_front();
     return value;
+  }
+  void pop_to(T& value) {
+    value = std::move(front());
+    drop_front();
   }
   [[nodiscard]] T pop_back() {
     T value = std::move(back());
@@ -42,6 +45,10 @@ class Ring {
   }
 
  private:
+  void drop_front() {
+    first_ = (first_ + 1) & (places_.size() - 1);
+    --size_;
+  }
   void grow() {
     std::vector<T> larger(places_.empty() ? 8 : places_.size() * 2);
     for (size_t i = 0; i < size_; ++i) larger[i] = std::move(at(i));

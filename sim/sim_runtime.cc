@@ -36,11 +36,11 @@ void SimRuntime::post(Task task) {
   if (on_strand_) {
     tasks_.push(std::move(task));
   } else {
-    enter(std::move(task));
+    enter(task);
   }
 }
 
-void SimRuntime::enter(Task task) {
+void SimRuntime::enter(Task& task) {
   // Where the strand is entered from the event loop, LibTorch's state is the default already.
   std::optional<fibers::DefaultThreadState> protocol_state;
   if (current_ != nullptr || inline_running_) protocol_state.emplace();
@@ -49,7 +49,8 @@ void SimRuntime::enter(Task task) {
     on_strand_ = true;
     task();
     while (!tasks_.empty()) {
-      dropped_.push(std::exchange(task, tasks_.pop()));
+      dropped_.push(std::move(task));
+      tasks_.pop_to(task);
       task();
     }
     on_strand_ = false;

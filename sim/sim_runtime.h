@@ -78,7 +78,7 @@ class SimRuntime final : public Runtime, public Executions {
     Task task;
   };
 
-  void enter(Task task);
+  void enter(Task& task);
   void run_inline_bodies();
   void stack_ended(SimStack& stack);
   void count_killed_answer() const;

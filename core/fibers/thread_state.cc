@@ -65,12 +65,18 @@ const ThreadState::Extras ThreadState::Extras::kDefault;
 
 ThreadState::Places::Places()
     : autograd(&c10::AutogradState::get_tls_state()),
+      keys(&c10::impl::raw_local_dispatch_key_set),
       recording(&at::get_record_function_tls_()),
       hooks(&at::SavedTensorDefaultHooks::get_tls_state()),
       functorch(&at::functorch::functorchTLSAccessor()) {}
 
+const ThreadState::Places& ThreadState::Places::of_thread() {
+  static thread_local const Places places;
+  return places;
+}
+
 bool ThreadState::Places::have_extras() const {
-  return keys_have_extras(c10::impl::tls_local_dispatch_key_set()) ||
+  return keys_have_extras(*keys) ||
          !recording->tls_record_function_enabled_ || !recording->sorted_tls_callbacks_.empty() ||
          !hooks->stack.empty() || hooks->disabled_error_message.has_value() || hooks->is_tracing ||
          *functorch != nullptr || c10::ThreadLocalDebugInfo::current() != nullptr ||
@@ -84,25 +90,34 @@ ThreadState::ThreadState()
 
 ThreadState::~ThreadState() = default;
 
+bool ThreadState::thread_has_default() {
+  const Places& places = Places::of_thread();
+  const c10::AutogradState& autograd = *places.autograd;
+  return autograd.get_grad_mode() && !autograd.get_inference_mode() &&
+         autograd.get_fw_grad_mode() && autograd.get_multithreading_enabled() &&
+         !autograd.get_view_replay_enabled() && !autograd.get_graph_exec_group() && places.keys->included_ == 0 &&
+         places.keys->excluded_ == 0 && !places.have_extras();
+}
+
 void ThreadState::swap_with_thread() {
-  if (!places_) places_.emplace();
-  if (extras_ != nullptr || places_->have_extras()) [[unlikely]]
-    swap_extras();
-  std::swap(*places_->autograd, autograd_);
-  const LocalDispatchKeySet present = c10::impl::tls_local_dispatch_key_set();
+  const Places& places = Places::of_thread();
+  if (extras_ != nullptr || places.have_extras()) [[unlikely]]
+    swap_extras(places);
+  std::swap(*places.autograd, autograd_);
+  const LocalDispatchKeySet present = *places.keys;
   if (present.included_ == keys_.included_ && present.excluded_ == keys_.excluded_) return;
   c10::impl::_force_tls_local_dispatch_key_set(keys_);
   keys_ = present;
 }
 
 // Leaves grad mode and keys, which the caller swaps, as they are.
-void ThreadState::swap_extras() {
-  const c10::AutogradState autograd = *places_->autograd;
-  const LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-  auto present = places_->have_extras() ? std::make_unique<Extras>() : nullptr;
+void ThreadState::swap_extras(const Places& places) {
+  const c10::AutogradState autograd = *places.autograd;
+  const LocalDispatchKeySet keys = *places.keys;
+  auto present = places.have_extras() ? std::make_unique<Extras>() : nullptr;
   (extras_ != nullptr ? *extras_ : Extras::kDefault).install();
   extras_ = std::move(present);
-  *places_->autograd = autograd;
+  *places.autograd = autograd;
   c10::impl::_force_tls_local_dispatch_key_set(keys);
 }
 

@@ -39,23 +39,27 @@ class ThreadState {
   // Gives the calling thread this state and holds what the thread had. Always by the same thread.
   void swap_with_thread();
 
+  // Whether the calling thread's state is the default.
+  [[nodiscard]] static bool thread_has_default();
+
  private:
   struct Extras;
 
   // Where the thread keeps its state. Constant for a thread, and slow to ask for.
   struct Places {
+    [[nodiscard]] static const Places& of_thread();
     Places();
     [[nodiscard]] bool have_extras() const;
 
     c10::AutogradState* autograd;
+    const c10::impl::PODLocalDispatchKeySet* keys;
     const at::RecordFunctionTLS* recording;
     const at::impl::SavedTensorDefaultHooksTLS* hooks;
     const std::unique_ptr<at::functorch::FuncTorchTLSBase>* functorch;
   };
 
-  void swap_extras();
+  void swap_extras(const Places& places);
 
-  std::optional<Places> places_;  // empty before the first swap
   c10::AutogradState autograd_;
   c10::impl::LocalDispatchKeySet keys_;
   std::unique_ptr<Extras> extras_;  // null: default
@@ -66,13 +70,19 @@ class ThreadState {
 // what runs within it leaves the state as it found it.
 class DefaultThreadState {
  public:
-  DefaultThreadState() { state_.swap_with_thread(); }
-  ~DefaultThreadState() { state_.swap_with_thread(); }
+  DefaultThreadState() {
+    if (ThreadState::thread_has_default()) return;
+    before_.emplace();
+    before_->swap_with_thread();
+  }
+  ~DefaultThreadState() {
+    if (before_) before_->swap_with_thread();
+  }
   DefaultThreadState(const DefaultThreadState&) = delete;
   DefaultThreadState& operator=(const DefaultThreadState&) = delete;
 
  private:
-  ThreadState state_;
+  std::optional<ThreadState> before_;  // empty: it was the default
 };
 
 }  // namespace rehearsal::fibers

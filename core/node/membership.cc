@@ -83,12 +83,12 @@ void Membership::shut_down(Duration timeout, UniqueFunction<void(Status)> done) 
   shutdown_done_ = std::move(done);
   shutdown_timeout_ = timeout;
   arrived_ = true;
-  sessions_.hurry();
   progressed();
 }
 
 void Membership::on_all_arrived() {
   if (std::exchange(all_arrived_, true)) return;
+  sessions_.hurry();
   shutdown_deadline_ = deadlines_.add(mailbox_.runtime().now() + shutdown_timeout_, [this] {
     mailbox_.mark("a shutdown timed out");
     finish_shutdown(
@@ -96,8 +96,10 @@ void Membership::on_all_arrived() {
               .text = "the shutdown has not finished in time; " + missing_from_shutdown(),
               .worker = mailbox_.name()});
   });
-  if (coordinator() == options_.self)
-    tell_others(Message{ShutdownProbe{.phase = phase_, .wave = 0}});
+  if (coordinator() != options_.self) return;
+  tell_others(Message{ShutdownProbe{.phase = phase_, .wave = 0}});
+  last_report_.reset();  // Ours is from when we arrived.
+  progressed();
 }
 
 std::string Membership::missing_from_shutdown() const {
@@ -122,9 +124,11 @@ ShutdownReport Membership::report_now(uint64_t wave) const {
           .activity = view_.activity()};
 }
 
-// Looked at in a turn of its own: tables change in the middle of a task.
+// Looked at in a turn of its own: tables change in the middle of a task. Until all have arrived
+// nothing ends: a worker says once that it has arrived, however often it is busy after that.
 void Membership::progressed() {
   if (!arrived_ || check_due_) return;
+  if (!all_arrived_ && !leaving_ && last_report_) return;
   check_due_ = true;
   mailbox_.post([this] {
     check_due_ = false;
@@ -236,6 +240,7 @@ void Membership::on_leave(WorkerId) {
 
 void Membership::leave() {
   leaving_ = true;
+  sessions_.hurry();
   for (const WorkerId worker : living())
     if (worker != options_.self) sessions_.expect_silence(worker);
   progressed();

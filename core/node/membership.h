@@ -54,7 +54,7 @@ class Membership {
   void on_probe(WorkerId from, const ShutdownProbe& probe);
   void on_leave(WorkerId from);
 
-  // Something that `quiet` depends on may have changed.
+  // Something that `quiet` depends on may have changed. Cheap while others still work.
   void progressed();
 
   // Ends whatever waits.

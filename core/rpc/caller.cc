@@ -43,7 +43,7 @@ Duration Caller::time_left(const Draft& draft) const {
   return left.count() == 0 ? inherited : std::min(left, inherited);
 }
 
-void Caller::start_on_strand(Draft draft, UniqueFunction<void(Result<Answer>)> done) const {
+void Caller::start_on_strand(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const {
   draft.call.time_left = time_left(draft);
   mailbox_->trace().on_event({.kind = EventKind::api_call,
                               .worker = mailbox_->self(),
@@ -58,7 +58,7 @@ void Caller::start_on_strand(Draft draft, UniqueFunction<void(Result<Answer>)> d
                    .done = std::move(done)});
 }
 
-Result<Answer> Caller::wait_for(Draft draft) const {
+Result<Answer> Caller::wait_for(Draft&& draft) const {
   record(draft);
   std::optional<Result<Answer>> slot;
   const std::string function = draft.function;
@@ -73,7 +73,7 @@ Result<Answer> Caller::wait_for(Draft draft) const {
   return std::move(*slot);
 }
 
-void Caller::start(Draft draft, UniqueFunction<void(Result<Answer>)> done) const {
+void Caller::start(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const {
   record(draft);
   mailbox_->post([this, draft = std::move(draft), done = std::move(done)]() mutable {
     start_on_strand(std::move(draft), std::move(done));

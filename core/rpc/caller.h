@@ -83,10 +83,10 @@ class Caller {
   void record(Draft& draft) const;
 
   // Starts it and parks until the answer.
-  [[nodiscard]] Result<Answer> wait_for(Draft draft) const;
+  [[nodiscard]] Result<Answer> wait_for(Draft&& draft) const;
 
   // Starts it. `done` runs on the strand; never if the node has ended by then.
-  void start(Draft draft, UniqueFunction<void(Result<Answer>)> done) const;
+  void start(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const;
 
   // The value of an answer; makes its tensors outputs of a receive function.
   template <class T>
@@ -94,9 +94,9 @@ class Caller {
 
   // `start`, decoded.
   template <class T>
-  [[nodiscard]] Future<T> start_typed(Draft draft) const;
+  [[nodiscard]] Future<T> start_typed(Draft&& draft) const;
   template <class T>
-  [[nodiscard]] Result<T> wait_typed(Draft draft) const {
+  [[nodiscard]] Result<T> wait_typed(Draft&& draft) const {
     Result<Answer> answer = wait_for(std::move(draft));
     if (!answer.ok()) return std::move(answer.error());
     return decode<T>(std::move(answer).value());
@@ -110,7 +110,7 @@ class Caller {
   [[nodiscard]] RecordHook* records() const { return records_; }
 
  private:
-  void start_on_strand(Draft draft, UniqueFunction<void(Result<Answer>)> done) const;
+  void start_on_strand(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const;
   void record_answer(Answer& answer) const;
 
   const std::shared_ptr<Mailbox> mailbox_;
@@ -157,7 +157,7 @@ Result<T> Caller::decode(Answer answer) const {
 }
 
 template <class T>
-Future<T> Caller::start_typed(Draft draft) const {
+Future<T> Caller::start_typed(Draft&& draft) const {
   Promise<T> promise(mailbox_);
   const CallId id = draft.call.id;
   start(std::move(draft), [this, id, promise](Result<Answer> answer) {

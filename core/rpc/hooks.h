@@ -18,10 +18,11 @@ class ForkHook {
  public:
   virtual ~ForkHook() = default;
 
-  // Makes a fork of each handle in the payload, for `to`, and pins its parent. `path` is unique to
-  // the payload: the forks are numbered there. The error: a handle that cannot be used; then
-  // nothing is made. On the strand.
-  [[nodiscard]] virtual Status prepare_forks(WorkerId to, const Hash128& path,
+  // Makes a fork of each handle in the payload, for `to`, and pins its parent. The payload is the
+  // arguments of `call` or its result, as `which` says (kArgumentForks, kResultForks): the forks
+  // are named after it. The error: a handle that cannot be used; then nothing is made. On the
+  // strand.
+  [[nodiscard]] virtual Status prepare_forks(WorkerId to, const CausalId& call, uint64_t which,
                                              Payload& payload) = 0;
 
   // The id behind a handle, or why it cannot be used. On the strand.

@@ -36,8 +36,7 @@ void PendingCalls::start(OutgoingCall outgoing) {
     error.function = outgoing.function;
     return outgoing.done(std::move(error));
   }
-  const Hash128 fork_path = mix(id.place(), kArgumentForks);
-  if (Status prepared = forks_->prepare_forks(to, fork_path, outgoing.call.arguments);
+  if (Status prepared = forks_->prepare_forks(to, id, kArgumentForks, outgoing.call.arguments);
       !prepared.ok())
     return outgoing.done(prepared.error());
 

@@ -26,20 +26,24 @@ constexpr uint64_t kCopiedBytesMax = 16 * 1024;
 
 // ---- ids --------------------------------------------------------------------
 
-void write(wire::CausalId& to, const CausalId& id) {
+// Into a wire::CausalId, or into a message that has its fields.
+template <class To>
+void write_id(To& to, const CausalId& id) {
   to.set_incarnation(id.incarnation.value);
   to.set_path_high(id.path.high);
   to.set_path_low(id.path.low);
   to.set_ordinal(id.ordinal);
 }
+template <class From>
+CausalId read_id(const From& from) {
+  return {{from.incarnation()}, {from.path_high(), from.path_low()}, from.ordinal()};
+}
+
+void write(wire::CausalId& to, const CausalId& id) { write_id(to, id); }
 
 template <class To = CausalId>
 To read(const wire::CausalId& from) {
-  return To{{{from.incarnation()}, {from.path_high(), from.path_low()}, from.ordinal()}};
-}
-template <>
-CausalId read<CausalId>(const wire::CausalId& from) {
-  return {{from.incarnation()}, {from.path_high(), from.path_low()}, from.ordinal()};
+  return To{read_id(from)};
 }
 
 void write(wire::RRefId& to, const RRefId& id) {
@@ -121,7 +125,9 @@ at::Tensor read(const wire::Tensor& from, const std::vector<Segment>& segments, 
   return tensor.set_requires_grad(true);
 }
 
-void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segments) {
+// Into a wire::Payload, or into a message that has its fields.
+template <class To>
+void write(To& to, const Payload& payload, std::vector<Segment>& segments) {
   to.set_values(payload.values);
   for (const at::Tensor& tensor : payload.tensors) write(*to.add_tensors(), tensor, segments);
   for (const Fork& fork : payload.forks) {
@@ -132,7 +138,8 @@ void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segm
   }
 }
 
-Payload read(wire::Payload& from, const std::vector<Segment>& segments) {
+template <class From>
+Payload read_payload(From& from, const std::vector<Segment>& segments) {
   Payload payload;
   payload.values = std::move(*from.mutable_values());
   size_t next = 0;
@@ -184,16 +191,16 @@ struct Writer {
   void operator()(const std::monostate&) const { REHEARSAL_CHECK(false, "an empty message"); }
   void operator()(const Call& call) const {
     wire::Call& out = *to.mutable_call();
-    write(*out.mutable_id(), call.id);
+    write_id(out, call.id);
+    write(out, call.arguments, segments);
     out.set_kind(static_cast<uint32_t>(call.kind));
     out.set_function(call.function);
-    out.set_name(call.name);
+    if (!call.name.empty()) out.set_name(call.name);
     if (call.target) write(*out.mutable_target(), *call.target);
     if (call.created) {
       write(*out.mutable_created(), *call.created);
       write(*out.mutable_created_fork(), call.created_fork);
     }
-    write(*out.mutable_arguments(), call.arguments, segments);
     out.set_time_left(call.time_left.count());
     out.set_depth(call.depth);
     if (call.autograd) write(*out.mutable_autograd(), *call.autograd);
@@ -203,8 +210,8 @@ struct Writer {
   }
   void operator()(const Response& response) const {
     wire::Response& out = *to.mutable_response();
-    write(*out.mutable_id(), response.id);
-    write(*out.mutable_value(), response.value, segments);
+    write_id(out, response.id);
+    write(out, response.value, segments);
     if (response.error) write(*out.mutable_error(), *response.error);
     if (response.autograd) write(*out.mutable_autograd(), *response.autograd);
   }
@@ -288,7 +295,7 @@ struct Writer {
 
 Call read(wire::Call& from, const std::vector<Segment>& segments) {
   Call call;
-  call.id = read<CallId>(from.id());
+  call.id = {read_id(from)};
   if (from.kind() > static_cast<uint32_t>(CallKind::fetch)) throw BadEnvelope{"call kind"};
   call.kind = static_cast<CallKind>(from.kind());
   call.function = from.function();
@@ -298,7 +305,7 @@ Call read(wire::Call& from, const std::vector<Segment>& segments) {
     call.created = read(from.created());
     call.created_fork = read<ForkId>(from.created_fork());
   }
-  call.arguments = read(*from.mutable_arguments(), segments);
+  call.arguments = read_payload(from, segments);
   if (from.time_left() < 0) throw BadEnvelope{"time left"};
   call.time_left = Duration(from.time_left());
   call.depth = from.depth();
@@ -317,8 +324,8 @@ std::optional<Error> read_error(const WireMessage& from) {
 
 Response read(wire::Response& from, const std::vector<Segment>& segments) {
   Response response;
-  response.id = read<CallId>(from.id());
-  response.value = read(*from.mutable_value(), segments);
+  response.id = {read_id(from)};
+  response.value = read_payload(from, segments);
   response.error = read_error(from);
   if (from.has_autograd()) response.autograd = read(from.autograd());
   return response;
@@ -343,7 +350,7 @@ MessageContent read(wire::Envelope& from, const std::vector<Segment>& segments) 
       return Cancel{read<CallId>(from.cancel().id())};
     case wire::Envelope::kItem:
       return Item{read<CallId>(from.item().call()), from.item().position(),
-                  read(*from.mutable_item()->mutable_value(), segments)};
+                  read_payload(*from.mutable_item()->mutable_value(), segments)};
     case wire::Envelope::kCredit:
       return Credit{read<CallId>(from.credit().call()), from.credit().items()};
     case wire::Envelope::kEnd:
@@ -364,7 +371,7 @@ MessageContent read(wire::Envelope& from, const std::vector<Segment>& segments) 
     case wire::Envelope::kGradients:
       return Gradients{read(from.gradients().pass()),
                        read<AutogradMessageId>(from.gradients().message()),
-                       read(*from.mutable_gradients()->mutable_gradients(), segments)};
+                       read_payload(*from.mutable_gradients()->mutable_gradients(), segments)};
     case wire::Envelope::kGradientsAnswered:
       return GradientsAnswered{read(from.gradients_answered().pass()),
                                read<AutogradMessageId>(from.gradients_answered().message())};
@@ -412,18 +419,22 @@ class ProtobufCodec final : public Codec {
   }
 
  private:
-  // An envelope in the arena, which is empty again afterwards.
+  // An envelope in the arena, which is emptied once it is half full: that costs about as much as
+  // reading an ordinary message.
   struct Scratch {
     explicit Scratch(google::protobuf::Arena& of)
         : arena(of), envelope(*google::protobuf::Arena::CreateMessage<wire::Envelope>(&of)) {}
-    ~Scratch() { arena.Reset(); }
+    ~Scratch() {
+      if (arena.SpaceUsed() > kBlockBytes / 2) arena.Reset();
+    }
     Scratch(const Scratch&) = delete;
     google::protobuf::Arena& arena;
     wire::Envelope& envelope;
   };
 
-  // Holds all parts of an ordinary message, so that these need no allocations of their own.
-  alignas(std::max_align_t) std::array<char, 4096> block_;
+  // Holds all parts of some ordinary messages, so that these need no allocations of their own.
+  static constexpr size_t kBlockBytes = 16 * 1024;
+  alignas(std::max_align_t) std::array<char, kBlockBytes> block_;
   google::protobuf::Arena arena_{block_.data(), block_.size()};
 };
 

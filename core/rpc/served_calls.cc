@@ -44,9 +44,7 @@ void ServedCalls::on_call(WorkerId from, Call&& call) {
   served->refused = std::move(refused);
   if (!served->call.arguments.forks.empty())
     return await_forks(served, [this, served](Status ready) { start(served, ready); });
-  mailbox_.post([this, served] {
-    start(served, served->cancelled ? Status(cancelled_error()) : Status(Unit{}));
-  });
+  start(served, Unit{});
 }
 
 void ServedCalls::start(const std::shared_ptr<ServedCall>& served, const Status& ready) {
@@ -176,10 +174,10 @@ void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
   auto mailbox = mailbox_.shared_from_this();
   mailbox_.runtime().execute(
       execution, where, [this, run = std::move(run), mailbox = std::move(mailbox)] {
-        auto outcome = std::make_shared<Result<Outcome>>(perform(*run));
-        mailbox->post_always([this, run, outcome, mailbox] {
+        run->outcome.emplace(perform(*run));
+        mailbox->post_always([this, run, mailbox] {
           if (mailbox->killed()) return;
-          if (!mailbox->closed()) return ended(run, std::move(*outcome));
+          if (!mailbox->closed()) return ended(run, std::move(*run->outcome));
           --running_;  // The node has ended meanwhile: nobody waits for the outcome.
         });
       });
@@ -322,13 +320,13 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
 }
 
 void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded answer) {
-  const Hash128 fork_path = mix(served->call.id.place(), kResultForks);
-  if (Status prepared = forks_->prepare_forks(served->caller, fork_path, answer.value);
+  const CallId& id = served->call.id;
+  if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
       !prepared.ok())
     return answer_error(served, prepared.error());
   SendOptions options;
   if (!answer.value.tensors.empty()) {
-    Response changed{.id = served->call.id,
+    Response changed{.id = id,
                      .value = {},
                      .error = Error{.kind = ErrorKind::bad_arguments,
                                     .text = "a tensor of the result was changed in place before it "
@@ -345,7 +343,7 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded
       forks_->undo_forks(to, forks);
     };
   sessions_.send(served->caller,
-                 Message{Response{.id = served->call.id,
+                 Message{Response{.id = id,
                                   .value = std::move(answer.value),
                                   .error = {},
                                   .autograd = answer.autograd}},

@@ -100,7 +100,8 @@ class ServedCalls {
     ServedTarget target;
     Finisher created;
     Task done;
-    bool counts = false;  // against the limit
+    bool counts = false;                     // against the limit
+    std::optional<Result<Outcome>> outcome;  // once it has run
   };
 
   [[nodiscard]] std::shared_ptr<ServedCall> take_in(WorkerId from, Call&& call);

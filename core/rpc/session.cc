@@ -369,13 +369,18 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
   Peer& from = peer(id);
   bool any = false;
   while (!from.kept.empty() && from.kept.front().sequence <= acknowledged) {
+    const Kept& first = from.kept.front();
+    from.kept_bytes -= first.body->bytes();
+    if (first.of_shutdown) --from.kept_of_shutdown;
+    any = true;
+    if (!first.on_acknowledged && !first.carried) {
+      from.kept.pop_front();
+      continue;
+    }
     Kept kept = std::move(from.kept.front());
     from.kept.pop_front();
-    from.kept_bytes -= kept.body->bytes();
-    if (kept.of_shutdown) --from.kept_of_shutdown;
     if (kept.on_acknowledged) kept.on_acknowledged();
     mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
-    any = true;
   }
   if (!any) return;
   admit_held(id);

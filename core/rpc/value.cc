@@ -4,6 +4,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/jit_type.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -13,6 +14,7 @@ namespace rehearsal {
 namespace {
 
 constexpr int kDepthMax = 64;
+constexpr const char* kEndsTooEarly = "the values end too early";
 
 enum class Tag : uint8_t {
   none,
@@ -51,11 +53,11 @@ constexpr uint64_t kOtherEntriesBytes = 1 << 20;
 }  // namespace
 
 void ValueWriter::count(uint64_t number) {
-  while (number >= 0x80) {
-    payload_.values.push_back(static_cast<char>(number | 0x80));
-    number >>= 7;
-  }
-  payload_.values.push_back(static_cast<char>(number));
+  std::array<char, 10> bytes;
+  size_t used = 0;
+  for (; number >= 0x80; number >>= 7) bytes[used++] = static_cast<char>(number | 0x80);
+  bytes[used++] = static_cast<char>(number);
+  payload_.values.append(bytes.data(), used);
 }
 
 void ValueWriter::integer(int64_t number) {
@@ -155,16 +157,18 @@ void ValueWriter::finish() const {
 }
 
 std::string_view ValueReader::take(uint64_t bytes) {
-  if (bytes > payload_.values.size() - at_) throw BadValue("the values end too early");
+  if (bytes > payload_.values.size() - at_) throw BadValue(kEndsTooEarly);
   const std::string_view taken = std::string_view(payload_.values).substr(at_, bytes);
   at_ += bytes;
   return taken;
 }
 
 uint64_t ValueReader::count() {
+  const std::string& values = payload_.values;
   uint64_t number = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    const auto byte = static_cast<uint8_t>(take(1)[0]);
+    if (at_ == values.size()) throw BadValue(kEndsTooEarly);
+    const auto byte = static_cast<uint8_t>(values[at_++]);
     if (shift == 63 && byte > 1) break;
     number |= uint64_t{byte & 0x7fu} << shift;
     if (byte < 0x80) return number;

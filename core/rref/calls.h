@@ -130,22 +130,22 @@ class Calls {
       throw RpcError({.kind = ErrorKind::bad_arguments, .text = "the reference is empty"});
     return rref.shared_handle();
   }
-  [[nodiscard]] Draft with_options(Draft draft) const {
+  Draft&& with_options(Draft& draft) const {
     draft.timeout = timeout_;
     draft.call.context = context_;
-    return draft;
+    return std::move(draft);
   }
   template <class R>
   R wait(Draft draft) const {
-    return caller_->wait_typed<R>(with_options(std::move(draft))).or_throw();
+    return caller_->wait_typed<R>(with_options(draft)).or_throw();
   }
   template <class R>
   Future<R> start(Draft draft) const {
-    return caller_->start_typed<R>(with_options(std::move(draft)));
+    return caller_->start_typed<R>(with_options(draft));
   }
   template <class R>
   RRef<R> create(Draft draft) const {
-    return RRef<R>(rrefs_->create(with_options(std::move(draft))));
+    return RRef<R>(rrefs_->create(with_options(draft)));
   }
 
   std::shared_ptr<const Caller> caller_;

@@ -10,9 +10,12 @@ namespace rehearsal {
 
 // ---- sender -----------------------------------------------------------------
 
-Status RRefContext::prepare_forks(WorkerId to, const Hash128& path, Payload& payload) {
+Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t which,
+                                  Payload& payload) {
+  if (payload.handles.empty()) return Unit{};
   for (const auto& handle : payload.handles)
     if (std::optional<Error> error = why_unusable(*handle)) return *error;
+  const Hash128 path = mix(call.place(), which);
   uint64_t ordinal = 0;
   for (const auto& handle : payload.handles) {
     const ForkId fork{{options_.incarnation, path, ordinal++}};

@@ -62,7 +62,7 @@ std::optional<Error> RRefContext::complete_creation(Draft& draft) {
     draft.call.target = target.value();
   }
   Status prepared =
-      prepare_forks(draft.to, mix(draft.call.id.place(), kArgumentForks), draft.call.arguments);
+      prepare_forks(draft.to, draft.call.id, kArgumentForks, draft.call.arguments);
   if (!prepared.ok()) return prepared.error();
   return std::nullopt;
 }

@@ -46,7 +46,8 @@ class RRefContext final : public ForkHook, public ReferenceHook {
 
   // ---- hooks ----
 
-  [[nodiscard]] Status prepare_forks(WorkerId to, const Hash128& path, Payload& payload) override;
+  [[nodiscard]] Status prepare_forks(WorkerId to, const CausalId& call, uint64_t which,
+                                     Payload& payload) override;
   [[nodiscard]] Result<RRefId> resolve(const RRefHandle& handle) override;
   void undo_forks(WorkerId to, const std::vector<Fork>& forks) override;
   void adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) override;

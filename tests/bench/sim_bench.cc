@@ -48,22 +48,40 @@ int64_t add(int64_t one, int64_t other) { return one + other; }
 
 constexpr int64_t kCalls = 20'000;
 
-Program calling(Where where) {
+constexpr int64_t kSum = kCalls * (kCalls - 1) / 2;
+
+void call_one_after_another(Worker& worker) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < kCalls; ++i) sum = worker.rpc_sync("server", &add, sum, i);
+  if (sum != kSum) throw std::logic_error("wrong sum");
+}
+
+void keep_many_in_flight(Worker& worker) {
+  constexpr int64_t kInFlight = 100;
+  int64_t sum = 0;
+  std::vector<Future<int64_t>> calls;
+  for (int64_t i = 0; i < kCalls; i += kInFlight) {
+    calls.clear();
+    for (int64_t j = i; j < i + kInFlight; ++j)
+      calls.push_back(worker.rpc_async("server", &add, int64_t{0}, j));
+    for (const Future<int64_t>& call : calls) sum += call.wait();
+  }
+  if (sum != kSum) throw std::logic_error("wrong sum");
+}
+
+Program calling(Where where, void (*client)(Worker&)) {
   FunctionRegistry registry;
   registry.function("add", &add);
   if (where == Where::inline_) registry.runs_inline();
   Program program(std::move(registry));
   program.worker("server", [](Worker&) {});
-  program.worker("client", [](Worker& worker) {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < kCalls; ++i) sum = worker.rpc_sync("server", &add, sum, i);
-    if (sum != kCalls * (kCalls - 1) / 2) throw std::logic_error("wrong sum");
-  });
+  program.worker("client", client);
   return program;
 }
 
-void run_calls(benchmark::State& state, Where where, bool oracles) {
-  const Program program = calling(where);
+void run_calls(benchmark::State& state, Where where, bool oracles,
+               void (*client)(Worker&) = &call_one_after_another) {
+  const Program program = calling(where, client);
   fibers::StackPool stacks;
   uint64_t seed = 0;
   for (auto _ : state) {
@@ -84,6 +102,11 @@ void sim_integer_call_inline(benchmark::State& state) {
   run_calls(state, Where::inline_, /*oracles=*/false);
 }
 BENCHMARK(sim_integer_call_inline)->Unit(benchmark::kMillisecond);
+
+void sim_integer_calls_in_flight(benchmark::State& state) {
+  run_calls(state, Where::inline_, /*oracles=*/false, &keep_many_in_flight);
+}
+BENCHMARK(sim_integer_calls_in_flight)->Unit(benchmark::kMillisecond);
 
 void sim_integer_call_with_oracles(benchmark::State& state) {
   run_calls(state, Where::pool, /*oracles=*/true);

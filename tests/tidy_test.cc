@@ -155,7 +155,7 @@ TEST(TidyRules, AWordThatMakesARunDependOnTheMachineIsFound) {
   EXPECT_EQ(words_in("real_net/a.cc", "thread_local int x;").size(), 1U);
   EXPECT_TRUE(none(words_in("real_net/a.cc", "std::mutex m; std::atomic<int> a;")));
   EXPECT_TRUE(none(words_in("core/rpc/a.cc", "// no mutex\nf(\"mutex\");")));
-  EXPECT_TRUE(none(words_in("core/fibers/default_generator.cc", "thread_local int x;")));
+  EXPECT_TRUE(none(words_in("core/fibers/thread_state.cc", "thread_local int x;")));
 }
 
 std::string repeated(const std::string& text, int count) {

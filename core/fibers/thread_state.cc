@@ -95,8 +95,8 @@ bool ThreadState::thread_has_default() {
   const c10::AutogradState& autograd = *places.autograd;
   return autograd.get_grad_mode() && !autograd.get_inference_mode() &&
          autograd.get_fw_grad_mode() && autograd.get_multithreading_enabled() &&
-         !autograd.get_view_replay_enabled() && !autograd.get_graph_exec_group() && places.keys->included_ == 0 &&
-         places.keys->excluded_ == 0 && !places.have_extras();
+         !autograd.get_view_replay_enabled() && !autograd.get_graph_exec_group() &&
+         places.keys->included_ == 0 && places.keys->excluded_ == 0 && !places.have_extras();
 }
 
 void ThreadState::swap_with_thread() {

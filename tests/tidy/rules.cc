@@ -119,7 +119,7 @@ const std::vector<WordRow>& word_rows() {
       result.push_back({word, deterministic(), machine});
     result.push_back({"thread_local",
                       {"core/", "net_fake/", "sim/", "real_net/", "scenarios/", "coverage/"},
-                      {"core/fibers/default_generator.cc", "sim/clock_guard"}});
+                      {"core/fibers/", "sim/clock_guard"}});
     return result;
   }();
   return rows;

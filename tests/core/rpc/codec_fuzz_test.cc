@@ -157,7 +157,7 @@ Result<Message> decode_tensor(const std::string& entry, uint64_t segment_bytes) 
     return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
   };
   FrameBody body;
-  body.envelope = field(2, field(2, field(2, entry)));  // Response, value, tensors.
+  body.envelope = field(2, field(6, entry));  // Response, tensors.
   if (segment_bytes > 0) {
     auto memory = std::make_shared<std::vector<std::byte>>(segment_bytes);
     body.segments.push_back({memory, memory->data(), segment_bytes, {}});

@@ -19,7 +19,7 @@ class Fingerprint {
   // One event, as bytes without padding.
   void fold(const void* record, size_t bytes) {
     state_.low = hash_bytes(record, bytes, state_.low);
-    state_.high = mix(state_.high, state_.low);
+    state_.high = mix(state_.high ^ state_.low);
     if (++events_ % kCheckpointEvents == 0) checkpoints_.push_back(state_);
   }
 

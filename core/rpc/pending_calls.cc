@@ -40,18 +40,18 @@ void PendingCalls::start(OutgoingCall outgoing) {
       !prepared.ok())
     return outgoing.done(prepared.error());
 
+  const auto [place, fresh] = pending_.try_emplace(id);
+  REHEARSAL_CHECK(fresh, id);
+  Pending& pending = place->second;
+  pending.to = to;
+  pending.number = next_number_++;
+  pending.function = std::move(outgoing.function);
+  pending.target = std::move(outgoing.target);
+  pending.done = std::move(outgoing.done);
   const Duration time_left = outgoing.call.time_left;
-  Pending pending{.to = to,
-                  .number = next_number_++,
-                  .function = std::move(outgoing.function),
-                  .deadline = {},
-                  .target = std::move(outgoing.target),
-                  .done = std::move(outgoing.done)};
   if (time_left.count() > 0)
     pending.deadline = deadlines_.add(mailbox_.runtime().now() + time_left,
                                       [this, id, time_left] { time_out(id, time_left); });
-  const auto [place, fresh] = pending_.emplace(id, std::move(pending));
-  REHEARSAL_CHECK(fresh, id);
 
   SendOptions options{
       .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/check.h"
-
 namespace rehearsal {
 namespace {
 
@@ -45,16 +43,6 @@ void Sessions::stop() {
   mailbox_.runtime().cancel(tick_timer_);
   for (const Peer& peer : peers_)
     if (peer.acknowledgement_due) mailbox_.runtime().cancel(peer.acknowledgement_timer);
-}
-
-Sessions::Peer& Sessions::peer(WorkerId id) {
-  REHEARSAL_CHECK(id.value < peers_.size(), id);
-  return peers_[id.value];
-}
-
-const Sessions::Peer& Sessions::peer(WorkerId id) const {
-  REHEARSAL_CHECK(id.value < peers_.size(), id);
-  return peers_[id.value];
 }
 
 const std::optional<Error>& Sessions::lost(WorkerId id) const { return peer(id).lost; }

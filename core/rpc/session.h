@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/codec.h"
 #include "core/base/interval_set.h"
 #include "core/base/mailbox.h"
@@ -147,8 +148,14 @@ class Sessions final : public FrameSink {
     Instant spoke{};
   };
 
-  [[nodiscard]] Peer& peer(WorkerId id);
-  [[nodiscard]] const Peer& peer(WorkerId id) const;
+  [[nodiscard]] Peer& peer(WorkerId id) {
+    REHEARSAL_CHECK(id.value < peers_.size(), id);
+    return peers_[id.value];
+  }
+  [[nodiscard]] const Peer& peer(WorkerId id) const {
+    REHEARSAL_CHECK(id.value < peers_.size(), id);
+    return peers_[id.value];
+  }
   [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);

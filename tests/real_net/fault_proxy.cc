@@ -149,11 +149,16 @@ bool FaultProxy::read_way(Pipe& pipe, int from) {
   return true;
 }
 
+bool FaultProxy::holds(const Way& way) const {
+  const uint64_t limit = hold_after_;
+  return limit > 0 && way.carried >= limit;
+}
+
 bool FaultProxy::write_way(Pipe& pipe, int from) {
   Way& way = pipe.ways[from];
   const int to = pipe.ends[1 - from].get();
   bool moved = false;
-  while (!way.held.empty() && way.held.front().due <= Clock::now()) {
+  while (!way.held.empty() && !holds(way) && way.held.front().due <= Clock::now()) {
     Chunk& chunk = way.held.front();
     const ssize_t sent = send(to, chunk.bytes.data() + way.sent, chunk.bytes.size() - way.sent,
                               MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -166,6 +171,7 @@ bool FaultProxy::write_way(Pipe& pipe, int from) {
     forwarded_ += static_cast<uint64_t>(sent);
     way.held_bytes -= static_cast<size_t>(sent);
     way.sent += static_cast<size_t>(sent);
+    way.carried += static_cast<uint64_t>(sent);
     if (way.sent < chunk.bytes.size()) continue;
     way.held.pop_front();
     way.sent = 0;
@@ -186,7 +192,7 @@ void FaultProxy::wait() {
         const Way& in = pipe.ways[end];
         const Way& out = pipe.ways[1 - end];
         const bool reads = !in.ended && in.held_bytes < kHeldBytesMax;
-        const bool writes = !out.held.empty() && delay_.load() == Duration::zero();
+        const bool writes = !out.held.empty() && !holds(out) && delay_.load() == Duration::zero();
         const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
         if (events != 0) polled.push_back({pipe.ends[end].get(), static_cast<short>(events), 0});
       }

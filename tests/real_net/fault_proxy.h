@@ -30,6 +30,8 @@ class FaultProxy {
   void set_stalled(bool stalled);
   // Connections are reset as soon as they are made.
   void set_refusing(bool refusing) { refusing_ = refusing; }
+  // What goes beyond so many bytes of one way through a connection is held until this is zero.
+  void set_hold_after(uint64_t bytes) { hold_after_ = bytes; }
   // Each piece of data is held for this long.
   void set_delay(Duration delay) { delay_ = delay; }
   // Every `bytes` forwarded, the connection that carried them is reset; zero: never.
@@ -52,6 +54,7 @@ class FaultProxy {
     std::deque<Chunk> held;
     size_t held_bytes = 0;
     size_t sent = 0;  // of the first chunk
+    uint64_t carried = 0;
     bool ended = false;
     bool end_passed_on = false;
   };
@@ -69,6 +72,7 @@ class FaultProxy {
   bool forward(Pipe& pipe);
   bool read_way(Pipe& pipe, int from);
   bool write_way(Pipe& pipe, int from);
+  bool holds(const Way& way) const;
   void wait();
   static void reset(FileDescriptor& socket);
 
@@ -80,6 +84,7 @@ class FaultProxy {
   std::atomic<bool> refusing_{false};
   std::atomic<Duration> delay_{Duration::zero()};
   std::atomic<uint64_t> reset_after_{0};
+  std::atomic<uint64_t> hold_after_{0};
   std::atomic<size_t> connections_{0};
   std::atomic<uint64_t> forwarded_{0};
   std::atomic<Command> command_{Command::none};

@@ -120,11 +120,15 @@ TEST_F(TcpLinkTest, ResetsInTheMiddleOfTrafficLoseOnlySuffixes) {
 }
 
 TEST_F(TcpLinkTest, SmallFramesOvertakeALargeOne) {
-  // Goal: two lanes. Method: a large frame through a slow proxy, small ones behind it.
+  // Goal: two lanes. Method: a large frame of which the proxy holds back the end, small ones
+  // behind it.
   connect();
-  world.proxy_to(1).set_delay(milliseconds(1));
-  send(0, large_frame(1, 32 << 20));
+  world.proxy_to(1).set_hold_after(1 << 20);
+  send(0, large_frame(1, 8 << 20));
   for (uint64_t i = 2; i <= 20; ++i) send(0, small_frame(i));
+  ASSERT_TRUE(world.advance_until([this] { return world.sink(1).count(What::frame) == 19; }));
+  EXPECT_EQ(world.sink(1).frames().back().header.sequence, 20u);
+  world.proxy_to(1).set_hold_after(0);
   ASSERT_TRUE(world.advance_until([this] { return world.sink(1).count(What::frame) == 20; }));
   EXPECT_EQ(world.sink(1).frames().back().header.sequence, 1u);
 }

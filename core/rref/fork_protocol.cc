@@ -110,6 +110,7 @@ void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
   UserRRef user{.id = fork.rref, .parent = {}, .error = {}, .waiting = {}};
   if (fork.owner_is_parent) {
     user.state = UserState::confirmed;
+    user.was_confirmed = true;
     return add_user(fork.id, std::move(user));
   }
   user.parent = from;
@@ -180,6 +181,7 @@ void RRefContext::on_fork_confirm(const ForkConfirm& confirm) {
 void RRefContext::settle_user(const CausalId& fork, UserState state, std::optional<Error> error) {
   UserRRef& user = users_.at(fork);
   user.state = state;
+  if (state == UserState::confirmed) user.was_confirmed = true;
   if (error && !user.error) user.error = std::move(error);
   deadlines_.remove(user.deadline);
   mailbox_.release_later(std::move(user.target));

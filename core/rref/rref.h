@@ -34,8 +34,8 @@ class RRef {
     return handle().caller()->names()[handle().id().owner.value];
   }
 
-  // Whether the owner has answered that this reference is registered. Parks for a moment. Throws
-  // RpcError when the node has ended.
+  // Whether the owner has answered that this reference is registered; that it was lost since does
+  // not change it. Parks for a moment. Throws RpcError when the node has ended.
   [[nodiscard]] bool confirmed_by_owner() const;
 
   // The value itself, at its owner; throws RpcError elsewhere (use to_here). Parks until it is

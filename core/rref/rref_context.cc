@@ -61,8 +61,7 @@ std::optional<Error> RRefContext::complete_creation(Draft& draft) {
     if (!target.ok()) return target.error();
     draft.call.target = target.value();
   }
-  Status prepared =
-      prepare_forks(draft.to, draft.call.id, kArgumentForks, draft.call.arguments);
+  Status prepared = prepare_forks(draft.to, draft.call.id, kArgumentForks, draft.call.arguments);
   if (!prepared.ok()) return prepared.error();
   return std::nullopt;
 }
@@ -212,7 +211,7 @@ Result<RRefId> RRefContext::resolve(const RRefHandle& handle) {
 bool RRefContext::confirmed_by_owner(const RRefHandle& handle) const {
   if (handle.is_owner()) return true;
   const auto user = users_.find(*handle.fork());
-  return user != users_.end() && user->second.state == UserState::confirmed;
+  return user != users_.end() && user->second.was_confirmed;
 }
 
 void RRefContext::release(const RRefId& id, const std::optional<ForkId>& fork) {

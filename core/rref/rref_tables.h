@@ -39,6 +39,7 @@ enum class UserState : uint8_t {
 struct UserRRef {
   RRefId id;
   UserState state = UserState::pending;
+  bool was_confirmed = false;          // stays so when the owner is lost
   bool created_here = false;           // by `remote`: usable before it is confirmed
   bool released = false;               // no handle is left
   uint64_t children = 0;               // forks that it is pinned by (G2)

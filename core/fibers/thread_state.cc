@@ -76,11 +76,10 @@ const ThreadState::Places& ThreadState::Places::of_thread() {
 }
 
 bool ThreadState::Places::have_extras() const {
-  return keys_have_extras(*keys) ||
-         !recording->tls_record_function_enabled_ || !recording->sorted_tls_callbacks_.empty() ||
-         !hooks->stack.empty() || hooks->disabled_error_message.has_value() || hooks->is_tracing ||
-         *functorch != nullptr || c10::ThreadLocalDebugInfo::current() != nullptr ||
-         autocast_differs();
+  return keys_have_extras(*keys) || !recording->tls_record_function_enabled_ ||
+         !recording->sorted_tls_callbacks_.empty() || !hooks->stack.empty() ||
+         hooks->disabled_error_message.has_value() || hooks->is_tracing || *functorch != nullptr ||
+         c10::ThreadLocalDebugInfo::current() != nullptr || autocast_differs();
 }
 
 ThreadState::ThreadState()

@@ -342,12 +342,11 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded
     options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
       forks_->undo_forks(to, forks);
     };
-  sessions_.send(served->caller,
-                 Message{Response{.id = id,
-                                  .value = std::move(answer.value),
-                                  .error = {},
-                                  .autograd = answer.autograd}},
-                 std::move(options));
+  sessions_.send(
+      served->caller,
+      Message{Response{
+          .id = id, .value = std::move(answer.value), .error = {}, .autograd = answer.autograd}},
+      std::move(options));
   forget(served);
 }
 

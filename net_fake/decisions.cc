@@ -28,7 +28,10 @@ constexpr std::array<std::string_view, kDecisionKinds> kNames = {"latency",
                                                                  "swarm",
                                                                  "crash_victim",
                                                                  "crash_moment",
-                                                                 "restart"};
+                                                                 "restart",
+                                                                 "pick",
+                                                                 "priority",
+                                                                 "plan"};
 
 constexpr uint64_t packed(const LifeId& life) {
   return uint64_t{life.worker.value} << 32 | life.life;

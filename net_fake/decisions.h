@@ -35,8 +35,12 @@ enum class DecisionKind : uint8_t {
   crash_victim,  // number: which crash
   crash_moment,  // number: which crash
   restart,       // number: which crash; whether and when the worker comes back
+
+  pick,      // number: the step; which event is next, of those that may be
+  priority,  // number: what a strategy ranks, subject and object: its workers
+  plan,      // number: which property of a strategy's plan
 };
-inline constexpr size_t kDecisionKinds = static_cast<size_t>(DecisionKind::restart) + 1;
+inline constexpr size_t kDecisionKinds = static_cast<size_t>(DecisionKind::plan) + 1;
 
 [[nodiscard]] std::string_view name_of(DecisionKind kind);
 

@@ -9,6 +9,10 @@ namespace {
 // Frames without a message have no sequence number: they are counted apart.
 constexpr uint64_t kUnsequenced = uint64_t{1} << 36;
 
+Chain chain_of(Chain::Kind lane, LifeId from, LifeId to) {
+  return {lane, from.worker.value, to.worker.value};
+}
+
 }  // namespace
 
 Direction::Direction(Schedule& schedule, Decisions& decisions, LaneEnd& end,
@@ -19,7 +23,8 @@ Direction::Direction(Schedule& schedule, Decisions& decisions, LaneEnd& end,
       model_(&options.link),
       from_(from),
       to_(to),
-      lanes_{FifoLane(schedule, end, to.worker), FifoLane(schedule, end, to.worker)} {}
+      lanes_{FifoLane(schedule, end, chain_of(Chain::Kind::small_lane, from, to)),
+             FifoLane(schedule, end, chain_of(Chain::Kind::large_lane, from, to))} {}
 
 void Direction::set_lives(LifeId from, LifeId to) {
   from_ = from;

@@ -22,8 +22,8 @@ class LaneEnd {
 // is scheduled; the others follow it. Each connection uses the lane anew, after `clear`.
 class FifoLane final : public Occurrence {
  public:
-  FifoLane(Schedule& schedule, LaneEnd& end, WorkerId to)
-      : schedule_(schedule), end_(end), to_(to) {}
+  FifoLane(Schedule& schedule, LaneEnd& end, Chain chain)
+      : schedule_(schedule), end_(end), chain_(chain) {}
 
   // The frame arrives at `when`, but not before those ahead of it.
   void push(Frame frame, uint64_t bytes, Instant when);
@@ -42,7 +42,8 @@ class FifoLane final : public Occurrence {
   // Until when the wire is busy with what was sent on this lane.
   Instant wire_free{};
 
-  WorkerId worker(uint64_t) const override { return to_; }
+  WorkerId worker(uint64_t) const override { return WorkerId{chain_.second}; }
+  Chain chain() const override { return chain_; }
   bool due(uint64_t ticket) const override { return ticket == generation_ && !stalled_; }
   void happen(uint64_t ticket) override;
 
@@ -56,7 +57,7 @@ class FifoLane final : public Occurrence {
 
   Schedule& schedule_;
   LaneEnd& end_;
-  const WorkerId to_;
+  const Chain chain_;
   Ring<Carried> frames_;
   bool stalled_ = false;
   uint64_t generation_ = 0;  // of what is scheduled

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -46,6 +47,10 @@ class Link final : public Occurrence, private LaneEnd {
   [[nodiscard]] bool standing() const { return whole_; }
 
   WorkerId worker(uint64_t ticket) const override;
+  Chain chain() const override {
+    return {Chain::Kind::link, std::min(workers_[0].value, workers_[1].value),
+            std::max(workers_[0].value, workers_[1].value)};
+  }
   bool due(uint64_t ticket) const override;
   void happen(uint64_t ticket) override;
 

@@ -1,11 +1,22 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "core/base/ids.h"
 #include "core/base/time.h"
 
 namespace rehearsal::net_fake {
+
+// What happens in order among itself, whoever decides the order of the rest: the frames of a lane,
+// the timers of a worker, what one stack does, and so on. `first` and `second` say whose.
+struct Chain {
+  enum class Kind : uint8_t { small_lane, large_lane, stack, timers, link, rest };
+  Kind kind = Kind::rest;
+  uint32_t first = 0;   // the sender, the worker, an end of the link
+  uint32_t second = 0;  // the receiver, the stack, the other end
+  auto operator<=>(const Chain&) const = default;
+};
 
 // Something that will happen at an instant of virtual time. One object may be scheduled many times;
 // the ticket tells them apart. It outlives the Schedule's last mention of it.
@@ -15,6 +26,9 @@ class Occurrence {
 
   // Whose event it is. Several workers' (a link is made): any one of them.
   [[nodiscard]] virtual WorkerId worker(uint64_t ticket) const = 0;
+
+  // Its chain. Of one chain, no later event overtakes an earlier one.
+  [[nodiscard]] virtual Chain chain() const { return {}; }
 
   // False once it has been called off: it is then dropped without a trace.
   [[nodiscard]] virtual bool due(uint64_t ticket) const = 0;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 
 #include "scenarios/suggestion.h"
@@ -203,6 +204,23 @@ Options OptionTable::parse(const std::vector<std::string>& assignments,
     if (value != run_default) options.assignments_.push_back(entry.name + "=" + show(value));
   }
   return options;
+}
+
+std::vector<Options> OptionTable::smaller(const Options& options) const {
+  std::vector<Options> result;
+  for (const Entry& entry : entries_) {
+    const Integer* kind = std::get_if<Integer>(&entry.kind);
+    if (kind == nullptr) continue;
+    const int64_t value = options.integer(entry.name);
+    const std::set<int64_t> less = {kind->min, kind->min + (value - kind->min) / 2, value - 1};
+    for (const int64_t number : less) {
+      if (number >= value || number < kind->min) continue;
+      std::vector<std::string> assignments = options.assignments();
+      assignments.push_back(entry.name + "=" + std::to_string(number));
+      result.push_back(parse(assignments, "full"));
+    }
+  }
+  return result;
 }
 
 std::vector<OptionTable::Line> OptionTable::lines() const {

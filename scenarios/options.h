@@ -71,6 +71,9 @@ class OptionTable {
   [[nodiscard]] Options parse(const std::vector<std::string>& assignments,
                               const std::string& default_size) const;
 
+  // These options with one whole number smaller: at its least, halfway to its least, one less.
+  [[nodiscard]] std::vector<Options> smaller(const Options& options) const;
+
   struct Line {
     std::string name;
     std::string otherwise;  // the default at size full

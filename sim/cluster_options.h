@@ -11,6 +11,7 @@
 #include "core/node/node.h"
 #include "net_fake/link_model.h"
 #include "sim/keyed_decisions.h"
+#include "sim/strategy.h"
 
 namespace rehearsal::fibers {
 class StackPool;
@@ -34,12 +35,15 @@ struct CrashPoint {
 
 // How a program is run. The same seed and options give the same run, event by event.
 struct ClusterOptions {
+  StrategyKind strategy = StrategyKind::timed_swarm;
   FaultLevel faults = FaultLevel::mild;
   uint32_t crashes = 0;          // of workers and at moments that the seed draws
   bool long_partitions = false;  // also partitions that outlast `peer_timeout`
   Restart restart = Restart::never;
   std::vector<CrashPoint> crash_points;
   std::vector<Override> overrides;
+  Otherwise otherwise = Otherwise::drawn;  // what has no override
+  bool record_choices = false;             // for RunReport::choices
 
   // Faults come until this has passed; then all is healed and everything must finish.
   Duration storm = std::chrono::seconds(60);

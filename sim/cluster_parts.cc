@@ -20,6 +20,10 @@ namespace {
 // Distinguishes the incarnations of a seed from its other hashes.
 constexpr uint64_t kIncarnations = 0x696e6361726e6174;
 
+// A strategy holds nothing back for longer than a small part of what makes a peer lost: a deadline
+// that is armed anew may be held back three times, and must still come within the oracles' slack.
+constexpr int kWindowPart = 64;
+
 constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
 
 // Returns the number of threads to go back to. The inter-op number can be set once in a process,
@@ -51,9 +55,10 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
       options_(std::move(options)),
       names_(program.names()),
       torch_threads_before_(use_one_thread()),
-      decisions_(seed, options_.overrides),
+      decisions_(seed, options_.overrides, options_.otherwise, options_.record_choices),
       peer_timeout_(node_options(WorkerId{0}, 0).peer_timeout),
       plan_(draw_faults(decisions_, options_, names_.size(), peer_timeout_)),
+      strategy_(make_strategy(options_.strategy, decisions_)),
       recorder_(world_.queue, decisions_),
       network_(world_.queue, decisions_, names_, network_options()),
       lives_(names_.size()),
@@ -66,6 +71,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   world_.decisions = &decisions_;
   world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
   world_.scheduling = plan_.scheduling;
+  world_.queue.set_strategy(strategy_.get(), peer_timeout_ / kWindowPart);
   network_.set_default_link(plan_.link);
   network_.set_weather(plan_.weather);
   network_.set_inspector([codec = std::shared_ptr<Codec>(make_protobuf_codec())](
@@ -234,6 +240,7 @@ void ClusterParts::calm() {
   actions_[storm_end_] = nullptr;
   calm_since_ = world_.queue.now();
   recorder_.note("calm", {});
+  world_.queue.set_strategy(nullptr, {});
   std::erase_if(crashes_, [this](const PlannedCrash& crash) {
     return std::find_if(options_.crash_points.begin(), options_.crash_points.end(),
                         [&crash](const CrashPoint& point) {
@@ -311,6 +318,7 @@ void ClusterParts::fill_report() {
   report_.network = network_.stats();
   report_.messages = report_.network.messages;
   report_.draws = decisions_.draws();
+  report_.choices = decisions_.choices();
   report_.crashes = crash_count_;
   report_.faults = plan_.describe(names_);
   for (const Key& key : decisions_.absent())

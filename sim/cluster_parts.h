@@ -14,6 +14,7 @@
 #include "sim/heap_pool.h"
 #include "sim/life.h"
 #include "sim/recorder.h"
+#include "sim/strategy.h"
 
 namespace rehearsal::sim {
 
@@ -71,6 +72,7 @@ class ClusterParts final : private net_fake::Occurrence {
   World world_;
   const Duration peer_timeout_;
   FaultPlan plan_;
+  std::unique_ptr<Strategy> strategy_;  // null: the order of instants
   Recorder recorder_;
   std::optional<EventLines> lines_;
   std::vector<std::unique_ptr<Oracle>> oracles_;

@@ -9,6 +9,32 @@ namespace {
 
 constexpr size_t kChildren = 4;
 
+using net_fake::Chain;
+
+bool earlier(const Enabled& one, const Enabled& other) {
+  return one.when != other.when ? one.when < other.when : one.serial < other.serial;
+}
+
+Chain link_of(const Chain& lane) {
+  const auto [low, high] = std::minmax(lane.first, lane.second);
+  return {Chain::Kind::link, low, high};
+}
+
+// A frame does not overtake what is to be told about its connection.
+void drop_frames_behind_news(std::vector<Enabled>& enabled) {
+  std::vector<Enabled> news;
+  for (const Enabled& entry : enabled)
+    if (entry.chain.kind == Chain::Kind::link) news.push_back(entry);
+  if (news.empty()) return;
+  std::erase_if(enabled, [&news](const Enabled& frame) {
+    const Chain::Kind kind = frame.chain.kind;
+    if (kind != Chain::Kind::small_lane && kind != Chain::Kind::large_lane) return false;
+    return std::any_of(news.begin(), news.end(), [&frame](const Enabled& entry) {
+      return entry.chain == link_of(frame.chain) && earlier(entry, frame);
+    });
+  });
+}
+
 }  // namespace
 
 void EventQueue::at(Instant when, net_fake::Occurrence& what, uint64_t ticket) {
@@ -20,16 +46,64 @@ void EventQueue::at(Instant when, net_fake::Occurrence& what, uint64_t ticket) {
 std::optional<EventQueue::Event> EventQueue::peek() {
   while (!heap_.empty()) {
     const Event& first = heap_.front();
-    if (first.what->due(first.ticket)) return first;
+    if (first.what->due(first.ticket)) return strategy_ != nullptr ? choose() : first;
     pop();
   }
   return std::nullopt;
 }
 
 void EventQueue::take(const Event& next) {
-  REHEARSAL_CHECK(!heap_.empty() && heap_.front().serial == next.serial, next.serial);
-  now_ = next.when;
-  pop();
+  const Event* const place = find(next.serial);
+  REHEARSAL_CHECK(place != nullptr, next.serial);
+  now_ = std::max(now_, next.when);
+  chosen_ = 0;
+  remove(static_cast<size_t>(place - heap_.data()));
+}
+
+// What is next is nearly always in front.
+const EventQueue::Event* EventQueue::find(uint64_t serial) const {
+  const auto found = std::find_if(heap_.begin(), heap_.end(),
+                                  [serial](const Event& event) { return event.serial == serial; });
+  return found != heap_.end() ? &*found : nullptr;
+}
+
+void EventQueue::set_strategy(Strategy* strategy, Duration window) {
+  strategy_ = strategy;
+  window_ = window;
+  chosen_ = 0;
+}
+
+// The same event until it has happened or was called off, however often somebody looks.
+EventQueue::Event EventQueue::choose() {
+  if (chosen_ != 0)
+    if (const Event* event = find(chosen_); event != nullptr && event->what->due(event->ticket))
+      return *event;
+  gather_enabled();
+  const size_t place = enabled_.size() > 1 ? strategy_->pick(enabled_) : 0;
+  REHEARSAL_CHECK(place < enabled_.size(), place);
+  chosen_ = enabled_[place].serial;
+  return *find(chosen_);
+}
+
+// REQUIRES: the first event is due.
+void EventQueue::gather_enabled() {
+  const Instant last = heap_.front().when + window_;
+  enabled_.clear();
+  for (const Event& event : heap_) {
+    if (event.when > last || !event.what->due(event.ticket)) continue;
+    const Enabled entry{event.what->chain(), event.what->worker(event.ticket), event.when,
+                        event.serial};
+    const auto same = std::find_if(enabled_.begin(), enabled_.end(), [&](const Enabled& other) {
+      return other.chain == entry.chain;
+    });
+    if (same == enabled_.end()) {
+      enabled_.push_back(entry);
+    } else if (earlier(entry, *same)) {
+      *same = entry;
+    }
+  }
+  drop_frames_behind_news(enabled_);
+  std::sort(enabled_.begin(), enabled_.end(), earlier);
 }
 
 // Costs as much as the events it looks at, and comes again only when their number has doubled.
@@ -40,10 +114,14 @@ void EventQueue::sweep() {
   sweep_at_ = std::max<size_t>(1024, heap_.size() * 2);
 }
 
-void EventQueue::pop() {
-  heap_.front() = heap_.back();
+void EventQueue::pop() { remove(0); }
+
+void EventQueue::remove(size_t at) {
+  heap_[at] = heap_.back();
   heap_.pop_back();
-  if (!heap_.empty()) sift_down(0);
+  if (at == heap_.size()) return;
+  sift_down(at);
+  sift_up(at);
 }
 
 void EventQueue::sift_up(size_t at) {

@@ -7,12 +7,17 @@
 
 #include "core/base/time.h"
 #include "net_fake/schedule.h"
+#include "sim/strategy.h"
 
 namespace rehearsal::sim {
 
 // Virtual time: what will happen, in order of instants; events of one instant in the order in which
 // they were scheduled. What has been called off is dropped when it comes up, or earlier when such
 // events are many.
+//
+// A strategy may change the order: it chooses among the first events of all chains that are due
+// within a window of the first event. Nothing is held back for longer than the window; time moves
+// forward only, to the instant of what happens.
 class EventQueue final : public net_fake::Schedule {
  public:
   struct Event {
@@ -25,7 +30,10 @@ class EventQueue final : public net_fake::Schedule {
   Instant now() const override { return now_; }
   void at(Instant when, net_fake::Occurrence& what, uint64_t ticket) override;
 
-  // The next event that is due; time is not moved yet. Empty if nothing will ever happen.
+  // From now on `strategy` chooses; null: the order of instants. It outlives its use.
+  void set_strategy(Strategy* strategy, Duration window);
+
+  // The next event; time is not moved yet. Empty if nothing will ever happen.
   [[nodiscard]] std::optional<Event> peek();
 
   // Takes it off the queue and moves time to it. REQUIRES: peek() was not empty, nothing since.
@@ -47,11 +55,19 @@ class EventQueue final : public net_fake::Schedule {
   void sift_up(size_t at);
   void sift_down(size_t at);
   void pop();
+  void remove(size_t at);
+  [[nodiscard]] Event choose();
+  void gather_enabled();
+  [[nodiscard]] const Event* find(uint64_t serial) const;
 
   // A heap in which each node has four children: half the levels, and children share cache lines.
   std::vector<Event> heap_;
   Instant now_{};
   uint64_t next_serial_ = 1;
+  Strategy* strategy_ = nullptr;
+  Duration window_{};
+  uint64_t chosen_ = 0;           // serial of what the strategy chose last; zero: it has happened
+  std::vector<Enabled> enabled_;  // what it chose from
   size_t sweep_at_ = 1024;
 };
 

@@ -28,13 +28,21 @@ Override parse_override(std::string_view text) {
   return override;
 }
 
-KeyedDecisions::KeyedDecisions(Seed seed, const std::vector<Override>& overrides) : seed_(seed) {
+KeyedDecisions::KeyedDecisions(Seed seed, const std::vector<Override>& overrides,
+                               Otherwise otherwise, bool record)
+    : seed_(seed), otherwise_(otherwise), recording_(record) {
   for (const Override& override : overrides) given_[override.key].value = override.value;
 }
 
 uint64_t KeyedDecisions::choose(const Key& key, uint64_t n) {
   REHEARSAL_CHECK(n > 0);
   ++draws_;
+  const uint64_t value = value_of(key, n);
+  if (recording_ && value != 0) chosen_[key] = value;
+  return value;
+}
+
+uint64_t KeyedDecisions::value_of(const Key& key, uint64_t n) {
   if (!given_.empty()) {
     const auto found = given_.find(key);
     if (found != given_.end()) {
@@ -42,9 +50,16 @@ uint64_t KeyedDecisions::choose(const Key& key, uint64_t n) {
       return found->second.value % n;
     }
   }
+  if (otherwise_ == Otherwise::benign) return 0;
   // The high half of the product: uniform for every n that is small against 2^64.
   return static_cast<uint64_t>(static_cast<unsigned __int128>(net_fake::hash_of(seed_, key)) * n >>
                                64);
+}
+
+std::vector<Override> KeyedDecisions::choices() const {
+  std::vector<Override> choices;
+  for (const auto& [key, value] : chosen_) choices.push_back({key, value});
+  return choices;
 }
 
 std::vector<Key> KeyedDecisions::absent() const {

@@ -24,16 +24,24 @@ struct Override {
 // Throws std::invalid_argument with a line that says what is wrong.
 [[nodiscard]] Override parse_override(std::string_view text);
 
+// What a choice is that has no override: drawn from the seed, or the benign one, 0.
+enum class Otherwise : uint8_t { drawn, benign };
+
 // Every choice of a run: the override of its key, else a hash of seed and key. A run is a pure
 // function of the program, the seed and the overrides.
 class KeyedDecisions final : public net_fake::Decisions {
  public:
-  KeyedDecisions(Seed seed, const std::vector<Override>& overrides);
+  // `record`: keeps what is chosen, for `choices`.
+  KeyedDecisions(Seed seed, const std::vector<Override>& overrides,
+                 Otherwise otherwise = Otherwise::drawn, bool record = false);
 
   uint64_t choose(const Key& key, uint64_t n) override;
 
   // Choices made so far.
   [[nodiscard]] uint64_t draws() const { return draws_; }
+
+  // What was chosen and is not benign, by key.
+  [[nodiscard]] std::vector<Override> choices() const;
 
   // Overrides whose key has not come up. An override out of its range counts as its remainder.
   [[nodiscard]] std::vector<Key> absent() const;
@@ -43,8 +51,13 @@ class KeyedDecisions final : public net_fake::Decisions {
     uint64_t value = 0;
     bool used = false;
   };
+  [[nodiscard]] uint64_t value_of(const Key& key, uint64_t n);
+
   const Seed seed_;
+  const Otherwise otherwise_;
   std::map<Key, Given> given_;
+  const bool recording_;
+  std::map<Key, uint64_t> chosen_;
   uint64_t draws_ = 0;
 };
 

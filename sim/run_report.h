@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "core/base/time.h"
 #include "net_fake/network.h"
+#include "sim/keyed_decisions.h"
 
 namespace rehearsal::sim {
 
@@ -41,6 +42,7 @@ struct RunReport {
   std::string faults;  // what the seed drew, in one line
   uint64_t crashes = 0;
   net_fake::NetworkStats network;
+  std::vector<Override> choices;              // other than benign, by key; if they were recorded
   std::vector<std::string> absent_overrides;  // keys that never came up
   std::string reproduction;
 

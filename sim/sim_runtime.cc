@@ -82,7 +82,8 @@ void SimRuntime::execute(Execution& execution, Where where, Task body) {
   if (killed_ || world_ == nullptr) return dropped_.push(std::move(body));
   if (where == Where::inline_) return inline_bodies_.push({&execution, std::move(body)});
   if (idle_stacks_.empty()) {
-    stacks_.push_back(std::make_unique<SimStack>(*this));
+    const auto number = static_cast<uint32_t>(stacks_.size());
+    stacks_.push_back(std::make_unique<SimStack>(*this, number));
     idle_stacks_.push_back(stacks_.back().get());
   }
   SimStack& stack = *idle_stacks_.back();

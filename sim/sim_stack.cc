@@ -14,6 +14,10 @@ using net_fake::DecisionKind;
 
 WorkerId SimStack::worker(uint64_t) const { return runtime_.life().worker; }
 
+net_fake::Chain SimStack::chain() const {
+  return {net_fake::Chain::Kind::stack, runtime_.life().worker.value, number_};
+}
+
 void SimStack::begin(World& world, Execution& execution, Task body) {
   REHEARSAL_CHECK(phase_ == Phase::idle);
   Result<fibers::Stack> stack = world.stacks->take();

@@ -16,7 +16,8 @@ struct World;
 // start the execution and resume it after a park.
 class SimStack final : public net_fake::Occurrence {
  public:
-  explicit SimStack(SimRuntime& runtime) : runtime_(runtime) {}
+  // `number` tells the stacks of a runtime apart.
+  SimStack(SimRuntime& runtime, uint32_t number) : runtime_(runtime), number_(number) {}
 
   // Gives the stack an execution; it starts when its event comes.
   void begin(World& world, Execution& execution, Task body);
@@ -34,6 +35,7 @@ class SimStack final : public net_fake::Occurrence {
   [[nodiscard]] Execution& execution() const { return *execution_; }
 
   WorkerId worker(uint64_t) const override;
+  net_fake::Chain chain() const override;
   bool due(uint64_t ticket) const override { return ticket == serial_; }
   void happen(uint64_t) override { run(); }
 
@@ -43,6 +45,7 @@ class SimStack final : public net_fake::Occurrence {
   [[nodiscard]] Duration latency(World& world, bool starts) const;
 
   SimRuntime& runtime_;
+  const uint32_t number_;
   Phase phase_ = Phase::idle;
   uint64_t serial_ = 0;  // of the event that runs it next; any other event is called off
   Execution* execution_ = nullptr;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -21,23 +22,27 @@ constexpr const char* kOverview =
     "  rehearsal list                   the scenarios, one line each\n"
     "  rehearsal run NAME               one run, in the simulator or as processes over TCP\n"
     "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
+    "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
+    "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down\n"
     "  rehearsal verify NAME            every seed twice, in two different processes\n"
     "  rehearsal worker NAME            one real worker; rank and address from the environment\n"
     "\n"
     "rehearsal COMMAND --help lists the flags of a command.\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
 
-const std::vector<std::string> kCommands = {"list", "run", "hunt", "verify", "worker"};
+const std::vector<std::string> kCommands = {"list",   "run",    "hunt",  "shrink",
+                                            "replay", "verify", "worker"};
 
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
   std::string seed, net, faults, crashes, partitions, strategy;
-  std::vector<std::string> set, mutants;
+  std::vector<std::string> set, mutants, decisions;
   std::string compare, trace, crash_at;
-  std::string seeds, time, first_seed, jobs, shard, directory;
+  std::string seeds, time, first_seed, jobs, shard, directory, shrink_time;
   std::string rank, world_size, rendezvous;
   bool crash_sweep = false;
+  bool benign = false;
   bool json = false;
 };
 
@@ -100,10 +105,10 @@ class Parser {
   }
   std::string describe_extra() const;
 
-  std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, VerifyCommand, WorkerCommand>
-  command() const;
+  decltype(ParsedCommand::command) command() const;
   RunCommand run_command() const;
   HuntCommand hunt_command() const;
+  ShrinkCommand shrink_command() const;
   VerifyCommand verify_command() const;
   WorkerCommand worker_command() const;
 
@@ -134,13 +139,22 @@ void Parser::declare() {
     return;
   }
   declare_run_flags();
-  if (command_ == "run") {
+  if (command_ == "run" || command_ == "shrink") {
     text_flag("--seed", flags_.seed, "Seed of the run [1]");
+    text_flag("--crash-at", flags_.crash_at, "WORKER:N, a crash before its event N, from 0");
+    app_.add_flag("--benign", flags_.benign, "What --decide does not give is benign, not drawn");
+    app_.add_option("--decide", flags_.decisions,
+                    "KEY=VALUE, one choice of the run; may be repeated")
+        ->allow_extra_args(false);
+  }
+  if (command_ == "shrink") {
+    text_flag("--for", flags_.time, "How long to try: 60s, 5m [60s]");
+    text_flag("--out", flags_.directory, "File for what is left, to be replayed");
+  } else if (command_ == "run") {
     text_flag("--net", flags_.net, "sim: one process, virtual time; tcp: processes here [sim]");
     text_flag("--compare", flags_.compare,
               "Earlier output of run --json; names the first tensor "
               "that differs");
-    text_flag("--crash-at", flags_.crash_at, "WORKER:N, a crash before its event N, from 0");
     text_flag("--trace", flags_.trace, "File for all events of a simulated run, one line each");
   } else {
     declare_search_flags();
@@ -151,7 +165,10 @@ void Parser::declare_run_flags() {
   text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
   text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
-  text_flag("--strategy", flags_.strategy, "How the simulator chooses");
+  text_flag("--strategy", flags_.strategy,
+            command_ == "hunt"
+                ? "How the order of events is chosen [each seed another one]"
+                : "How the order of events is chosen [" + backends_.strategies.front() + "]");
   app_.add_option("--mutant", flags_.mutants,
                   "Leave out one rule of the protocol, to test an oracle")
       ->allow_extra_args(false);
@@ -168,6 +185,8 @@ void Parser::declare_search_flags() {
   text_flag("--jobs", flags_.jobs, "Processes [all cores]");
   text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");
+  text_flag("--shrink-for", flags_.shrink_time,
+            "How long a failure is made smaller, 0s: not at all [60s]");
 }
 
 // CLI11 only says that something was not expected; the line says what to type instead.
@@ -185,10 +204,10 @@ std::string Parser::describe_extra() const {
          (near ? "did you mean " + *near + "?" : "type rehearsal " + command_ + " --help");
 }
 
-std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, VerifyCommand, WorkerCommand>
-Parser::command() const {
+decltype(ParsedCommand::command) Parser::command() const {
   if (command_ == "run") return run_command();
   if (command_ == "hunt") return hunt_command();
+  if (command_ == "shrink") return shrink_command();
   if (command_ == "verify") return verify_command();
   if (command_ == "worker") return worker_command();
   return ListCommand{};
@@ -229,12 +248,18 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     settings.long_partitions = true;
   }
   if (!flags_.strategy.empty()) {
-    check_known("--strategy", flags_.strategy.substr(0, flags_.strategy.find(':')),
-                backends_.strategies);
+    check_known("--strategy", flags_.strategy, backends_.strategies);
   }
   for (const std::string& mutant : flags_.mutants)
     check_known("--mutant", mutant, backends_.mutants);
   if (!flags_.crash_at.empty()) settings.crash_at = parse_crash_at(flags_.crash_at);
+  try {
+    for (const std::string& decision : flags_.decisions) backends_.check_decision(decision);
+  } catch (const std::invalid_argument& wrong) {
+    throw WrongUse(std::string("--decide: ") + wrong.what());
+  }
+  settings.decisions = flags_.decisions;
+  settings.benign = flags_.benign;
   settings.strategy = flags_.strategy;
   settings.mutants = flags_.mutants;
   settings.trace_file = flags_.trace;
@@ -254,6 +279,8 @@ RunCommand Parser::run_command() const {
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
       {"--partitions long", command.settings.long_partitions.value_or(false)},
       {"--strategy " + flags_.strategy, !flags_.strategy.empty()},
+      {"--decide", !flags_.decisions.empty()},
+      {"--benign", flags_.benign},
       {"--trace " + flags_.trace, !flags_.trace.empty()}};
   for (const auto& [flag, given] : simulated_only) {
     if (given) throw WrongUse(flag + " needs the simulator: type --net sim, or leave it out");
@@ -297,6 +324,14 @@ HuntCommand Parser::hunt_command() const {
         parse_whole("--shard: I", flags_.shard.substr(0, slash), 0, command.shard_count - 1);
   }
   command.directory = flags_.directory;
+  if (!flags_.shrink_time.empty())
+    command.shrink_seconds = parse_seconds("--shrink-for", flags_.shrink_time);
+  return command;
+}
+
+ShrinkCommand Parser::shrink_command() const {
+  ShrinkCommand command{.settings = settings_of(only_name(), "full"), .file = flags_.directory};
+  if (!flags_.time.empty()) command.seconds = parse_seconds("--for", flags_.time);
   return command;
 }
 
@@ -344,11 +379,49 @@ double parse_seconds(const std::string& flag, const std::string& text) {
   return std::stod(text.substr(0, digits)) * unit->second;
 }
 
+namespace {
+
+// The words of `run` that a file written by `shrink` holds: a flag and its value on each line, the
+// command and the scenario on the first; lines that begin with # are for people.
+std::vector<std::string> words_of_file(const std::string& name) {
+  std::ifstream file(name);
+  if (!file) throw WrongUse(name + ": cannot be read; name a file that 'shrink --out' wrote");
+  std::vector<std::string> words;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    const size_t space = line.find(' ');
+    words.push_back(line.substr(0, space));
+    if (space != std::string::npos) words.push_back(line.substr(space + 1));
+  }
+  if (words.empty() || words.front() != "run")
+    throw WrongUse(name + ": is no file of 'shrink --out': its first line is 'run NAME --seed N'");
+  return words;
+}
+
+ParsedCommand parse_replay(const std::vector<std::string>& words,
+                           const std::vector<Scenario>& scenarios, const Backends& backends) {
+  std::vector<std::string> files = words;
+  const bool json = std::erase(files, "--json") > 0;
+  if (files.size() != 1 || files.front().starts_with("-"))
+    throw WrongUse("type rehearsal replay FILE, a file that 'shrink --out' wrote");
+  try {
+    ParsedCommand parsed = parse_arguments(words_of_file(files.front()), scenarios, backends);
+    parsed.json = json;
+    return parsed;
+  } catch (const WrongUse& wrong) {
+    const std::string text = wrong.what();
+    throw WrongUse(text.starts_with(files.front()) ? text : files.front() + ": " + text);
+  }
+}
+
+}  // namespace
+
 ParsedCommand parse_arguments(const std::vector<std::string>& words,
                               const std::vector<Scenario>& scenarios, const Backends& backends) {
   if (words.empty()) {
     throw WrongUse(
-        "name a command: list, run, hunt, verify or worker; rehearsal --help explains them");
+        "name a command: list, run, hunt, shrink, replay, verify or worker; rehearsal --help "
+        "explains them");
   }
   const std::string& command = words.front();
   if (command == "--help" || command == "-h" || command == "help")
@@ -356,6 +429,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
   if (!is_command(command)) {
     throw WrongUse("no command '" + command + "'; " + suggestion(command, kCommands));
   }
+  if (command == "replay")
+    return parse_replay({words.begin() + 1, words.end()}, scenarios, backends);
   Parser parser(command, scenarios, backends);
   return parser.parse({words.begin() + 1, words.end()});
 }

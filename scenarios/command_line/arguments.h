@@ -15,7 +15,8 @@ struct ShowHelp {
 struct ListCommand {};
 
 struct ParsedCommand {
-  std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, VerifyCommand, WorkerCommand>
+  std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, ShrinkCommand, VerifyCommand,
+               WorkerCommand>
       command;
   bool json = false;
 };

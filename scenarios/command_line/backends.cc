@@ -9,6 +9,7 @@
 #include "scenarios/command_line/real_backend.h"
 #include "scenarios/wrong_use.h"
 #include "sim/cluster.h"
+#include "sim/shrinking.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -31,6 +32,11 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   options.faults = level_of(plan.faults);
   options.crashes = static_cast<uint32_t>(plan.crashes);
   options.long_partitions = plan.long_partitions;
+  for (const std::string& decision : settings.decisions)
+    options.overrides.push_back(sim::parse_override(decision));
+  options.otherwise = settings.benign ? sim::Otherwise::benign : sim::Otherwise::drawn;
+  options.record_choices = settings.record;
+  if (!settings.strategy.empty()) options.strategy = *sim::strategy_named(settings.strategy);
   options.adjust_node = [&settings](NodeOptions& node) { node.mutants = settings.mutants; };
   if (!settings.trace_file.empty()) {
     trace.open(settings.trace_file);
@@ -60,6 +66,8 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   outcome.virtual_seconds = report.virtual_seconds();
   outcome.calls = static_cast<int64_t>(report.calls);
   outcome.messages = static_cast<int64_t>(report.messages);
+  for (const sim::Override& choice : report.choices) outcome.choices.push_back(to_string(choice));
+  outcome.absent = report.absent_overrides;
   outcome.results = std::move(results);
   if (report.failure) {
     outcome.failure =
@@ -77,6 +85,14 @@ void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   outcome.failure = Failure{"result", settings.scenario->name, *wrong};
 }
 
+// A decision that was given and never asked for: the run is not the one that was meant.
+void judge_decisions(RunOutcome& outcome) {
+  if (!outcome.ok || outcome.absent.empty()) return;
+  outcome.ok = false;
+  outcome.failure = Failure{"decisions", outcome.absent.front(),
+                            "this decision does not come up in the run any more"};
+}
+
 RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   std::ofstream trace;
   sim::ClusterOptions options = cluster_options(settings, trace);
@@ -89,7 +105,37 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   const sim::RunReport& report = cluster.try_run();
   RunOutcome outcome = outcome_of(report, reporter.results);
   judge_results(settings, outcome);
+  judge_decisions(outcome);
   return outcome;
+}
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const sim::StrategyKind kind : sim::kStrategyKinds) names.emplace_back(name_of(kind));
+  return names;
+}
+
+std::string portfolio_name(Seed seed) {
+  const sim::StrategyKind kind = sim::portfolio_strategy(seed);
+  return kind == sim::StrategyKind::timed_swarm ? std::string() : std::string(name_of(kind));
+}
+
+// sim::shrink_choices of choices as text.
+std::vector<std::string> shrink_texts(const std::vector<std::string>& choices,
+                                      const ShrinkTrial& trial) {
+  const auto texts_of = [](const std::vector<sim::Override>& overrides) {
+    std::vector<std::string> texts;
+    for (const sim::Override& override : overrides) texts.push_back(to_string(override));
+    return texts;
+  };
+  std::vector<sim::Override> overrides;
+  for (const std::string& choice : choices) overrides.push_back(sim::parse_override(choice));
+  return texts_of(sim::shrink_choices(std::move(overrides),
+                                      {.fails =
+                                           [&](const std::vector<sim::Override>& candidate) {
+                                             return trial.fails(texts_of(candidate));
+                                           },
+                                       .may_go_on = trial.may_go_on}));
 }
 
 }  // namespace
@@ -97,8 +143,12 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
 Backends shipped_backends() {
   return {.simulate = simulate,
           .serve = serve_real_worker,
-          .strategies = {"timed-swarm"},
-          .mutants = mutant_names()};
+          .strategies = strategy_names(),
+          .portfolio = portfolio_name,
+          .mutants = mutant_names(),
+          .check_decision =
+              [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },
+          .shrink = shrink_texts};
 }
 
 }  // namespace rehearsal::command_line

@@ -19,6 +19,13 @@ struct WorkerPlace {
   std::optional<std::string> rendezvous;  // env://, tcp://host:port or file:///path
 };
 
+// Whether a run with these choices, all others benign, still fails alike; and whether there is time
+// for another run.
+struct ShrinkTrial {
+  std::function<bool(const std::vector<std::string>&)> fails;
+  std::function<bool()> may_go_on;
+};
+
 struct Backends {
   // A whole cluster in this process. An error of the run is in the outcome.
   std::function<RunOutcome(const RunSettings&, Reporter&)> simulate;
@@ -29,8 +36,18 @@ struct Backends {
   // Names that --strategy knows; the first is the default.
   std::vector<std::string> strategies;
 
+  // The strategy that a hunt gives this seed unless told otherwise; empty: the default one.
+  std::function<std::string(Seed)> portfolio;
+
   // Names that --mutant knows.
   std::vector<std::string> mutants;
+
+  // Throws std::invalid_argument with one line if this is no KEY=VALUE of a decision.
+  std::function<void(const std::string&)> check_decision;
+
+  // Fewer and smaller choices with which a run still fails; see sim/shrinking.h.
+  std::function<std::vector<std::string>(const std::vector<std::string>&, const ShrinkTrial&)>
+      shrink;
 };
 
 // The simulator and the real network.

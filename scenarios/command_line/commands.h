@@ -43,12 +43,31 @@ struct HuntCommand {
   std::optional<uint64_t> seed_count;  // of each scenario; without: until `seconds` are over
   double seconds = 0;
   int jobs = 1;
-  bool crash_sweep = false;  // each run again with a crash at each event of each worker
-  uint64_t shard = 0;        // takes the seeds whose distance from the first leaves this rest …
-  uint64_t shard_count = 1;  // … when divided by this
-  std::string directory;     // for what a failure leaves; empty: none
+  bool crash_sweep = false;    // each run again with a crash at each event of each worker
+  uint64_t shard = 0;          // takes the seeds whose distance from the first leaves this rest …
+  uint64_t shard_count = 1;    // … when divided by this
+  std::string directory;       // for what a failure leaves; empty: none
+  double shrink_seconds = 60;  // that a failure is shrunk for; zero: it is reported as it was found
 };
 int hunt(const Tool& tool, const HuntCommand& command);
+
+struct ShrinkCommand {
+  RunSettings settings;  // of a run that fails
+  double seconds = 60;
+  std::string file;  // for what is left, as `replay` reads it; empty: none
+};
+int shrink(const Tool& tool, const ShrinkCommand& command);
+
+// A run that fails like another one, and is smaller.
+struct Shrunk {
+  RunSettings settings;
+  Failure failure;
+  size_t runs = 0;  // that it took
+  double seconds = 0;
+};
+// Empty if the run holds.
+[[nodiscard]] std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings,
+                                               double seconds);
 
 struct VerifyCommand {
   RunSettings settings;  // the seed in it is not used

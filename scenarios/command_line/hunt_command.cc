@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "scenarios/command_line/commands.h"
@@ -12,6 +13,12 @@
 
 namespace rehearsal::command_line {
 namespace {
+
+// What one strategy has been given.
+struct Spent {
+  uint64_t runs = 0;
+  uint64_t decisions = 0;  // events of workers
+};
 
 struct Found {
   size_t task;
@@ -34,6 +41,8 @@ class Hunt {
 
   size_t done_count() const { return done_count_; }
   double seconds() const { return stopwatch_.seconds(); }
+  // By strategy; the default one has an empty name.
+  const std::map<std::string, Spent>& spent() const { return spent_; }
 
  private:
   bool tasks_left() const {
@@ -52,8 +61,15 @@ class Hunt {
 
   void take(Crew::Done& done) {
     ++done_count_;
+    count_spent(done);
     if (done.outcome.ok || (found_ && found_->task < done.task)) return;
     found_ = Found{done.task, std::move(done.outcome)};
+  }
+
+  void count_spent(const Crew::Done& done) {
+    Spent& spent = spent_[tasks_.settings_of(done.task).strategy];
+    ++spent.runs;
+    for (const auto& [worker, decisions] : done.outcome.decisions) spent.decisions += decisions;
   }
 
   void show_progress() {
@@ -72,15 +88,39 @@ class Hunt {
   size_t next_task_ = 0;
   size_t done_count_ = 0;
   std::optional<Found> found_;
+  std::map<std::string, Spent> spent_;
 };
 
-Json hunt_json(const HuntCommand& command, const Hunt& hunt) {
+const std::string& strategy_name(const Tool& tool, const std::string& strategy) {
+  return strategy.empty() ? tool.backends.strategies.front() : strategy;
+}
+
+Json spent_json(const Tool& tool, const Hunt& hunt) {
+  Json json = Json::object();
+  for (const auto& [strategy, spent] : hunt.spent())
+    json[strategy_name(tool, strategy)] = {{"runs", spent.runs}, {"decisions", spent.decisions}};
+  return json;
+}
+
+// "hunt: pct 600 runs, 1234567 decisions; …"
+void print_spent(const Tool& tool, const Hunt& hunt) {
+  const char* separator = "hunt: ";
+  for (const auto& [strategy, spent] : hunt.spent()) {
+    std::cout << separator << strategy_name(tool, strategy) << " " << spent.runs << " runs, "
+              << spent.decisions << " decisions";
+    separator = "; ";
+  }
+  std::cout << std::endl;
+}
+
+Json hunt_json(const Tool& tool, const HuntCommand& command, const Hunt& hunt) {
   Json names = Json::array();
   for (const RunSettings& settings : command.scenarios) names.push_back(settings.scenario->name);
   return {{"command", "hunt"},
           {"scenarios", names},
           {"ok", true},
           {"runs", hunt.done_count()},
+          {"strategies", spent_json(tool, hunt)},
           {"wall_seconds", hunt.seconds()}};
 }
 
@@ -95,35 +135,51 @@ void make_directory(const std::string& directory) {
   std::filesystem::remove(std::filesystem::path(directory) / "failure.json", error);
 }
 
+// A run that ended its process is not made to do so again and again.
+void shrink_found(const Tool& tool, const HuntCommand& command, RunSettings& settings,
+                  Failure& failure) {
+  if (command.shrink_seconds <= 0 || failure.oracle == "process" || !tool.backends.shrink) return;
+  std::optional<Shrunk> shrunk = shrink_run(tool, settings, command.shrink_seconds);
+  if (!shrunk) return;  // It holds the second time: `verify` says more.
+  settings = std::move(shrunk->settings);
+  failure = std::move(shrunk->failure);
+}
+
 }  // namespace
 
 int hunt(const Tool& tool, const HuntCommand& command) {
   make_directory(command.directory);
-  const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command) : seed_tasks(command);
+  const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command, tool.backends)
+                                              : seed_tasks(command, tool.backends);
   Hunt search(command, tasks);
   const std::optional<Found> found = search.search();
-  Json json = hunt_json(command, search);
+  Json json = hunt_json(tool, command, search);
   if (!found) {
     if (tool.json) {
       std::cout << json.dump(2) << std::endl;
     } else {
       std::cout << "hunt: " << search.done_count() << " runs hold, in " << std::fixed
                 << std::setprecision(1) << search.seconds() << " s" << std::endl;
+      if (search.spent().size() > 1) print_spent(tool, search);
     }
     return kHolds;
   }
-  const RunSettings settings = tasks.settings_of(found->task);
-  const Failure failure = found->outcome.failure.value_or(Failure{});
+  RunSettings settings = tasks.settings_of(found->task);
+  Failure failure = found->outcome.failure.value_or(Failure{});
+  const std::string as_found = replay_command(tool.program, settings);
+  shrink_found(tool, command, settings, failure);
   const std::string replay = replay_command(tool.program, settings);
   json["ok"] = false;
   json["scenario"] = settings.scenario->name;
   json["seed"] = settings.seed.value;
   json["failure"] = to_json(failure, replay);
+  json["as_found"] = as_found;
   if (!command.directory.empty()) {
     std::ofstream file(std::filesystem::path(command.directory) / "failure.json");
     file << report_json(settings, found->outcome, search.seconds(), replay).dump(2) << "\n";
   }
   if (tool.json) std::cout << json.dump(2) << std::endl;
+  if (replay != as_found) (tool.json ? std::cerr : std::cout) << "found by: " << as_found << "\n";
   print_failure(tool, settings, failure);
   return kFailed;
 }

@@ -56,7 +56,7 @@ Crew make_crew(int jobs) {
       kRunSecondsMax);
 }
 
-HuntTasks seed_tasks(const HuntCommand& command) {
+HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
   HuntTasks tasks;
   const size_t scenario_count = command.scenarios.size();
   if (command.seed_count) {
@@ -66,17 +66,19 @@ HuntTasks seed_tasks(const HuntCommand& command) {
         all > shard ? (all - shard + command.shard_count - 1) / command.shard_count : 0;
     tasks.count = seeds * scenario_count;
   }
-  tasks.settings_of = [&command, scenario_count](size_t task) {
+  tasks.settings_of = [&command, &backends, scenario_count](size_t task) {
     RunSettings settings = command.scenarios[task % scenario_count];
     const uint64_t index = command.shard + task / scenario_count * command.shard_count;
     settings.seed = Seed{command.first_seed + index};
+    if (settings.strategy.empty() && backends.portfolio && !command.crash_sweep)
+      settings.strategy = backends.portfolio(settings.seed);
     return settings;
   };
   return tasks;
 }
 
-HuntTasks crash_sweep_tasks(const HuntCommand& command) {
-  const HuntTasks whole = seed_tasks(command);
+HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends) {
+  const HuntTasks whole = seed_tasks(command, backends);
   const std::vector<RunOutcome> outcomes = simulate_all(whole, command.jobs);
   auto sweeps = std::make_shared<std::vector<Sweep>>();
   HuntTasks tasks{0, nullptr};

@@ -16,12 +16,12 @@ struct HuntTasks {
 };
 
 // The seeds of this shard, each for every scenario.
-[[nodiscard]] HuntTasks seed_tasks(const HuntCommand& command);
+[[nodiscard]] HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends);
 
 // The same, and each of these runs again for every event of every worker, with a crash of that
 // worker before it. Simulates the runs without a crash first, to count the events; if one of them
 // fails, it is the only task.
-[[nodiscard]] HuntTasks crash_sweep_tasks(const HuntCommand& command);
+[[nodiscard]] HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends);
 
 // Children that simulate what they are given.
 [[nodiscard]] Crew make_crew(int jobs);

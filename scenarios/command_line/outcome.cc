@@ -89,6 +89,8 @@ Json to_json(const RunOutcome& outcome) {
             {"messages", outcome.messages},
             {"torch_threads", outcome.torch_threads},
             {"decisions", outcome.decisions},
+            {"choices", outcome.choices},
+            {"absent", outcome.absent},
             {"numbers", numbers_json(outcome.results)},
             {"tensors", tensors_json(outcome.results)}};
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, "");
@@ -107,6 +109,8 @@ RunOutcome outcome_from_json(const Json& json) {
   outcome.messages = json.at("messages").get<int64_t>();
   outcome.torch_threads = json.at("torch_threads").get<int>();
   outcome.decisions = json.at("decisions").get<std::map<std::string, uint64_t>>();
+  outcome.choices = json.at("choices").get<std::vector<std::string>>();
+  outcome.absent = json.at("absent").get<std::vector<std::string>>();
   for (const auto& [name, value] : json.at("numbers").items()) {
     outcome.results.number(name, value.is_null() ? std::nan("") : value.get<double>());
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/command_line/run_settings.h"
 
@@ -25,6 +26,10 @@ struct RunOutcome {
   int torch_threads = 0;  // that LibTorch calculated with, the most of any worker
   // Of a simulated run, by worker: how many of its events a crash could come before.
   std::map<std::string, uint64_t> decisions;
+  // Of a simulated run: what was chosen, KEY=VALUE, if it was recorded; and the keys of given
+  // decisions that did not come up.
+  std::vector<std::string> choices;
+  std::vector<std::string> absent;
   Results results;
   std::optional<Failure> failure;  // if not ok
 };

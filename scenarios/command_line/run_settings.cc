@@ -68,6 +68,8 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   }
   if (!settings.strategy.empty()) add("--strategy", settings.strategy);
   for (const std::string& mutant : settings.mutants) add("--mutant", mutant);
+  if (settings.benign) arguments.emplace_back("--benign");
+  for (const std::string& decision : settings.decisions) add("--decide", decision);
   return arguments;
 }
 
@@ -81,7 +83,8 @@ Json to_json(const RunSettings& settings) {
   Json json{{"scenario", settings.scenario->name}, {"seed", settings.seed.value},
             {"net", name_of(settings.net)},        {"set", settings.options.assignments()},
             {"strategy", settings.strategy},       {"trace_file", settings.trace_file},
-            {"mutants", settings.mutants}};
+            {"mutants", settings.mutants},         {"decisions", settings.decisions},
+            {"benign", settings.benign},           {"record", settings.record}};
   if (settings.faults) json["faults"] = name_of(*settings.faults);
   if (settings.crash_at) {
     json["crash_at"] = {{"worker", settings.crash_at->worker},
@@ -110,6 +113,9 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.strategy = json.at("strategy").get<std::string>();
   settings.trace_file = json.at("trace_file").get<std::string>();
   settings.mutants = json.at("mutants").get<std::vector<std::string>>();
+  settings.decisions = json.at("decisions").get<std::vector<std::string>>();
+  settings.benign = json.at("benign").get<bool>();
+  settings.record = json.at("record").get<bool>();
   return settings;
 }
 

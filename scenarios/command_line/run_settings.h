@@ -33,6 +33,9 @@ struct RunSettings {
   std::string strategy;                 // empty: the default one
   std::string trace_file;               // empty: none
   std::vector<std::string> mutants;     // protocol rules left out; for tests of the oracles
+  std::vector<std::string> decisions;   // KEY=VALUE: choices that are given instead of drawn
+  bool benign = false;                  // every other choice is the benign one, not drawn
+  bool record = false;                  // the outcome tells what was chosen
 
   // What goes wrong in this run if it is simulated.
   [[nodiscard]] FaultPlan fault_plan() const;

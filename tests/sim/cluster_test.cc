@@ -50,6 +50,29 @@ TEST(Cluster, TheSameSeedGivesTheSameFingerprintAndAnotherSeedAnother) {
   EXPECT_EQ(all.size(), 10u);
 }
 
+TEST(Cluster, ARunIsRepeatedByItsChoicesWithoutItsSeed) {
+  // Goal: a failure is the set of choices that are not benign. Method: record them, and give them
+  // to a run in which nothing is drawn.
+  const Program program = adding_program();
+  const auto run = [&program](ClusterOptions options) {
+    options.faults = FaultLevel::hostile;
+    options.crashes = 1;
+    options.strategy = StrategyKind::pct;
+    Cluster cluster(Seed{7}, program, std::move(options));
+    return cluster.try_run();
+  };
+  const RunReport drawn = run({.record_choices = true});
+  ASSERT_GT(drawn.choices.size(), 20u);
+  const RunReport given = run({.overrides = drawn.choices, .otherwise = Otherwise::benign});
+  EXPECT_EQ(given.fingerprint, drawn.fingerprint);
+  EXPECT_EQ(given.draws, drawn.draws);
+  EXPECT_TRUE(given.absent_overrides.empty());
+  EXPECT_TRUE(given.choices.empty());
+  const RunReport benign = run({.otherwise = Otherwise::benign, .record_choices = true});
+  EXPECT_TRUE(benign.choices.empty());
+  EXPECT_NE(benign.fingerprint, drawn.fingerprint);
+}
+
 TEST(Cluster, EventLinesOfTheSameSeedAreEqual) {
   const Program program = adding_program();
   const auto lines = [&program](uint64_t seed) {

@@ -68,7 +68,7 @@ TEST_P(StormFinds, WhatIsLeftOut) {
   // Goal: the simulator finds the absence of each rule, and the printed line repeats the failure.
   // Method: hunt as a user would; run the last line.
   const std::string mutant = std::string(" --mutant ") + GetParam().name;
-  const ToolRun hunt = run_tool("hunt storm --seeds 2000" + mutant);
+  const ToolRun hunt = run_tool("hunt storm --seeds 2000 --shrink-for 5s" + mutant);
   ASSERT_EQ(hunt.status, 1) << hunt.out << hunt.err;
   EXPECT_NE(hunt.out.find(GetParam().oracle), std::string::npos) << hunt.out;
   const std::string last = hunt.out_lines().back();
@@ -88,6 +88,28 @@ INSTANTIATE_TEST_SUITE_P(
                     MutantCase{"no_fencing", "waits for"},
                     MutantCase{"forget_dead_epochs", "context pairing: pass"}),
     [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("rehearsal_shrink_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "failure").string();
+  const ToolRun shrunk = run_tool(
+      "shrink storm --seed 2 --set size=tiny --mutant delete_before_answer --for 5s --out " + file);
+  ASSERT_EQ(shrunk.status, 1) << shrunk.out << shrunk.err;
+  EXPECT_NE(shrunk.out.find("rref conservation: fork"), std::string::npos) << shrunk.out;
+  const ToolRun replayed = run_tool("replay " + file);
+  EXPECT_EQ(replayed.status, 1) << replayed.out << replayed.err;
+  EXPECT_EQ(replayed.out_lines().back(), shrunk.out_lines().back());
+  // Method: the run holds with the rule back in force, and asks for no such partition.
+  const ToolRun gone =
+      run_tool("run storm --seed 2 --set size=tiny --benign --decide 'partition:9.0>8.0#7.0=1'");
+  EXPECT_EQ(gone.status, 1);
+  EXPECT_NE(gone.out.find("partition:9.0>8.0#7.0: this decision does not come up"),
+            std::string::npos)
+      << gone.out;
+  std::filesystem::remove_all(folder);
+}
 
 TEST(Rnn, WrongTextIsWrongUse) {
   // Goal: one line and exit status 2, in both worlds. Method: a text that is not there, an empty

@@ -103,6 +103,14 @@ std::vector<Scenario> scenarios() {
   return {toy, other};
 }
 
-Backends backends() { return {simulate, serve, {"swarm", "walk"}, {"no_fencing"}}; }
+void check_decision(const std::string& text) {
+  if (text.find('=') == std::string::npos)
+    throw std::invalid_argument("'" + text + "' is no decision");
+}
+
+Backends backends() {
+  return {simulate,       serve,          {"swarm", "walk"}, /*portfolio=*/nullptr,
+          {"no_fencing"}, check_decision, /*shrink=*/nullptr};
+}
 
 }  // namespace rehearsal::command_line::toy

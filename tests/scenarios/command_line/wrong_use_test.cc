@@ -24,9 +24,12 @@ INSTANTIATE_TEST_SUITE_P(
     Words, WrongUseTest,
     testing::Values(
         Case{"",
-             ": name a command: list, run, hunt, verify or worker; rehearsal --help explains them"},
+             ": name a command: list, run, hunt, shrink, replay, verify or worker; rehearsal "
+             "--help explains them"},
         Case{"rum toy", ": no command 'rum'; did you mean 'run'?"},
-        Case{"dance", ": no command 'dance'; there are list, run, hunt, verify, worker"},
+        Case{"dance",
+             ": no command 'dance'; there are list, run, hunt, shrink, replay, verify, "
+             "worker"},
         Case{"run", " run: name a scenario; 'rehearsal list' shows them"},
         Case{"run toys", " run: no scenario 'toys'; did you mean 'toy'?"},
         Case{"hunt toy xyz", " hunt: no scenario 'xyz'; there are toy, other"},
@@ -53,6 +56,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"hunt toy --for 60s --seeds 5", " hunt: --seeds and --for: type one of them"},
         Case{"hunt toy --shard 3", " hunt: --shard 3: type I/N, for example 0/4"},
         Case{"hunt toy --shard 4/4", " hunt: --shard: I 4: type a whole number from 0 to 3"},
+        Case{"hunt toy --shrink-for x",
+             " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h"},
+        Case{"run toy --decide x", " run: --decide: 'x' is no decision"},
+        Case{"replay", " replay: type rehearsal replay FILE, a file that 'shrink --out' wrote"},
+        Case{"replay /no/such",
+             " replay: /no/such: cannot be read; name a file that 'shrink --out' wrote"},
+        Case{"replay /proc/version",
+             " replay: /proc/version: is no file of 'shrink --out': its first line is 'run NAME "
+             "--seed N'"},
         Case{"hunt toy --out /proc/no",
              " hunt: --out /proc/no: cannot be written; name another directory"}));
 

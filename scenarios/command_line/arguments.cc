@@ -33,6 +33,30 @@ constexpr const char* kOverview =
 const std::vector<std::string> kCommands = {"list",   "run",    "hunt",  "shrink",
                                             "replay", "verify", "worker"};
 
+// What a command's help ends with.
+const std::map<std::string, std::string> kExamples = {
+    {"list", "  rehearsal list --json\n"},
+    {"run",
+     "  rehearsal run storm --seed 7 --faults hostile --crashes 1\n"
+     "  rehearsal run rnn --net tcp --set size=tiny\n"},
+    {"hunt",
+     "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
+     "  rehearsal hunt rnn rl --for 10m --out found\n"},
+    {"shrink", "  rehearsal shrink storm --seed 61 --set size=tiny --out failure.run\n"},
+    {"verify", "  rehearsal verify storm --seeds 100\n"},
+    {"worker",
+     "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"}};
+
+constexpr const char* kReplayHelp =
+    "Usage: rehearsal replay FILE [--json]\n"
+    "\n"
+    "Runs what FILE says: the arguments of 'run', a flag on each line; lines that begin with # "
+    "are\n"
+    "for people. 'shrink --out FILE' and 'hunt --out DIRECTORY' write such files.\n"
+    "\n"
+    "Examples:\n"
+    "  rehearsal replay found/failure.run\n";
+
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
@@ -125,6 +149,7 @@ class Parser {
 };
 
 void Parser::declare() {
+  app_.footer("Examples:\n" + kExamples.at(command_));
   app_.add_flag("--json", flags_.json, "One JSON object on standard output, nothing else");
   if (command_ == "list") return;
   app_.add_option("NAME", flags_.names, "Scenario; 'rehearsal list' shows them");
@@ -401,6 +426,8 @@ std::vector<std::string> words_of_file(const std::string& name) {
 ParsedCommand parse_replay(const std::vector<std::string>& words,
                            const std::vector<Scenario>& scenarios, const Backends& backends) {
   std::vector<std::string> files = words;
+  if (std::erase(files, "--help") + std::erase(files, "-h") > 0)
+    return {ShowHelp{kReplayHelp}, false};
   const bool json = std::erase(files, "--json") > 0;
   if (files.size() != 1 || files.front().starts_with("-"))
     throw WrongUse("type rehearsal replay FILE, a file that 'shrink --out' wrote");

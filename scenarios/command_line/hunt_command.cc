@@ -136,13 +136,55 @@ void make_directory(const std::string& directory) {
 }
 
 // A run that ended its process is not made to do so again and again.
-void shrink_found(const Tool& tool, const HuntCommand& command, RunSettings& settings,
-                  Failure& failure) {
-  if (command.shrink_seconds <= 0 || failure.oracle == "process" || !tool.backends.shrink) return;
+std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
+                                   const RunSettings& settings, const Failure& failure) {
+  if (command.shrink_seconds <= 0 || failure.oracle == "process" || !tool.backends.shrink)
+    return std::nullopt;
   std::optional<Shrunk> shrunk = shrink_run(tool, settings, command.shrink_seconds);
-  if (!shrunk) return;  // It holds the second time: `verify` says more.
-  settings = std::move(shrunk->settings);
-  failure = std::move(shrunk->failure);
+  if (!shrunk)
+    std::cerr << "hunt: the same run held when it was run again; 'rehearsal verify "
+              << settings.scenario->name << "' says more" << std::endl;
+  return shrunk;
+}
+
+void leave_files(const HuntCommand& command, const Json& report, const RunSettings& smallest,
+                 const Failure& failure) {
+  if (command.directory.empty()) return;
+  const std::filesystem::path directory = command.directory;
+  std::ofstream(directory / "failure.json") << report.dump(2) << "\n";
+  write_run_file((directory / "failure.run").string(), smallest, failure);
+}
+
+// The failure as it was found, then as small as it could be made. The last line repeats it.
+void report_found(const Tool& tool, const HuntCommand& command, const Hunt& search,
+                  const RunSettings& settings, const RunOutcome& outcome) {
+  const Failure failure = outcome.failure.value_or(Failure{});
+  const std::string as_found = replay_command(tool.program, settings);
+  const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings, failure);
+  const RunSettings& smallest = shrunk ? shrunk->settings : settings;
+  const Failure& last = shrunk ? shrunk->failure : failure;
+  Json report = report_json(settings, outcome, search.seconds(), as_found);
+  if (shrunk) report["shrunk"] = to_json(last, replay_command(tool.program, smallest));
+  leave_files(command, report, smallest, last);
+  Json json = hunt_json(tool, command, search);
+  json["ok"] = false;
+  json["scenario"] = settings.scenario->name;
+  json["seed"] = settings.seed.value;
+  json["failure"] = to_json(last, replay_command(tool.program, smallest));
+  json["as_found"] = as_found;
+  if (tool.json) std::cout << json.dump(2) << std::endl;
+  if (shrunk) (tool.json ? std::cerr : std::cout) << "found by: " << as_found << "\n";
+  print_failure(tool, smallest, last);
+}
+
+void report_none(const Tool& tool, const HuntCommand& command, const Hunt& search) {
+  if (tool.json) {
+    std::cout << hunt_json(tool, command, search).dump(2) << std::endl;
+    return;
+  }
+  std::cout << "hunt: " << search.done_count() << " runs hold, in " << std::fixed
+            << std::setprecision(1) << search.seconds() << " s" << std::endl;
+  if (search.spent().size() > 1) print_spent(tool, search);
 }
 
 }  // namespace
@@ -153,34 +195,11 @@ int hunt(const Tool& tool, const HuntCommand& command) {
                                               : seed_tasks(command, tool.backends);
   Hunt search(command, tasks);
   const std::optional<Found> found = search.search();
-  Json json = hunt_json(tool, command, search);
   if (!found) {
-    if (tool.json) {
-      std::cout << json.dump(2) << std::endl;
-    } else {
-      std::cout << "hunt: " << search.done_count() << " runs hold, in " << std::fixed
-                << std::setprecision(1) << search.seconds() << " s" << std::endl;
-      if (search.spent().size() > 1) print_spent(tool, search);
-    }
+    report_none(tool, command, search);
     return kHolds;
   }
-  RunSettings settings = tasks.settings_of(found->task);
-  Failure failure = found->outcome.failure.value_or(Failure{});
-  const std::string as_found = replay_command(tool.program, settings);
-  shrink_found(tool, command, settings, failure);
-  const std::string replay = replay_command(tool.program, settings);
-  json["ok"] = false;
-  json["scenario"] = settings.scenario->name;
-  json["seed"] = settings.seed.value;
-  json["failure"] = to_json(failure, replay);
-  json["as_found"] = as_found;
-  if (!command.directory.empty()) {
-    std::ofstream file(std::filesystem::path(command.directory) / "failure.json");
-    file << report_json(settings, found->outcome, search.seconds(), replay).dump(2) << "\n";
-  }
-  if (tool.json) std::cout << json.dump(2) << std::endl;
-  if (replay != as_found) (tool.json ? std::cerr : std::cout) << "found by: " << as_found << "\n";
-  print_failure(tool, settings, failure);
+  report_found(tool, command, search, tasks.settings_of(found->task), found->outcome);
   return kFailed;
 }
 

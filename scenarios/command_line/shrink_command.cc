@@ -148,17 +148,18 @@ class Shrinker {
   size_t runs_ = 0;
 };
 
-void write_file(const std::string& name, const Shrunk& shrunk) {
+}  // namespace
+
+void write_run_file(const std::string& name, const RunSettings& settings, const Failure& failure) {
   std::ofstream file(name);
-  file << "# " << shrunk.settings.scenario->name << " FAILED: " << to_text(shrunk.failure) << "\n";
-  const std::vector<std::string> words = run_arguments(shrunk.settings);
+  std::istringstream lines(settings.scenario->name + " FAILED: " + to_text(failure));
+  for (std::string line; std::getline(lines, line);) file << "# " << line << "\n";
+  const std::vector<std::string> words = run_arguments(settings);
   for (size_t i = 0; i < words.size(); ++i)
     file << (i == 0 ? "" : words[i].starts_with("--") ? "\n" : " ") << words[i];
   file << "\n";
   if (!file.flush()) throw WrongUse("--out " + name + ": cannot be written; name another file");
 }
-
-}  // namespace
 
 std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings, double seconds) {
   return Shrinker(tool, settings, seconds).run();
@@ -170,7 +171,7 @@ int shrink(const Tool& tool, const ShrinkCommand& command) {
     std::cout << "shrink: the run holds; there is nothing to shrink" << std::endl;
     return kHolds;
   }
-  if (!command.file.empty()) write_file(command.file, *shrunk);
+  if (!command.file.empty()) write_run_file(command.file, shrunk->settings, shrunk->failure);
   const std::string replay = replay_command(tool.program, shrunk->settings);
   if (tool.json) {
     std::cout << Json{{"command", "shrink"},

@@ -35,6 +35,23 @@ TEST(Options, AssignmentsGiveTheSameValuesToRun) {
   EXPECT_EQ(table().parse(options.assignments(), "full").all(), options.all());
 }
 
+TEST(Options, SmallerOnesHaveOneWholeNumberLess) {
+  // Goal: what shrinking tries. Method: a number far from its least, next to it, and at it.
+  const auto epochs = [](const std::string& given) {
+    const OptionTable options = table();
+    std::vector<int64_t> tried;
+    for (const Options& smaller : options.smaller(options.parse({given, "rate=1"}, "tiny"))) {
+      tried.push_back(smaller.integer("epochs"));
+      EXPECT_EQ(smaller.real("rate"), 1);
+      EXPECT_EQ(smaller.text("size"), "tiny");
+    }
+    return tried;
+  };
+  EXPECT_EQ(epochs("epochs=9"), (std::vector<int64_t>{1, 5, 8}));
+  EXPECT_EQ(epochs("epochs=2"), (std::vector<int64_t>{1}));
+  EXPECT_TRUE(epochs("epochs=1").empty());
+}
+
 TEST(Options, RealsAreShownExactly) {
   // Goal: no digit is lost between processes. Method: a number that has no short decimal form.
   const Options options = table().parse({"rate=0.30000000000000004"}, "full");

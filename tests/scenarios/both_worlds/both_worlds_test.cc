@@ -89,6 +89,19 @@ INSTANTIATE_TEST_SUITE_P(
                     MutantCase{"forget_dead_epochs", "context pairing: pass"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(Hunt, SaysWhatEachStrategyWasGiven) {
+  const Json json = run_tool("hunt storm --seeds 200 --json").json();
+  uint64_t runs = 0;
+  for (const auto& [strategy, spent] : json.at("strategies").items()) {
+    runs += spent.at("runs").get<uint64_t>();
+    EXPECT_GT(spent.at("decisions").get<uint64_t>(), 0u) << strategy;
+  }
+  EXPECT_EQ(runs, 200u);
+  EXPECT_EQ(json["strategies"].size(), 5u);
+  const Json one = run_tool("hunt storm --seeds 20 --strategy pct --json").json();
+  EXPECT_EQ(one["strategies"]["pct"]["runs"], 20);
+}
+
 TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("rehearsal_shrink_" + std::to_string(getpid()));

@@ -77,6 +77,9 @@ TEST(Hunt, FailureIsLeftInTheDirectory) {
   const Json json = Json::parse(file);
   EXPECT_EQ(json["seed"], 2);
   EXPECT_EQ(json["failure"]["oracle"], "toy oracle");
+  const ToolRun replayed = run_tool("replay " + folder + "/failure.run");
+  EXPECT_EQ(replayed.status, 1) << replayed.err;
+  EXPECT_NE(replayed.out.find("toy FAILED with seed 2"), std::string::npos) << replayed.out;
   std::filesystem::remove_all(folder);
 }
 

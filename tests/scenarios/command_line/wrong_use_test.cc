@@ -95,6 +95,13 @@ TEST(Help, IsOnStandardOutput) {
   const ToolRun overview = run_tool("--help");
   EXPECT_EQ(overview.status, 0);
   EXPECT_NE(overview.out.find("rehearsal verify NAME"), std::string::npos);
+  for (const std::string command :
+       {"list", "run", "hunt", "shrink", "replay", "verify", "worker"}) {
+    const ToolRun help = run_tool(command + " --help");
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_NE(help.out.find("Examples:\n"), std::string::npos) << command;
+    EXPECT_NE(help.out.find("rehearsal " + command), std::string::npos) << command;
+  }
   const ToolRun hunt = run_tool("hunt --help");
   EXPECT_EQ(hunt.status, 0);
   EXPECT_NE(hunt.out.find("--shard"), std::string::npos);

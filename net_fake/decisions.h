@@ -37,7 +37,7 @@ enum class DecisionKind : uint8_t {
   restart,       // number: which crash; whether and when the worker comes back
 
   pick,      // number: the step; which event is next, of those that may be
-  priority,  // number: what a strategy ranks, subject and object: its workers
+  priority,  // number: an event, or the kind of the chain that `subject` spells as its two numbers
   plan,      // number: which property of a strategy's plan
 };
 inline constexpr size_t kDecisionKinds = static_cast<size_t>(DecisionKind::plan) + 1;
@@ -82,6 +82,13 @@ class Decisions {
 
 // Probabilities are millionths: no float decides anything.
 inline constexpr uint64_t kMillion = 1'000'000;
+
+// A number from `min` on of which each doubling is as likely as any other: `drawn` is a choice
+// among the doublings << bits.
+[[nodiscard]] constexpr uint64_t in_doublings(uint64_t min, uint64_t drawn, int bits) {
+  const uint64_t base = min << (drawn >> bits);
+  return base + (base * (drawn & ((uint64_t{1} << bits) - 1)) >> bits);
+}
 
 // Whether the thing happens that happens with this probability.
 [[nodiscard]] inline bool happens(Decisions& decisions, const Key& key, uint64_t millionths) {

@@ -35,7 +35,7 @@ struct CrashPoint {
 
 // How a program is run. The same seed and options give the same run, event by event.
 struct ClusterOptions {
-  StrategyKind strategy = StrategyKind::timed_swarm;
+  StrategyKind strategy = StrategyKind::timed_swarm;  // the order of events
   FaultLevel faults = FaultLevel::mild;
   uint32_t crashes = 0;          // of workers and at moments that the seed draws
   bool long_partitions = false;  // also partitions that outlast `peer_timeout`

@@ -11,7 +11,9 @@ constexpr size_t kChildren = 4;
 
 using net_fake::Chain;
 
-bool earlier(const Enabled& one, const Enabled& other) {
+// Of events, and of what a strategy is told of them.
+template <class T>
+bool earlier(const T& one, const T& other) {
   return one.when != other.when ? one.when < other.when : one.serial < other.serial;
 }
 
@@ -47,7 +49,7 @@ std::optional<EventQueue::Event> EventQueue::peek() {
   while (!heap_.empty()) {
     const Event& first = heap_.front();
     if (first.what->due(first.ticket)) return strategy_ != nullptr ? choose() : first;
-    pop();
+    remove(0);
   }
   return std::nullopt;
 }
@@ -103,7 +105,7 @@ void EventQueue::gather_enabled() {
     }
   }
   drop_frames_behind_news(enabled_);
-  std::sort(enabled_.begin(), enabled_.end(), earlier);
+  std::sort(enabled_.begin(), enabled_.end(), earlier<Enabled>);
 }
 
 // Costs as much as the events it looks at, and comes again only when their number has doubled.
@@ -113,8 +115,6 @@ void EventQueue::sweep() {
     if (i < heap_.size()) sift_down(i);
   sweep_at_ = std::max<size_t>(1024, heap_.size() * 2);
 }
-
-void EventQueue::pop() { remove(0); }
 
 void EventQueue::remove(size_t at) {
   heap_[at] = heap_.back();
@@ -128,7 +128,7 @@ void EventQueue::sift_up(size_t at) {
   const Event moving = heap_[at];
   while (at > 0) {
     const size_t parent = (at - 1) / kChildren;
-    if (!before(moving, heap_[parent])) break;
+    if (!earlier(moving, heap_[parent])) break;
     heap_[at] = heap_[parent];
     at = parent;
   }
@@ -143,8 +143,8 @@ void EventQueue::sift_down(size_t at) {
     const size_t last = std::min(first + kChildren, heap_.size());
     size_t least = first;
     for (size_t child = first + 1; child < last; ++child)
-      if (before(heap_[child], heap_[least])) least = child;
-    if (!before(heap_[least], moving)) break;
+      if (earlier(heap_[child], heap_[least])) least = child;
+    if (!earlier(heap_[least], moving)) break;
     heap_[at] = heap_[least];
     at = least;
   }

@@ -49,12 +49,8 @@ class EventQueue final : public net_fake::Schedule {
   [[nodiscard]] size_t size() const { return heap_.size(); }
 
  private:
-  static bool before(const Event& one, const Event& other) {
-    return one.when != other.when ? one.when < other.when : one.serial < other.serial;
-  }
   void sift_up(size_t at);
   void sift_down(size_t at);
-  void pop();
   void remove(size_t at);
   [[nodiscard]] Event choose();
   void gather_enabled();

@@ -8,6 +8,7 @@ namespace rehearsal::sim {
 namespace {
 
 using net_fake::Delay;
+using net_fake::in_doublings;
 using net_fake::kMillion;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
@@ -43,9 +44,7 @@ class Swarm {
   uint64_t strength(Property property, uint64_t min, uint64_t max) {
     uint64_t doublings = 0;
     while (min << (doublings + 1) <= max) ++doublings;
-    const uint64_t drawn = choose(property, (doublings + 1) * 1024);
-    const uint64_t base = min << (drawn / 1024);
-    return std::min(max, base + base * (drawn % 1024) / 1024);
+    return std::min(max, in_doublings(min, choose(property, (doublings + 1) << 10), 10));
   }
 
  private:
@@ -149,9 +148,7 @@ FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& opti
     crash.worker.value = static_cast<uint32_t>(decisions.choose(victim, workers));
     // Early moments are as likely as late ones: within each doubling up to 4,096 events.
     const Key moment{.kind = DecisionKind::crash_moment, .number = i};
-    const uint64_t drawn = decisions.choose(moment, uint64_t{12} << 12);
-    const uint64_t base = uint64_t{1} << (drawn >> 12);
-    crash.event = base + (base * (drawn & 0xfff) >> 12);
+    crash.event = in_doublings(1, decisions.choose(moment, uint64_t{12} << 12), 12);
     plan.crashes.push_back(draw_restart(decisions, options.restart, crash, i));
   }
   return plan;
@@ -164,10 +161,8 @@ PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart, Plann
   constexpr uint64_t kDoublings = 14;
   const uint64_t drawn = decisions.choose(key, 2 * kDoublings << 10);
   const uint64_t moment = drawn % (kDoublings << 10);
-  const uint64_t base = uint64_t{100} << (moment >> 10);
   crash.restarts = restart == Restart::always || (restart == Restart::drawn && drawn != moment);
-  crash.restart_after =
-      microseconds(1) * static_cast<int64_t>(base + (base * (moment & 0x3ff) >> 10));
+  crash.restart_after = microseconds(1) * static_cast<int64_t>(in_doublings(100, moment, 10));
   return crash;
 }
 

@@ -24,10 +24,6 @@ struct Record {
 };
 static_assert(sizeof(Record) == 10 * 8 + 4 * 4);
 
-uint64_t hash_of(std::string_view text) {
-  return text.empty() ? 0 : hash_bytes(text.data(), text.size());
-}
-
 }  // namespace
 
 void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation) {
@@ -49,7 +45,7 @@ void Recorder::fold(const Event& event, LifeId, Incarnation incarnation) {
                       .ordinal = event.id.ordinal,
                       .number = event.number,
                       .digest = event.digest,
-                      .text = hash_of(event.text),
+                      .text = hash_bytes(event.text.data(), event.text.size()),
                       .kind = static_cast<uint32_t>(event.kind),
                       .message_type = event.message_type,
                       .worker = event.worker.value,

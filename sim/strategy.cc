@@ -47,12 +47,13 @@ StrategyKind portfolio_strategy(Seed seed) {
   return place < 19 ? StrategyKind::pos : StrategyKind::delays;
 }
 
+uint64_t draw_plan(net_fake::Decisions& decisions, uint64_t property, uint64_t n) {
+  return decisions.choose({.kind = net_fake::DecisionKind::plan, .number = property}, n);
+}
+
 uint64_t draw_length(net_fake::Decisions& decisions) {
   constexpr uint64_t kDoublings = 8;
-  const uint64_t drawn = decisions.choose(
-      {.kind = net_fake::DecisionKind::plan, .number = kLengthProperty}, kDoublings << 10);
-  const uint64_t base = uint64_t{64} << (drawn >> 10);
-  return base + (base * (drawn & 0x3ff) >> 10);
+  return net_fake::in_doublings(64, draw_plan(decisions, kLengthProperty, kDoublings << 10), 10);
 }
 
 }  // namespace rehearsal::sim

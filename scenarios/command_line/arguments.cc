@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
 
+#include "scenarios/command_line/run_file.h"
 #include "scenarios/suggestion.h"
 #include "scenarios/wrong_use.h"
 
@@ -50,9 +50,8 @@ const std::map<std::string, std::string> kExamples = {
 constexpr const char* kReplayHelp =
     "Usage: rehearsal replay FILE [--json]\n"
     "\n"
-    "Runs what FILE says: the arguments of 'run', a flag on each line; lines that begin with # "
-    "are\n"
-    "for people. 'shrink --out FILE' and 'hunt --out DIRECTORY' write such files.\n"
+    "Runs what FILE says: the arguments of 'run', a flag on each line; lines that begin with #\n"
+    "are for people. 'shrink --out FILE' and 'hunt --out DIRECTORY' write such files.\n"
     "\n"
     "Examples:\n"
     "  rehearsal replay found/failure.run\n";
@@ -388,6 +387,24 @@ WorkerCommand Parser::worker_command() const {
   return command;
 }
 
+ParsedCommand parse_replay(const std::vector<std::string>& words,
+                           const std::vector<Scenario>& scenarios, const Backends& backends) {
+  std::vector<std::string> files = words;
+  if (std::erase(files, "--help") + std::erase(files, "-h") > 0)
+    return {ShowHelp{kReplayHelp}, false};
+  const bool json = std::erase(files, "--json") > 0;
+  if (files.size() != 1 || files.front().starts_with("-"))
+    throw WrongUse("type rehearsal replay FILE, a file that 'shrink --out' wrote");
+  try {
+    ParsedCommand parsed = parse_arguments(read_run_file(files.front()), scenarios, backends);
+    parsed.json = json;
+    return parsed;
+  } catch (const WrongUse& wrong) {
+    const std::string text = wrong.what();
+    throw WrongUse(text.starts_with(files.front()) ? text : files.front() + ": " + text);
+  }
+}
+
 }  // namespace
 
 bool is_command(const std::string& word) {
@@ -403,45 +420,6 @@ double parse_seconds(const std::string& flag, const std::string& text) {
   }
   return std::stod(text.substr(0, digits)) * unit->second;
 }
-
-namespace {
-
-// The words of `run` that a file written by `shrink` holds: a flag and its value on each line, the
-// command and the scenario on the first; lines that begin with # are for people.
-std::vector<std::string> words_of_file(const std::string& name) {
-  std::ifstream file(name);
-  if (!file) throw WrongUse(name + ": cannot be read; name a file that 'shrink --out' wrote");
-  std::vector<std::string> words;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line.front() == '#') continue;
-    const size_t space = line.find(' ');
-    words.push_back(line.substr(0, space));
-    if (space != std::string::npos) words.push_back(line.substr(space + 1));
-  }
-  if (words.empty() || words.front() != "run")
-    throw WrongUse(name + ": is no file of 'shrink --out': its first line is 'run NAME --seed N'");
-  return words;
-}
-
-ParsedCommand parse_replay(const std::vector<std::string>& words,
-                           const std::vector<Scenario>& scenarios, const Backends& backends) {
-  std::vector<std::string> files = words;
-  if (std::erase(files, "--help") + std::erase(files, "-h") > 0)
-    return {ShowHelp{kReplayHelp}, false};
-  const bool json = std::erase(files, "--json") > 0;
-  if (files.size() != 1 || files.front().starts_with("-"))
-    throw WrongUse("type rehearsal replay FILE, a file that 'shrink --out' wrote");
-  try {
-    ParsedCommand parsed = parse_arguments(words_of_file(files.front()), scenarios, backends);
-    parsed.json = json;
-    return parsed;
-  } catch (const WrongUse& wrong) {
-    const std::string text = wrong.what();
-    throw WrongUse(text.starts_with(files.front()) ? text : files.front() + ": " + text);
-  }
-}
-
-}  // namespace
 
 ParsedCommand parse_arguments(const std::vector<std::string>& words,
                               const std::vector<Scenario>& scenarios, const Backends& backends) {

@@ -69,10 +69,6 @@ struct Shrunk {
 [[nodiscard]] std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings,
                                                double seconds);
 
-// Writes a run down as `replay` reads it: the arguments of `run`, a flag on each line. Throws
-// WrongUse if the file cannot be written.
-void write_run_file(const std::string& name, const RunSettings& settings, const Failure& failure);
-
 struct VerifyCommand {
   RunSettings settings;  // the seed in it is not used
   uint64_t first_seed = 1;

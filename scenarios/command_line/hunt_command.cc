@@ -9,6 +9,7 @@
 
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/hunt_tasks.h"
+#include "scenarios/command_line/run_file.h"
 #include "scenarios/wrong_use.h"
 
 namespace rehearsal::command_line {

@@ -3,14 +3,13 @@
 // the same kind of object.
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
 
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/hunt_tasks.h"
-#include "scenarios/wrong_use.h"
+#include "scenarios/command_line/run_file.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -150,17 +149,6 @@ class Shrinker {
 
 }  // namespace
 
-void write_run_file(const std::string& name, const RunSettings& settings, const Failure& failure) {
-  std::ofstream file(name);
-  std::istringstream lines(settings.scenario->name + " FAILED: " + to_text(failure));
-  for (std::string line; std::getline(lines, line);) file << "# " << line << "\n";
-  const std::vector<std::string> words = run_arguments(settings);
-  for (size_t i = 0; i < words.size(); ++i)
-    file << (i == 0 ? "" : words[i].starts_with("--") ? "\n" : " ") << words[i];
-  file << "\n";
-  if (!file.flush()) throw WrongUse("--out " + name + ": cannot be written; name another file");
-}
-
 std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings, double seconds) {
   return Shrinker(tool, settings, seconds).run();
 }
@@ -168,13 +156,18 @@ std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings, 
 int shrink(const Tool& tool, const ShrinkCommand& command) {
   const auto shrunk = shrink_run(tool, command.settings, command.seconds);
   if (!shrunk) {
-    std::cout << "shrink: the run holds; there is nothing to shrink" << std::endl;
+    if (tool.json) {
+      std::cout << Json{{"command", "shrink"}, {"ok", true}}.dump(2) << std::endl;
+    } else {
+      std::cout << "shrink: the run holds; there is nothing to shrink" << std::endl;
+    }
     return kHolds;
   }
   if (!command.file.empty()) write_run_file(command.file, shrunk->settings, shrunk->failure);
   const std::string replay = replay_command(tool.program, shrunk->settings);
   if (tool.json) {
     std::cout << Json{{"command", "shrink"},
+                      {"ok", false},
                       {"scenario", shrunk->settings.scenario->name},
                       {"runs", shrunk->runs},
                       {"decisions", shrunk->settings.decisions},

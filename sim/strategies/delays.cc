@@ -5,20 +5,17 @@
 namespace rehearsal::sim {
 namespace {
 
-// What of the plan is drawn; part of the keys. PCT has others: a run has one strategy.
-enum class Property : uint64_t { count, first_step };
+// What of the plan is drawn; part of the keys.
+constexpr uint64_t kCount = 0;
+constexpr uint64_t kFirstStep = 1;
 
 }  // namespace
 
 Delays::Delays(net_fake::Decisions& decisions) {
   const uint64_t length = draw_length(decisions);
-  const auto draw = [&decisions](Property property, uint64_t i, uint64_t n) {
-    return decisions.choose(
-        {.kind = net_fake::DecisionKind::plan, .number = static_cast<uint64_t>(property) + i}, n);
-  };
-  const uint64_t count = 1 + draw(Property::count, 0, 2);
+  const uint64_t count = 1 + draw_plan(decisions, kCount, 2);
   for (uint64_t i = 0; i < count; ++i)
-    skipped_.push_back(1 + draw(Property::first_step, i, length));
+    skipped_.push_back(1 + draw_plan(decisions, kFirstStep + i, length));
 }
 
 size_t Delays::pick(const std::vector<Enabled>& enabled) {

@@ -8,21 +8,17 @@ namespace {
 using net_fake::DecisionKind;
 
 // What of the plan is drawn; part of the keys.
-enum class Property : uint64_t { depth, first_change_point };
+constexpr uint64_t kDepth = 0;
+constexpr uint64_t kFirstChangePoint = 1;
 
 constexpr uint64_t kFairAfter = 10;  // times the length
-constexpr uint64_t kPriorities = uint64_t{1} << 40;
-
-uint64_t draw(net_fake::Decisions& decisions, uint64_t property, uint64_t n) {
-  return decisions.choose({.kind = DecisionKind::plan, .number = property}, n);
-}
 
 std::vector<uint64_t> draw_change_points(net_fake::Decisions& decisions, uint64_t length) {
   constexpr uint64_t kDepths[] = {2, 2, 2, 2, 3, 3, 3, 4, 4, 5};
-  const uint64_t depth = kDepths[draw(decisions, uint64_t(Property::depth), std::size(kDepths))];
+  const uint64_t depth = kDepths[draw_plan(decisions, kDepth, std::size(kDepths))];
   std::vector<uint64_t> points;
   for (uint64_t i = 0; i + 1 < depth; ++i)
-    points.push_back(1 + draw(decisions, uint64_t(Property::first_change_point) + i, length));
+    points.push_back(1 + draw_plan(decisions, kFirstChangePoint + i, length));
   return points;
 }
 

@@ -3,7 +3,6 @@
 namespace rehearsal::sim {
 
 size_t Pos::pick(const std::vector<Enabled>& enabled) {
-  constexpr uint64_t kPriorities = uint64_t{1} << 40;
   const auto priority = [this](const Enabled& event) {
     return decisions_.choose({.kind = net_fake::DecisionKind::priority,
                               .number = event.serial,

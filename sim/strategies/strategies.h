@@ -10,6 +10,12 @@
 // more than one could be next.
 namespace rehearsal::sim {
 
+// Priorities are drawn from so many: two are hardly ever equal.
+inline constexpr uint64_t kPriorities = uint64_t{1} << 40;
+
+// One property of a strategy's plan, in [0, n). A run has one strategy: each numbers its own.
+[[nodiscard]] uint64_t draw_plan(net_fake::Decisions& decisions, uint64_t property, uint64_t n);
+
 // A number of choices that a run may have, drawn for strategies that place something among them:
 // within each doubling from 64 to 16,384 equally likely.
 [[nodiscard]] uint64_t draw_length(net_fake::Decisions& decisions);

@@ -114,6 +114,9 @@ TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) 
   const ToolRun replayed = run_tool("replay " + file);
   EXPECT_EQ(replayed.status, 1) << replayed.out << replayed.err;
   EXPECT_EQ(replayed.out_lines().back(), shrunk.out_lines().back());
+  const ToolRun holds = run_tool("shrink storm --seed 2 --set size=tiny --json");
+  EXPECT_EQ(holds.status, 0);
+  EXPECT_EQ(holds.json()["ok"], true);
   // Method: the run holds with the rule back in force, and asks for no such partition.
   const ToolRun gone =
       run_tool("run storm --seed 2 --set size=tiny --benign --decide 'partition:9.0>8.0#7.0=1'");

@@ -14,7 +14,6 @@ namespace {
 
 using net_fake::Chain;
 using std::chrono::microseconds;
-using std::chrono::milliseconds;
 
 class Recorded final : public net_fake::Occurrence {
  public:

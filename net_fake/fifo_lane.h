@@ -43,7 +43,7 @@ class FifoLane final : public Occurrence {
   Instant wire_free{};
 
   WorkerId worker(uint64_t) const override { return WorkerId{chain_.second}; }
-  Chain chain() const override { return chain_; }
+  Chain chain(uint64_t) const override { return chain_; }
   bool due(uint64_t ticket) const override { return ticket == generation_ && !stalled_; }
   void happen(uint64_t ticket) override;
 

@@ -43,6 +43,18 @@ void Link::schedule(Step step, int side, uint64_t serial, Duration after) {
 
 WorkerId Link::worker(uint64_t ticket) const { return workers_[ticket >> kStepBits & 1]; }
 
+Chain Link::chain(uint64_t ticket) const {
+  const Step step = static_cast<Step>(ticket & ((1 << kStepBits) - 1));
+  const size_t side = ticket >> kStepBits & 1;
+  if (step != Step::attempt && step != Step::give_up)
+    return {step == Step::ending && ends_[side].ending && ends_[side].ending->closed_by_peer
+                ? Chain::Kind::closing
+                : Chain::Kind::news,
+            workers_[side].value, workers_[1 - side].value};
+  return {Chain::Kind::connecting, std::min(workers_[0].value, workers_[1].value),
+          std::max(workers_[0].value, workers_[1].value)};
+}
+
 bool Link::due(uint64_t ticket) const {
   const End& end = ends_[ticket >> kStepBits & 1];
   const uint64_t serial = ticket >> (kStepBits + 1);
@@ -252,7 +264,12 @@ void Link::break_connection(const Error& why, Cause cause, std::optional<int> de
   whole_ = false;
   ++network_.stats_.losses;
   const uint64_t number = connection_ - connections_before_;
-  for (Direction& direction : directions_) direction.lose_suffix(number);
+  for (const int side : {0, 1}) {
+    if (dead_side && side != *dead_side)
+      out_of(side).clear();  // Nobody is there to receive it.
+    else
+      out_of(side).lose_suffix(number);
+  }
   const bool silent = happens(network_.decisions_, key(DecisionKind::silence, number),
                               network_.weather_.silence_millionths);
   const int silent_side = dead_side ? 1 - *dead_side : static_cast<int>(number & 1);
@@ -333,8 +350,11 @@ void Link::end_in_order(int side, const Error& reason, bool closing) {
 void Link::set_ending(int side, Ending ending) {
   End& end = ends_[at(side)];
   const Instant when = ending.not_before;
+  const Direction& in = out_of(1 - side);
+  const bool waits = !ending.local && (!in.empty() || in.blocked());
   end.ending = std::move(ending);
-  schedule(Step::ending, side, ++end.ending_serial, when - network_.schedule_.now());
+  ++end.ending_serial;
+  if (!waits) schedule(Step::ending, side, end.ending_serial, when - network_.schedule_.now());
 }
 
 // Tells the end if nothing that must come before is still on its way: the last frame, or the end of

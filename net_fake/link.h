@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -47,10 +46,7 @@ class Link final : public Occurrence, private LaneEnd {
   [[nodiscard]] bool standing() const { return whole_; }
 
   WorkerId worker(uint64_t ticket) const override;
-  Chain chain() const override {
-    return {Chain::Kind::link, std::min(workers_[0].value, workers_[1].value),
-            std::max(workers_[0].value, workers_[1].value)};
-  }
+  Chain chain(uint64_t ticket) const override;
   bool due(uint64_t ticket) const override;
   void happen(uint64_t ticket) override;
 

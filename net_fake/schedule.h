@@ -11,10 +11,21 @@ namespace rehearsal::net_fake {
 // What happens in order among itself, whoever decides the order of the rest: the frames of a lane,
 // the timers of a worker, what one stack does, and so on. `first` and `second` say whose.
 struct Chain {
-  enum class Kind : uint8_t { small_lane, large_lane, stack, timers, link, rest };
+  // `news`: an end is told that its link stands or is lost; `closing`: that its peer has closed it;
+  // `connecting`: what happens to the link itself.
+  enum class Kind : uint8_t {
+    small_lane,
+    large_lane,
+    stack,
+    timers,
+    news,
+    closing,
+    connecting,
+    rest
+  };
   Kind kind = Kind::rest;
-  uint32_t first = 0;   // the sender, the worker, an end of the link
-  uint32_t second = 0;  // the receiver, the stack, the other end
+  uint32_t first = 0;   // the sender, the worker, who is told, the lower end of the link
+  uint32_t second = 0;  // the receiver, the stack, about whom, the other end
   auto operator<=>(const Chain&) const = default;
 };
 
@@ -28,7 +39,7 @@ class Occurrence {
   [[nodiscard]] virtual WorkerId worker(uint64_t ticket) const = 0;
 
   // Its chain. Of one chain, no later event overtakes an earlier one.
-  [[nodiscard]] virtual Chain chain() const { return {}; }
+  [[nodiscard]] virtual Chain chain(uint64_t) const { return {}; }
 
   // False once it has been called off: it is then dropped without a trace.
   [[nodiscard]] virtual bool due(uint64_t ticket) const = 0;

@@ -159,12 +159,17 @@ bool ClusterParts::step(Instant limit) {
         return true;
       }
     }
-    ++decisions_of_[worker.value];
   }
-  world_.queue.take(*next);
-  next->what->happen(next->ticket);
-  if (until_check_-- == 0) check(/*idle=*/false);
+  run_event(*next);
   return true;
+}
+
+void ClusterParts::run_event(const EventQueue::Event& next) {
+  const WorkerId worker = next.what->worker(next.ticket);
+  if (worker.value < decisions_of_.size()) ++decisions_of_[worker.value];
+  world_.queue.take(next);
+  next.what->happen(next.ticket);
+  if (until_check_-- == 0) check(/*idle=*/false);
 }
 
 std::optional<PlannedCrash> ClusterParts::crash_due(WorkerId worker) {
@@ -225,6 +230,14 @@ void ClusterParts::crash(WorkerId worker, bool restarts, Duration restart_after)
   });
 }
 
+void ClusterParts::give_up(WorkerId worker, WorkerId peer) {
+  Life& giving = life(worker);
+  if (giving.over()) return;
+  given_up_ = true;
+  recorder_.note("give up " + names_[peer.value], giving.id());
+  giving.runtime().post([&giving, peer] { giving.node().give_up(peer); });
+}
+
 void ClusterParts::restart(WorkerId worker) {
   auto& lives = lives_[worker.value];
   REHEARSAL_CHECK(lives.empty() || lives.back()->over(), worker, "is alive");
@@ -281,7 +294,7 @@ ClusterView ClusterParts::view(bool idle) const {
   ClusterView cluster{.now = world_.queue.now(),
                       .calm = calm_,
                       .calm_since = calm_since_,
-                      .disturbed = crash_count_ > 0 || options_.long_partitions,
+                      .disturbed = disturbed(),
                       .idle = idle};
   for (const auto& lives : lives_)
     for (const auto& life : lives) cluster.lives.push_back(life->view());
@@ -291,7 +304,6 @@ ClusterView ClusterParts::view(bool idle) const {
 // A worker that another's crash makes fail is no failure of the run. Where one main's failure made
 // others fail, the first that no crash explains is the one to tell of.
 void ClusterParts::judge_mains() {
-  const bool disturbed = crash_count_ > 0 || options_.long_partitions;
   const auto explained = [this](const Life& life) {
     const auto& allowed = options_.errors_after_crash;
     return std::find(allowed.begin(), allowed.end(), life.result()->error().kind) != allowed.end();
@@ -299,7 +311,7 @@ void ClusterParts::judge_mains() {
   const Life* blamed = nullptr;
   for (const auto& lives : lives_) {
     const Life& life = *lives.back();
-    if (!life.result() || life.result()->ok() || (disturbed && explained(life))) continue;
+    if (!life.result() || life.result()->ok() || (disturbed() && explained(life))) continue;
     if (blamed == nullptr ||
         std::pair(explained(life), life.ended()) < std::pair(explained(*blamed), blamed->ended()))
       blamed = &life;

@@ -29,10 +29,14 @@ class ClusterParts final : private net_fake::Occurrence {
   // Runs one event; false if none is due up to `limit`, or the run has failed.
   bool step(Instant limit = Instant::max());
   void run_to_end();
+  // Runs this event of the queue, out of turn.
+  void run_event(const EventQueue::Event& next);
 
   void at(Instant when, std::function<void()> action);
   void crash(WorkerId worker, bool restarts, Duration restart_after);
   void restart(WorkerId worker);
+  // `worker` takes `peer` for dead, whether it is or not.
+  void give_up(WorkerId worker, WorkerId peer);
   void add_oracle(std::unique_ptr<Oracle> oracle);
 
   [[nodiscard]] Life& life(WorkerId worker);
@@ -41,6 +45,7 @@ class ClusterParts final : private net_fake::Occurrence {
   [[nodiscard]] bool failed() const { return recorder_.findings().first().has_value(); }
   [[nodiscard]] net_fake::Network& network() { return network_; }
   [[nodiscard]] EventQueue& queue() { return world_.queue; }
+  [[nodiscard]] KeyedDecisions& decisions() { return decisions_; }
 
  private:
   // Actions are events: their ticket is their place in the list.
@@ -57,6 +62,9 @@ class ClusterParts final : private net_fake::Occurrence {
   void drain();
   void finish();
   [[nodiscard]] ClusterView view(bool idle) const;
+  [[nodiscard]] bool disturbed() const {
+    return crash_count_ > 0 || given_up_ || options_.long_partitions;
+  }
   [[nodiscard]] bool all_over() const;
   void fill_report();
 
@@ -85,6 +93,7 @@ class ClusterParts final : private net_fake::Occurrence {
   std::vector<uint64_t> decisions_of_;  // events so far, by worker
   uint64_t restarts_pending_ = 0;
   uint64_t crash_count_ = 0;
+  bool given_up_ = false;  // somebody was made to give up a peer
   uint64_t until_check_ = 0;
   bool begun_ = false;
   bool calm_ = false;

@@ -17,22 +17,24 @@ bool earlier(const T& one, const T& other) {
   return one.when != other.when ? one.when < other.when : one.serial < other.serial;
 }
 
-Chain link_of(const Chain& lane) {
-  const auto [low, high] = std::minmax(lane.first, lane.second);
-  return {Chain::Kind::link, low, high};
+// Whether it is what the receiver of these frames is told of their link.
+bool is_news_of(const Chain& lane, const Chain& chain) {
+  return (chain.kind == Chain::Kind::news || chain.kind == Chain::Kind::closing) &&
+         chain.first == lane.second && chain.second == lane.first;
 }
 
 // A frame does not overtake what is to be told about its connection.
 void drop_frames_behind_news(std::vector<Enabled>& enabled) {
   std::vector<Enabled> news;
   for (const Enabled& entry : enabled)
-    if (entry.chain.kind == Chain::Kind::link) news.push_back(entry);
+    if (entry.chain.kind == Chain::Kind::news || entry.chain.kind == Chain::Kind::closing)
+      news.push_back(entry);
   if (news.empty()) return;
   std::erase_if(enabled, [&news](const Enabled& frame) {
     const Chain::Kind kind = frame.chain.kind;
     if (kind != Chain::Kind::small_lane && kind != Chain::Kind::large_lane) return false;
     return std::any_of(news.begin(), news.end(), [&frame](const Enabled& entry) {
-      return entry.chain == link_of(frame.chain) && earlier(entry, frame);
+      return is_news_of(frame.chain, entry.chain) && earlier(entry, frame);
     });
   });
 }
@@ -80,20 +82,29 @@ EventQueue::Event EventQueue::choose() {
   if (chosen_ != 0)
     if (const Event* event = find(chosen_); event != nullptr && event->what->due(event->ticket))
       return *event;
-  gather_enabled();
+  gather_enabled(heap_.front().when + window_);
   const size_t place = enabled_.size() > 1 ? strategy_->pick(enabled_) : 0;
   REHEARSAL_CHECK(place < enabled_.size(), place);
   chosen_ = enabled_[place].serial;
   return *find(chosen_);
 }
 
-// REQUIRES: the first event is due.
-void EventQueue::gather_enabled() {
-  const Instant last = heap_.front().when + window_;
+std::vector<Enabled> EventQueue::heads() {
+  gather_enabled(Instant::max());
+  return enabled_;
+}
+
+EventQueue::Event EventQueue::event(uint64_t serial) const {
+  const Event* const event = find(serial);
+  REHEARSAL_CHECK(event != nullptr, serial);
+  return *event;
+}
+
+void EventQueue::gather_enabled(Instant last) {
   enabled_.clear();
   for (const Event& event : heap_) {
     if (event.when > last || !event.what->due(event.ticket)) continue;
-    const Enabled entry{event.what->chain(), event.what->worker(event.ticket), event.when,
+    const Enabled entry{event.what->chain(event.ticket), event.what->worker(event.ticket), event.when,
                         event.serial};
     const auto same = std::find_if(enabled_.begin(), enabled_.end(), [&](const Enabled& other) {
       return other.chain == entry.chain;

@@ -39,6 +39,14 @@ class EventQueue final : public net_fake::Schedule {
   // Takes it off the queue and moves time to it. REQUIRES: peek() was not empty, nothing since.
   void take(const Event& next);
 
+  // The first events of all chains, however late, in the order in which they are due; no strategy
+  // is asked. What they name is there until it has happened or was called off.
+  [[nodiscard]] std::vector<Enabled> heads();
+  [[nodiscard]] Event event(uint64_t serial) const;
+
+  // What is scheduled from now on has this serial or a later one.
+  [[nodiscard]] uint64_t next_serial() const { return next_serial_; }
+
   // Time passes up to `when`. REQUIRES: nothing is due before.
   void move_to(Instant when) { now_ = std::max(now_, when); }
 
@@ -53,7 +61,7 @@ class EventQueue final : public net_fake::Schedule {
   void sift_down(size_t at);
   void remove(size_t at);
   [[nodiscard]] Event choose();
-  void gather_enabled();
+  void gather_enabled(Instant last);
   [[nodiscard]] const Event* find(uint64_t serial) const;
 
   // A heap in which each node has four children: half the levels, and children share cache lines.

@@ -50,6 +50,8 @@ uint64_t KeyedDecisions::value_of(const Key& key, uint64_t n) {
       return found->second.value % n;
     }
   }
+  if (chooser_ != nullptr)
+    if (const auto chosen = chooser_->choose(key, n)) return *chosen;
   if (otherwise_ == Otherwise::benign) return 0;
   // The high half of the product: uniform for every n that is small against 2^64.
   return static_cast<uint64_t>(static_cast<unsigned __int128>(net_fake::hash_of(seed_, key)) * n >>

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,14 @@ struct Override {
 // What a choice is that has no override: drawn from the seed, or the benign one, 0.
 enum class Otherwise : uint8_t { drawn, benign };
 
+// Makes choices in place of the seed.
+class Chooser {
+ public:
+  virtual ~Chooser() = default;
+  // Empty: the choice is made as without a Chooser.
+  [[nodiscard]] virtual std::optional<uint64_t> choose(const Key& key, uint64_t n) = 0;
+};
+
 // Every choice of a run: the override of its key, else a hash of seed and key. A run is a pure
 // function of the program, the seed and the overrides.
 class KeyedDecisions final : public net_fake::Decisions {
@@ -36,6 +45,9 @@ class KeyedDecisions final : public net_fake::Decisions {
                  Otherwise otherwise = Otherwise::drawn, bool record = false);
 
   uint64_t choose(const Key& key, uint64_t n) override;
+
+  // From now on `chooser` is asked about what has no override; null: nobody.
+  void set_chooser(Chooser* chooser) { chooser_ = chooser; }
 
   // Choices made so far.
   [[nodiscard]] uint64_t draws() const { return draws_; }
@@ -57,6 +69,7 @@ class KeyedDecisions final : public net_fake::Decisions {
   const Otherwise otherwise_;
   std::map<Key, Given> given_;
   const bool recording_;
+  Chooser* chooser_ = nullptr;
   std::map<Key, uint64_t> chosen_;
   uint64_t draws_ = 0;
 };

@@ -14,7 +14,7 @@ using net_fake::DecisionKind;
 
 WorkerId SimStack::worker(uint64_t) const { return runtime_.life().worker; }
 
-net_fake::Chain SimStack::chain() const {
+net_fake::Chain SimStack::chain(uint64_t) const {
   return {net_fake::Chain::Kind::stack, runtime_.life().worker.value, number_};
 }
 

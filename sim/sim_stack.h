@@ -35,7 +35,7 @@ class SimStack final : public net_fake::Occurrence {
   [[nodiscard]] Execution& execution() const { return *execution_; }
 
   WorkerId worker(uint64_t) const override;
-  net_fake::Chain chain() const override;
+  net_fake::Chain chain(uint64_t ticket) const override;
   bool due(uint64_t ticket) const override { return ticket == serial_; }
   void happen(uint64_t) override { run(); }
 

@@ -25,7 +25,7 @@ class TimerTable final : public net_fake::Occurrence {
   [[nodiscard]] uint64_t size() const { return slots_.size() - free_.size(); }
 
   WorkerId worker(uint64_t) const override { return life_.worker; }
-  net_fake::Chain chain() const override {
+  net_fake::Chain chain(uint64_t) const override {
     return {net_fake::Chain::Kind::timers, life_.worker.value, life_.life};
   }
   bool due(uint64_t ticket) const override;

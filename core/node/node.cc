@@ -26,6 +26,13 @@ void Node::abort(const Error& why) { parts_->abort(why); }
 
 void Node::kill() { parts_->kill(); }
 
+void Node::give_up(WorkerId peer) {
+  const std::string& name = parts_->options.names.at(peer.value);
+  parts_->sessions.fence(peer, {.kind = ErrorKind::peer_lost,
+                                .text = "worker '" + name + "' was lost: it was given up",
+                                .worker = name});
+}
+
 bool Node::ended() const { return parts_->ended; }
 
 NodeCensus Node::census() const { return parts_->census(); }

@@ -93,6 +93,10 @@ class Node {
   // Its stacks unwind by NodeKilled, which the Runtime raises (park answers `killed`).
   void kill();
 
+  // Takes `peer` for dead at once, as if nothing had been heard of it for peer_timeout: for those
+  // who learn of a death in another way. Nothing if it is lost already or this node has ended.
+  void give_up(WorkerId peer);
+
   // True after shutdown, abort or kill: no table holds anything but what unwinding stacks hold.
   [[nodiscard]] bool ended() const;
 

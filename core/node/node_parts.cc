@@ -205,8 +205,9 @@ Status NodeParts::run_main() {
                                .worker = options.id,
                                .id = main->started_by(),
                                .text = main->label()});
-    auto returned = run_user_code(worker.name(), "main",
-                                  [&] { program.members()[options.id.value].main(worker); });
+    auto returned = run_user_code(worker.name(), "main", [&] {
+      if (const Program::Main& main = program.members()[options.id.value].main) main(worker);
+    });
     mailbox->post_always([this] {
       mailbox->trace().on_event({.kind = EventKind::execution_ended,
                                  .worker = options.id,

@@ -23,14 +23,16 @@ class Program {
   using Main = std::function<void(Worker&)>;
   struct Member {
     std::string name;
-    Main main;
+    Main main;  // empty: it only serves
   };
 
   // Adds what the library itself calls: names that begin with "rehearsal.".
   explicit Program(FunctionRegistry registry);
 
-  // Throws std::invalid_argument if a name is empty or taken.
-  Program& worker(const std::string& name, Main main);
+  // Throws std::invalid_argument if a name is empty or taken. Without a main the worker serves the
+  // others until they are done.
+  Program& worker(const std::string& name, Main main = {});
+  Program& worker(const std::string& name, Count count) { return worker(name, {}, count); }
   Program& worker(const std::string& name, Main main, Count count);
 
   [[nodiscard]] const FunctionRegistry& registry() const { return registry_; }

@@ -24,14 +24,15 @@ constexpr const char* kOverview =
     "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
     "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
     "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down\n"
+    "  rehearsal explore NAME           every order of messages of a small cluster\n"
     "  rehearsal verify NAME            every seed twice, in two different processes\n"
     "  rehearsal worker NAME            one real worker; rank and address from the environment\n"
     "\n"
     "rehearsal COMMAND --help lists the flags of a command.\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
 
-const std::vector<std::string> kCommands = {"list",   "run",    "hunt",  "shrink",
-                                            "replay", "verify", "worker"};
+const std::vector<std::string> kCommands = {"list",   "run",     "hunt",   "shrink",
+                                            "replay", "explore", "verify", "worker"};
 
 // What a command's help ends with.
 const std::map<std::string, std::string> kExamples = {
@@ -43,6 +44,9 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
      "  rehearsal hunt rnn rl --for 10m --out found\n"},
     {"shrink", "  rehearsal shrink storm --seed 61 --set size=tiny --out failure.run\n"},
+    {"explore",
+     "  rehearsal explore rref_fork\n"
+     "  rehearsal explore rref_fork --set use=1 --set faults=0 --for 5m\n"},
     {"verify", "  rehearsal verify storm --seeds 100\n"},
     {"worker",
      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"}};
@@ -61,7 +65,7 @@ struct Flags {
   std::vector<std::string> names;
   std::string seed, net, faults, crashes, partitions, strategy;
   std::vector<std::string> set, mutants, decisions;
-  std::string compare, trace, crash_at;
+  std::string compare, trace, crash_at, schedule;
   std::string seeds, time, first_seed, jobs, shard, directory, shrink_time;
   std::string rank, world_size, rendezvous;
   bool crash_sweep = false;
@@ -123,6 +127,8 @@ class Parser {
   void declare();
   void declare_run_flags();
   void declare_search_flags();
+  void declare_explore_flags();
+  void declare_mutants();
   void text_flag(const std::string& flag, std::string& value, const std::string& meaning) {
     app_.add_option(flag, value, meaning);
   }
@@ -132,6 +138,7 @@ class Parser {
   RunCommand run_command() const;
   HuntCommand hunt_command() const;
   ShrinkCommand shrink_command() const;
+  ExploreCommand explore_command() const;
   VerifyCommand verify_command() const;
   WorkerCommand worker_command() const;
 
@@ -162,6 +169,7 @@ void Parser::declare() {
               "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
     return;
   }
+  if (command_ == "explore") return declare_explore_flags();
   declare_run_flags();
   if (command_ == "run" || command_ == "shrink") {
     text_flag("--seed", flags_.seed, "Seed of the run [1]");
@@ -193,9 +201,21 @@ void Parser::declare_run_flags() {
             command_ == "hunt"
                 ? "How the order of events is chosen [each seed another one]"
                 : "How the order of events is chosen [" + backends_.strategies.front() + "]");
+  declare_mutants();
+}
+
+void Parser::declare_mutants() {
   app_.add_option("--mutant", flags_.mutants,
                   "Leave out one rule of the protocol, to test an oracle")
       ->allow_extra_args(false);
+}
+
+void Parser::declare_explore_flags() {
+  text_flag("--seed", flags_.seed, "Seed of the program [1]");
+  declare_mutants();
+  text_flag("--for", flags_.time, "Stop after this long: 60s, 5m [when all is explored]");
+  text_flag("--schedule", flags_.schedule, "Only this one, as a failure prints it");
+  text_flag("--trace", flags_.trace, "With --schedule: file for all its events, one line each");
 }
 
 void Parser::declare_search_flags() {
@@ -232,6 +252,7 @@ decltype(ParsedCommand::command) Parser::command() const {
   if (command_ == "run") return run_command();
   if (command_ == "hunt") return hunt_command();
   if (command_ == "shrink") return shrink_command();
+  if (command_ == "explore") return explore_command();
   if (command_ == "verify") return verify_command();
   if (command_ == "worker") return worker_command();
   return ListCommand{};
@@ -359,6 +380,14 @@ ShrinkCommand Parser::shrink_command() const {
   return command;
 }
 
+ExploreCommand Parser::explore_command() const {
+  ExploreCommand command{.settings = settings_of(only_name(), "tiny"), .schedule = flags_.schedule};
+  if (!flags_.time.empty()) command.seconds = parse_seconds("--for", flags_.time);
+  if (!flags_.trace.empty() && flags_.schedule.empty())
+    throw WrongUse("--trace " + flags_.trace + " needs --schedule: an exploration has many runs");
+  return command;
+}
+
 VerifyCommand Parser::verify_command() const {
   VerifyCommand command;
   command.settings = settings_of(only_name(), "tiny");
@@ -425,8 +454,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
                               const std::vector<Scenario>& scenarios, const Backends& backends) {
   if (words.empty()) {
     throw WrongUse(
-        "name a command: list, run, hunt, shrink, replay, verify or worker; rehearsal --help "
-        "explains them");
+        "name a command: list, run, hunt, shrink, replay, explore, verify or worker; rehearsal "
+        "--help explains them");
   }
   const std::string& command = words.front();
   if (command == "--help" || command == "-h" || command == "help")

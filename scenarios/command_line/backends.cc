@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/rpc/mutants.h"
+#include "scenarios/command_line/explore_backend.h"
 #include "scenarios/command_line/real_backend.h"
 #include "scenarios/wrong_use.h"
 #include "sim/cluster.h"
@@ -148,7 +149,9 @@ Backends shipped_backends() {
           .mutants = mutant_names(),
           .check_decision =
               [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },
-          .shrink = shrink_texts};
+          .shrink = shrink_texts,
+          .explore = explore_all,
+          .run_schedule = run_one_schedule};
 }
 
 }  // namespace rehearsal::command_line

@@ -26,6 +26,27 @@ struct ShrinkTrial {
   std::function<bool()> may_go_on;
 };
 
+// What an exploration has come to.
+struct ExploreProgress {
+  size_t fault_sets = 0;  // that are explored
+  size_t fault_sets_all = 0;
+  uint64_t schedules = 0;
+  double part = 0;  // of the present fault set, as far as is known
+};
+
+struct ExploreOutcome {
+  struct Row {
+    std::string faults;  // empty: none
+    uint64_t schedules = 0;
+    uint64_t stopped = 0;
+    uint64_t steps = 0;
+  };
+  std::vector<Row> rows;
+  bool complete = false;
+  std::string schedule;            // of the run that fails, made small
+  std::optional<Failure> failure;  // of that run
+};
+
 struct Backends {
   // A whole cluster in this process. An error of the run is in the outcome.
   std::function<RunOutcome(const RunSettings&, Reporter&)> simulate;
@@ -48,6 +69,14 @@ struct Backends {
   // Fewer and smaller choices with which a run still fails; see sim/shrinking.h.
   std::function<std::vector<std::string>(const std::vector<std::string>&, const ShrinkTrial&)>
       shrink;
+
+  // Every schedule of a small cluster, until `go_on` says no; see sim/explore/explorer.h.
+  std::function<ExploreOutcome(const RunSettings&,
+                               const std::function<bool(const ExploreProgress&)>& go_on)>
+      explore;
+
+  // One of these schedules. Throws std::invalid_argument with one line if it is none.
+  std::function<RunOutcome(const RunSettings&, const std::string& schedule)> run_schedule;
 };
 
 // The simulator and the real network.

@@ -28,6 +28,7 @@ int dispatch(Tool& tool, const std::vector<std::string>& words) {
     int operator()(const RunCommand& command) const { return run(tool, command); }
     int operator()(const HuntCommand& command) const { return hunt(tool, command); }
     int operator()(const ShrinkCommand& command) const { return shrink(tool, command); }
+    int operator()(const ExploreCommand& command) const { return explore(tool, command); }
     int operator()(const VerifyCommand& command) const { return verify(tool, command); }
     int operator()(const WorkerCommand& command) const { return worker(tool, command); }
   };

@@ -69,6 +69,13 @@ struct Shrunk {
 [[nodiscard]] std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings,
                                                double seconds);
 
+struct ExploreCommand {
+  RunSettings settings;  // faults and strategy in it are not used
+  double seconds = 0;    // that it may take; zero: until all is explored
+  std::string schedule;  // only this one; empty: all
+};
+int explore(const Tool& tool, const ExploreCommand& command);
+
 struct VerifyCommand {
   RunSettings settings;  // the seed in it is not used
   uint64_t first_seed = 1;

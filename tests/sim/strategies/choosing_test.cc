@@ -19,7 +19,7 @@ class Recorded final : public net_fake::Occurrence {
  public:
   Recorded(Chain chain, std::vector<uint64_t>& happened) : chain_(chain), happened_(happened) {}
   WorkerId worker(uint64_t) const override { return WorkerId{0}; }
-  Chain chain() const override { return chain_; }
+  Chain chain(uint64_t) const override { return chain_; }
   bool due(uint64_t) const override { return true; }
   void happen(uint64_t ticket) override { happened_.push_back(ticket); }
 
@@ -70,7 +70,7 @@ TEST_F(ChoosingQueue, AChainKeepsItsOrderAndNothingWaitsForLongerThanTheWindow) 
 TEST_F(ChoosingQueue, AFrameDoesNotOvertakeTheNewsOfItsConnection) {
   Recorded frames({Chain::Kind::small_lane, 5, 3}, happened);
   Recorded others({Chain::Kind::small_lane, 5, 4}, happened);
-  Recorded link({Chain::Kind::link, 3, 5}, happened);
+  Recorded link({Chain::Kind::news, 3, 5}, happened);
   at(10, link, 1);
   at(20, frames, 2);
   at(30, others, 3);

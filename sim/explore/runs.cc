@@ -1,0 +1,56 @@
+#include "sim/explore/runs.h"
+
+#include "core/fibers/thread_state.h"
+#include "sim/cluster_parts.h"
+#include "sim/explore/section.h"
+
+namespace rehearsal::sim::explore {
+namespace {
+
+// Longer than any run: what is silent is given up by the section, never by a clock.
+constexpr Duration kNever = std::chrono::hours(24);
+
+// For all that is on its way when all have joined.
+constexpr Duration kSettling = std::chrono::milliseconds(100);
+
+}  // namespace
+
+std::optional<RunReport> Runs::run(const std::vector<Transition>& faults, Guide& guide) {
+  if (options_.before_run) options_.before_run();
+  program_.reset();
+  Section section(faults, guide);
+  ClusterParts parts(options_.seed, program_.program(), cluster_options(section.trace()));
+  {
+    const fibers::DefaultThreadState state;
+    parts.begin();
+    while (!program_.all_wait() && parts.step()) {
+    }
+    const Instant settled = parts.queue().now() + kSettling;
+    while (parts.step(settled)) {
+    }
+    program_.open_begin();
+    if (!section.run(parts)) return std::nullopt;
+    program_.open_end();
+  }
+  parts.run_to_end();
+  return parts.report();
+}
+
+ClusterOptions Runs::cluster_options(Trace& section) {
+  ClusterOptions options;
+  options.faults = FaultLevel::none;
+  options.otherwise = Otherwise::benign;
+  options.adjust_node = [this](NodeOptions& node) {
+    node.rpc_timeout = {};
+    node.peer_timeout = kNever;
+    node.heartbeat = kNever;
+    if (options_.adjust_node) options_.adjust_node(node);
+  };
+  options.stacks = &stacks_;
+  options.traces = options_.traces;
+  options.traces.push_back(&section);
+  options.event_lines = options_.event_lines;
+  return options;
+}
+
+}  // namespace rehearsal::sim::explore

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+TEST(Explore, CoversASmallClusterAndSaysSo) {
+  // Goal: the search ends because nothing is left. Method: without faults, then the reference used.
+  for (const char* use : {"0", "1"}) {
+    const ToolRun run =
+        run_tool(std::string("explore rref_fork --set faults=0 --json --set use=") + use);
+    ASSERT_EQ(run.status, 0) << run.out << run.err;
+    EXPECT_EQ(run.json()["complete"], true);
+    EXPECT_EQ(run.json()["faults"].size(), 1U);
+    EXPECT_GT(run.json()["schedules"], 10);
+    EXPECT_EQ(run.json()["schedules"], run.json()["faults"][0]["schedules"]);
+  }
+}
+
+TEST(Explore, EndsWhenItsTimeIsOver) {
+  const ToolRun run = run_tool("explore storm --for 1s");
+  EXPECT_EQ(run.status, 0) << run.out << run.err;
+  EXPECT_NE(run.out.find("the time was over before all were run"), std::string::npos) << run.out;
+}
+
+class ExploreFinds : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(ExploreFinds, WhatIsLeftOutAndPrintsALineThatRepeatsIt) {
+  // Goal: a rule of the protocol that is missing shows in some schedule. Method: explore as a user
+  // would, run the last line.
+  const auto [mutant, finding] = GetParam();
+  const ToolRun explored = run_tool(std::string("explore rref_fork --mutant ") + mutant);
+  ASSERT_EQ(explored.status, 1) << explored.out << explored.err;
+  EXPECT_NE(explored.out.find(finding), std::string::npos) << explored.out;
+  const std::string last = explored.out_lines().back();
+  const size_t command = last.find(" explore rref_fork ");
+  ASSERT_NE(command, std::string::npos) << last;
+  const ToolRun again = run_tool(last.substr(command));
+  EXPECT_EQ(again.status, 1) << again.out << again.err;
+  EXPECT_NE(again.out.find(finding), std::string::npos) << again.out;
+  EXPECT_EQ(again.out_lines().back(), last);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, ExploreFinds,
+                         testing::Values(std::pair("no_deduplication", "at-most-once: frame"),
+                                         std::pair("no_confirmation_gate",
+                                                   "rref conservation: fork")),
+                         [](const auto& info) { return std::string(info.param.first); });
+
+TEST(Explore, WrongSchedulesAreWrongUse) {
+  for (const char* schedule : {"3=1", "cut:0@", "cut:0,0@", "cut:0,9@", "fire:1@", "@3", "@3=0",
+                               "@3.=1", "@x=1", "crash:1,2@", "@3=1;4=1"}) {
+    const ToolRun run = run_tool("explore rref_fork --schedule '" + std::string(schedule) + "'");
+    EXPECT_EQ(run.status, 2) << schedule << run.out;
+    EXPECT_EQ(run.err_lines().size(), 1U) << run.err;
+  }
+  const ToolRun trace = run_tool("explore rref_fork --trace file");
+  EXPECT_EQ(trace.status, 2);
+  EXPECT_NE(trace.err.find("needs --schedule"), std::string::npos) << trace.err;
+}
+
+TEST(Explore, AScheduleThatIsNotThereIsNoSuccess) {
+  const ToolRun run = run_tool("explore rref_fork --schedule '@3=900'");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.out.find("this run is not there any more"), std::string::npos) << run.out;
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

@@ -5,11 +5,6 @@
 #include "core/base/frame.h"
 
 namespace rehearsal {
-namespace {
-
-constexpr size_t kDimensionsMax = 64;
-
-}  // namespace
 
 std::optional<uint64_t> tensor_bytes(c10::IntArrayRef sizes, uint64_t element_bytes) {
   if (sizes.size() > kDimensionsMax) return std::nullopt;

@@ -30,6 +30,9 @@ struct Payload {
   std::vector<Fork> forks;                           // one for each handle, once prepared
 };
 
+// Of a tensor that is sent.
+inline constexpr size_t kDimensionsMax = 64;
+
 // The bytes of a dense tensor's elements; none if it is beyond what can be sent. Zero-size tensors
 // are held to the same limits in their other dimensions.
 [[nodiscard]] std::optional<uint64_t> tensor_bytes(c10::IntArrayRef sizes, uint64_t element_bytes);

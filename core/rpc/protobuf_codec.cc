@@ -1,7 +1,5 @@
 #include "core/rpc/protobuf_codec.h"
 
-#include <ATen/Functions.h>
-#include <ATen/core/Tensor.h>
 #include <google/protobuf/arena.h>
 
 #include <array>
@@ -9,212 +7,21 @@
 #include <optional>
 
 #include "core/base/check.h"
+#include "core/rpc/call_envelope.h"
 #include "core/rpc/message.h"
 #include "core/rpc/messages.pb.h"
+#include "core/rpc/wire_parts.h"
 
 namespace rehearsal {
 namespace {
-
-// Thrown while decoding; caught in decode.
-struct BadEnvelope {
-  std::string text;
-};
-
-// Tensors up to this size are copied when encoded, so that nothing that the user does to them
-// later can reach the wire.
-constexpr uint64_t kCopiedBytesMax = 16 * 1024;
-
-// ---- ids --------------------------------------------------------------------
-
-// Into a wire::CausalId, or into a message that has its fields.
-template <class To>
-void write_id(To& to, const CausalId& id) {
-  to.set_incarnation(id.incarnation.value);
-  to.set_path_high(id.path.high);
-  to.set_path_low(id.path.low);
-  to.set_ordinal(id.ordinal);
-}
-template <class From>
-CausalId read_id(const From& from) {
-  return {{from.incarnation()}, {from.path_high(), from.path_low()}, from.ordinal()};
-}
-
-void write(wire::CausalId& to, const CausalId& id) { write_id(to, id); }
-
-template <class To = CausalId>
-To read(const wire::CausalId& from) {
-  return To{read_id(from)};
-}
-
-void write(wire::RRefId& to, const RRefId& id) {
-  write(*to.mutable_causal(), id.causal);
-  to.set_owner(id.owner.value);
-  to.set_counter(id.counter);
-  to.set_owner_incarnation(id.owner_incarnation.value);
-}
-
-RRefId read(const wire::RRefId& from) {
-  return {read(from.causal()), WorkerId{from.owner()}, Incarnation{from.owner_incarnation()},
-          from.counter()};
-}
-
-// ---- errors -----------------------------------------------------------------
-
-void write(wire::Error& to, const Error& error) {
-  to.set_kind(static_cast<uint32_t>(error.kind));
-  to.set_text(error.text);
-  to.set_worker(error.worker);
-  to.set_function(error.function);
-  for (const std::string& worker : error.chain) to.add_chain(worker);
-}
-
-Error read(const wire::Error& from) {
-  if (from.kind() > static_cast<uint32_t>(ErrorKind::protocol)) throw BadEnvelope{"error kind"};
-  return {.kind = static_cast<ErrorKind>(from.kind()),
-          .text = from.text(),
-          .worker = from.worker(),
-          .function = from.function(),
-          .chain = {from.chain().begin(), from.chain().end()}};
-}
-
-// ---- payloads ---------------------------------------------------------------
-
-Segment segment_of(const at::Tensor& tensor) {
-  at::Tensor elements = tensor.detach().resolve_conj().resolve_neg().contiguous();
-  if (elements.nbytes() <= kCopiedBytesMax && elements.is_alias_of(tensor))
-    elements = elements.clone();
-  auto owner = std::make_shared<at::Tensor>(std::move(elements));
-  const c10::Device device = owner->device();
-  return {.owner = owner,
-          .data = static_cast<std::byte*>(owner->data_ptr()),
-          .bytes = owner->nbytes(),
-          .device = {static_cast<uint8_t>(device.type()),
-                     static_cast<uint8_t>(device.index() < 0 ? 0 : device.index())}};
-}
-
-void write(wire::Tensor& to, const at::Tensor& tensor, std::vector<Segment>& segments) {
-  if (!tensor.defined()) return to.set_undefined(true);
-  to.set_dtype(static_cast<uint32_t>(tensor.scalar_type()));
-  for (const int64_t size : tensor.sizes()) to.add_sizes(size);
-  to.set_requires_grad(tensor.requires_grad());
-  if (tensor.numel() > 0) segments.push_back(segment_of(tensor));
-}
-
-at::Tensor read(const wire::Tensor& from, const std::vector<Segment>& segments, size_t& next) {
-  if (from.undefined()) return {};
-  if (from.dtype() >= static_cast<uint32_t>(c10::ScalarType::NumOptions))
-    throw BadEnvelope{"dtype"};
-  const auto dtype = static_cast<c10::ScalarType>(from.dtype());
-  if (c10::isQIntType(dtype) || dtype == c10::ScalarType::Undefined) throw BadEnvelope{"dtype"};
-  const c10::IntArrayRef sizes(from.sizes().data(), from.sizes_size());
-  const std::optional<uint64_t> bytes = tensor_bytes(sizes, c10::elementSize(dtype));
-  if (!bytes) throw BadEnvelope{"tensor too large"};
-  at::Tensor tensor;
-  if (*bytes == 0) {
-    tensor = at::empty(sizes, at::TensorOptions(dtype));
-  } else {
-    if (next >= segments.size()) throw BadEnvelope{"a tensor without its segment"};
-    const Segment& segment = segments[next++];
-    if (segment.bytes != *bytes) throw BadEnvelope{"a segment of another length than its tensor"};
-    tensor = at::from_blob(
-        segment.data, sizes, [owner = segment.owner](void*) {}, at::TensorOptions(dtype));
-  }
-  if (!from.requires_grad()) return tensor;
-  if (!c10::isFloatingType(dtype) && !c10::isComplexType(dtype))
-    throw BadEnvelope{"an integer tensor cannot require a gradient"};
-  return tensor.set_requires_grad(true);
-}
-
-// Into a wire::Payload, or into a message that has its fields.
-template <class To>
-void write(To& to, const Payload& payload, std::vector<Segment>& segments) {
-  to.set_values(payload.values);
-  for (const at::Tensor& tensor : payload.tensors) write(*to.add_tensors(), tensor, segments);
-  for (const Fork& fork : payload.forks) {
-    wire::Fork& entry = *to.add_forks();
-    write(*entry.mutable_rref(), fork.rref);
-    write(*entry.mutable_fork(), fork.id);
-    entry.set_owner_is_parent(fork.owner_is_parent);
-  }
-}
-
-template <class From>
-Payload read_payload(From& from, const std::vector<Segment>& segments) {
-  Payload payload;
-  payload.values = std::move(*from.mutable_values());
-  size_t next = 0;
-  payload.tensors.reserve(from.tensors_size());
-  for (const wire::Tensor& tensor : from.tensors())
-    payload.tensors.push_back(read(tensor, segments, next));
-  if (next != segments.size()) throw BadEnvelope{"a segment without its tensor"};
-  for (const wire::Fork& fork : from.forks())
-    payload.forks.push_back({read(fork.rref()), read<ForkId>(fork.fork()), fork.owner_is_parent()});
-  return payload;
-}
-
-// ---- autograd ---------------------------------------------------------------
-
-void write(wire::Autograd& to, const AutogradMetadata& metadata) {
-  write(*to.mutable_context(), metadata.context);
-  write(*to.mutable_message(), metadata.message);
-  to.set_creator(metadata.creator.value);
-}
-
-AutogradMetadata read(const wire::Autograd& from) {
-  return {read<AutogradContextId>(from.context()), read<AutogradMessageId>(from.message()),
-          WorkerId{from.creator()}};
-}
-
-void write(wire::Pass& to, const PassName& pass) {
-  write(*to.mutable_context(), pass.id.context);
-  to.set_epoch(pass.id.epoch);
-  to.set_starter(pass.starter.value);
-  to.set_starter_incarnation(pass.id.starter_incarnation.value);
-  to.set_retain_graph(pass.retain_graph);
-  to.set_context_creator(pass.context_creator.value);
-}
-
-PassName read(const wire::Pass& from) {
-  return {.id = {read<AutogradContextId>(from.context()), from.epoch(),
-                 Incarnation{from.starter_incarnation()}},
-          .starter = WorkerId{from.starter()},
-          .retain_graph = from.retain_graph(),
-          .context_creator = WorkerId{from.context_creator()}};
-}
-
-// ---- messages: one write and one read each ----------------------------------
 
 struct Writer {
   wire::Envelope& to;
   std::vector<Segment>& segments;
 
   void operator()(const std::monostate&) const { REHEARSAL_CHECK(false, "an empty message"); }
-  void operator()(const Call& call) const {
-    wire::Call& out = *to.mutable_call();
-    write_id(out, call.id);
-    write(out, call.arguments, segments);
-    out.set_kind(static_cast<uint32_t>(call.kind));
-    out.set_function(call.function);
-    if (!call.name.empty()) out.set_name(call.name);
-    if (call.target) write(*out.mutable_target(), *call.target);
-    if (call.created) {
-      write(*out.mutable_created(), *call.created);
-      write(*out.mutable_created_fork(), call.created_fork);
-    }
-    out.set_time_left(call.time_left.count());
-    out.set_depth(call.depth);
-    if (call.autograd) write(*out.mutable_autograd(), *call.autograd);
-    if (!call.context) return;
-    write(*out.mutable_context(), call.context->id);
-    out.set_context_creator(call.context->creator.value);
-  }
-  void operator()(const Response& response) const {
-    wire::Response& out = *to.mutable_response();
-    write_id(out, response.id);
-    write(out, response.value, segments);
-    if (response.error) write(*out.mutable_error(), *response.error);
-    if (response.autograd) write(*out.mutable_autograd(), *response.autograd);
-  }
+  void operator()(const Call&) const { REHEARSAL_CHECK(false, "it has a fixed layout"); }
+  void operator()(const Response&) const { REHEARSAL_CHECK(false, "it has a fixed layout"); }
   void operator()(const Cancel& cancel) const {
     write(*to.mutable_cancel()->mutable_id(), cancel.id);
   }
@@ -293,64 +100,27 @@ struct Writer {
   }
 };
 
-Call read(wire::Call& from, const std::vector<Segment>& segments) {
-  Call call;
-  call.id = {read_id(from)};
-  if (from.kind() > static_cast<uint32_t>(CallKind::fetch)) throw BadEnvelope{"call kind"};
-  call.kind = static_cast<CallKind>(from.kind());
-  call.function = from.function();
-  call.name = from.name();
-  if (from.has_target()) call.target = read(from.target());
-  if (from.has_created()) {
-    call.created = read(from.created());
-    call.created_fork = read<ForkId>(from.created_fork());
-  }
-  call.arguments = read_payload(from, segments);
-  if (from.time_left() < 0) throw BadEnvelope{"time left"};
-  call.time_left = Duration(from.time_left());
-  call.depth = from.depth();
-  if (from.has_autograd()) call.autograd = read(from.autograd());
-  if (from.has_context())
-    call.context =
-        ContextName{read<AutogradContextId>(from.context()), WorkerId{from.context_creator()}};
-  return call;
-}
-
 template <class WireMessage>
 std::optional<Error> read_error(const WireMessage& from) {
   if (!from.has_error()) return std::nullopt;
   return read(from.error());
 }
 
-Response read(wire::Response& from, const std::vector<Segment>& segments) {
-  Response response;
-  response.id = {read_id(from)};
-  response.value = read_payload(from, segments);
-  response.error = read_error(from);
-  if (from.has_autograd()) response.autograd = read(from.autograd());
-  return response;
-}
-
-ShutdownReport read(const wire::ShutdownReport& from) {
+ShutdownReport read_report(const wire::ShutdownReport& from) {
   ShutdownReport report{from.phase(), from.wave(), from.quiet(), {}, from.activity()};
   for (const uint64_t lost : from.lost()) report.lost.push_back(Incarnation{lost});
   return report;
 }
 
-MessageContent read(wire::Envelope& from, const std::vector<Segment>& segments) {
-  const bool has_payload =
-      from.has_call() || from.has_response() || from.has_item() || from.has_gradients();
+MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& segments) {
+  const bool has_payload = from.has_item() || from.has_gradients();
   if (!has_payload && !segments.empty()) throw BadEnvelope{"segments where none belong"};
   switch (from.content_case()) {
-    case wire::Envelope::kCall:
-      return read(*from.mutable_call(), segments);
-    case wire::Envelope::kResponse:
-      return read(*from.mutable_response(), segments);
     case wire::Envelope::kCancel:
       return Cancel{read<CallId>(from.cancel().id())};
     case wire::Envelope::kItem:
       return Item{read<CallId>(from.item().call()), from.item().position(),
-                  read_payload(*from.mutable_item()->mutable_value(), segments)};
+                  read(*from.mutable_item()->mutable_value(), segments)};
     case wire::Envelope::kCredit:
       return Credit{read<CallId>(from.credit().call()), from.credit().items()};
     case wire::Envelope::kEnd:
@@ -371,7 +141,7 @@ MessageContent read(wire::Envelope& from, const std::vector<Segment>& segments) 
     case wire::Envelope::kGradients:
       return Gradients{read(from.gradients().pass()),
                        read<AutogradMessageId>(from.gradients().message()),
-                       read_payload(*from.mutable_gradients()->mutable_gradients(), segments)};
+                       read(*from.mutable_gradients()->mutable_gradients(), segments)};
     case wire::Envelope::kGradientsAnswered:
       return GradientsAnswered{read(from.gradients_answered().pass()),
                                read<AutogradMessageId>(from.gradients_answered().message())};
@@ -384,7 +154,7 @@ MessageContent read(wire::Envelope& from, const std::vector<Segment>& segments) 
     case wire::Envelope::kReady:
       return Ready{from.ready().round()};
     case wire::Envelope::kShutdownReport:
-      return read(from.shutdown_report());
+      return read_report(from.shutdown_report());
     case wire::Envelope::kLeave:
       return Leave{from.leave().graceful()};
     case wire::Envelope::kGoodbye:
@@ -401,18 +171,30 @@ class ProtobufCodec final : public Codec {
  public:
   std::shared_ptr<const FrameBody> encode(const Message& message) override {
     auto body = std::make_shared<FrameBody>();
-    const Scratch scratch(arena_);
-    std::visit(Writer{scratch.envelope, body->segments}, message.content);
-    REHEARSAL_CHECK(scratch.envelope.SerializeToString(&body->envelope));
+    if (const Call* call = std::get_if<Call>(&message.content)) {
+      write_call(*call, *body);
+    } else if (const Response* response = std::get_if<Response>(&message.content)) {
+      write_response(*response, *body);
+    } else {
+      const Scratch scratch(arena_);
+      std::visit(Writer{scratch.envelope, body->segments}, message.content);
+      REHEARSAL_CHECK(scratch.envelope.SerializeToString(&body->envelope));
+    }
     return body;
   }
 
   Result<Message> decode(const FrameBody& body) override {
-    const Scratch scratch(arena_);
     try {
-      if (!scratch.envelope.ParseFromString(body.envelope))
-        throw BadEnvelope{"not a protobuf envelope"};
-      return Message{read(scratch.envelope, body.segments)};
+      Message message;
+      if (has_fixed_layout(body)) {
+        read_call_or_response(body, message);
+      } else {
+        const Scratch scratch(arena_);
+        if (!scratch.envelope.ParseFromString(body.envelope))
+          throw BadEnvelope{"not a protobuf envelope"};
+        message.content = read_content(scratch.envelope, body.segments);
+      }
+      return message;
     } catch (const BadEnvelope& bad) {
       return Error{.kind = ErrorKind::protocol, .text = "malformed message: " + bad.text};
     }

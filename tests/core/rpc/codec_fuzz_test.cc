@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -150,14 +151,11 @@ TEST(CodecFuzz, AcceptedBodiesEncodeAgain) {
   }
 }
 
-// One tensor whose entry in the envelope is replaced.
-Result<Message> decode_tensor(const std::string& entry, uint64_t segment_bytes) {
+// A body with this envelope and a segment of so many bytes, decoded.
+Result<Message> decode_envelope(std::string envelope, uint64_t segment_bytes) {
   static const std::unique_ptr<Codec> codec = make_protobuf_codec();
-  const auto field = [](int number, const std::string& bytes) {
-    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
-  };
   FrameBody body;
-  body.envelope = field(2, field(6, entry));  // Response, tensors.
+  body.envelope = std::move(envelope);
   if (segment_bytes > 0) {
     auto memory = std::make_shared<std::vector<std::byte>>(segment_bytes);
     body.segments.push_back({memory, memory->data(), segment_bytes, {}});
@@ -165,19 +163,123 @@ Result<Message> decode_tensor(const std::string& entry, uint64_t segment_bytes) 
   return codec->decode(body);
 }
 
+// The fields of a response before its tensors: form, flags, bytes of values, id, tensor count.
+std::string response_fields(uint16_t flags, uint32_t value_bytes, uint64_t tensor_count) {
+  std::string bytes(48, '\0');
+  bytes[0] = 2;
+  std::memcpy(bytes.data() + 2, &flags, sizeof flags);
+  std::memcpy(bytes.data() + 4, &value_bytes, sizeof value_bytes);
+  std::memcpy(bytes.data() + 40, &tensor_count, sizeof tensor_count);
+  return bytes;
+}
+
+// A tensor's entry: type, flags, dimensions, sizes.
+std::string tensor_entry(uint8_t type, uint8_t flags, const std::vector<int64_t>& sizes) {
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(type);
+  bytes[1] = static_cast<char>(flags);
+  bytes[2] = static_cast<char>(sizes.size());
+  bytes.append(reinterpret_cast<const char*>(sizes.data()), sizes.size() * sizeof(int64_t));
+  return bytes;
+}
+
+// A response with one tensor, and an item of a stream with the same one as protobuf.
+Result<Message> decode_tensor(const std::string& entry, uint64_t segment_bytes) {
+  return decode_envelope(response_fields(0, 0, 1) + entry, segment_bytes);
+}
+Result<Message> decode_protobuf_tensor(const std::string& entry, uint64_t segment_bytes) {
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  };
+  return decode_envelope(field(4, field(3, field(2, entry))), segment_bytes);  // Item, value.
+}
+
 TEST(CodecFuzz, EveryTypeNumberAndGradientFlagIsAnErrorOrATensor) {
-  // Types 0 … 127 with one element, with and without requires_grad, for segments of 0 … 32 bytes.
+  // Types 0 … 126 with one element, with and without requires_grad, for segments of 0 … 32 bytes,
+  // in fixed fields and in protobuf: both say the same.
+  uint64_t accepted = 0;
   for (char type = 0; type >= 0 && type < 127; ++type)
     for (const char gradient : {0, 1})
       for (const uint64_t bytes : {0, 1, 2, 4, 8, 16, 32}) {
         const std::string entry{0x08, type, 0x12, 0x01, 0x01, 0x18, gradient};
-        Result<Message> decoded = decode_tensor(entry, bytes);
-        if (decoded.ok()) continue;
-        EXPECT_EQ(decoded.error().kind, ErrorKind::protocol);
+        Result<Message> first = decode_tensor(
+            tensor_entry(static_cast<uint8_t>(type), static_cast<uint8_t>(gradient), {1}), bytes);
+        Result<Message> second = decode_protobuf_tensor(entry, bytes);
+        ASSERT_EQ(first.ok(), second.ok()) << int(type) << " " << bytes;
+        if (first.ok()) {
+          ++accepted;
+          continue;
+        }
+        EXPECT_EQ(first.error().kind, ErrorKind::protocol);
+        EXPECT_EQ(first.error().text, second.error().text);
       }
+  EXPECT_GT(accepted, 20u);
+}
+
+TEST(CodecFuzz, EveryTruncationOfACallOrResponseIsAnError) {
+  // Calls and responses with values, tensors and a rest, cut short anywhere before the rest; and
+  // one byte longer than they say.
+  const std::unique_ptr<Codec> codec = make_protobuf_codec();
+  Payload plain = payload();
+  plain.forks.clear();
+  for (const Message& message :
+       {Message{Call{.id = CallId{id(7)}, .arguments = plain, .time_left = Duration(5)}},
+        Message{Response{CallId{id(7)}, plain, {}, {}}}}) {
+    FrameBody body = *codec->encode(message);
+    const std::string whole = body.envelope;
+    for (size_t size = 0; size < whole.size(); ++size) {
+      body.envelope = whole.substr(0, size);
+      ASSERT_FALSE(codec->decode(body).ok()) << size;
+    }
+    body.envelope = whole + '\0';
+    ASSERT_FALSE(codec->decode(body).ok());
+    body.envelope = whole;
+    ASSERT_TRUE(codec->decode(body).ok());
+  }
+}
+
+TEST(CodecFuzz, FixedFieldsThatCannotBeAreRefused) {
+  // Unknown flags, more values or tensors than there are bytes, unknown kinds, negative times, a
+  // rest that is none.
+  const auto refused = [](const std::string& envelope) {
+    const Result<Message> decoded = decode_envelope(envelope, 0);
+    return decoded.ok() ? std::string("accepted") : decoded.error().text;
+  };
+  EXPECT_EQ(refused(response_fields(0, 0, 0)), "accepted");
+  EXPECT_EQ(refused(response_fields(2, 0, 0)), "malformed message: unknown flags");
+  EXPECT_EQ(refused(response_fields(0, 1, 0)), "malformed message: it ends too early");
+  EXPECT_EQ(refused(response_fields(0, UINT32_MAX, 0)), "malformed message: it ends too early");
+  EXPECT_EQ(refused(response_fields(0, 0, UINT64_MAX)),
+            "malformed message: more tensors than bytes");
+  EXPECT_EQ(refused(response_fields(0, 0, 0) + "x"), "malformed message: bytes behind its end");
+  EXPECT_EQ(refused(response_fields(1, 0, 0) + "x"), "malformed message: its rest is no protobuf");
+  EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 4, {1})),
+            "malformed message: tensor flags");
+  EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 2, {})), "accepted");
+
+  const std::unique_ptr<Codec> codec = make_protobuf_codec();
+  const std::string call = codec->encode(Message{Call{.id = CallId{id(7)}}})->envelope;
+  std::string changed = call;
+  changed[1] = 3;
+  EXPECT_EQ(refused(changed), "malformed message: call kind");
+  changed = call;
+  changed[47] = static_cast<char>(0x80);  // the highest byte of the time left
+  EXPECT_EQ(refused(changed), "malformed message: time left");
 }
 
 TEST(CodecFuzz, SizesThatOverflowAreRefused) {
+  // 2^62 · 2^62, a negative size, huge dimensions beside a zero, and 65 dimensions.
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{kHuge, kHuge}, std::vector<int64_t>{-1}, std::vector<int64_t>{-1, 0},
+        std::vector<int64_t>{0, kHuge, kHuge}, std::vector<int64_t>(65, 1)}) {
+    const Result<Message> decoded = decode_tensor(tensor_entry(6, 0, sizes), 4);
+    ASSERT_FALSE(decoded.ok());
+    EXPECT_NE(decoded.error().text.find("tensor too large"), std::string::npos);
+  }
+}
+
+TEST(CodecFuzz, SizesThatOverflowAreRefusedInProtobufToo) {
   // 2^62 · 2^62, a negative size, huge dimensions beside a zero, and 65 dimensions.
   const std::string two_to_62 = "\x80\x80\x80\x80\x80\x80\x80\x80\x40";
   const std::string minus_one = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
@@ -187,7 +289,7 @@ TEST(CodecFuzz, SizesThatOverflowAreRefused) {
   for (const std::string& packed :
        {two_to_62 + two_to_62, minus_one, minus_one + std::string(1, '\0'),
         std::string(1, '\0') + two_to_62 + two_to_62, std::string(65, '\x01')}) {
-    Result<Message> decoded = decode_tensor(sizes(packed), 4);
+    Result<Message> decoded = decode_protobuf_tensor(sizes(packed), 4);
     ASSERT_FALSE(decoded.ok());
     EXPECT_NE(decoded.error().text.find("tensor too large"), std::string::npos);
   }

@@ -1,28 +1,29 @@
 #include "sim/recorder.h"
 
+#include <array>
+#include <cstring>
+
 #include "sim/event_lines.h"
 
 namespace rehearsal::sim {
 namespace {
 
-// What the fingerprint takes of an event. Every byte is set: there is no padding.
-struct Record {
-  int64_t when;
-  uint64_t draws;
-  uint64_t incarnation;
-  uint64_t id_incarnation;
-  uint64_t path_high;
-  uint64_t path_low;
-  uint64_t ordinal;
-  uint64_t number;
-  uint64_t digest;
-  uint64_t text;
-  uint32_t kind;
-  uint32_t message_type;
-  uint32_t worker;
-  uint32_t peer;
-};
-static_assert(sizeof(Record) == 10 * 8 + 4 * 4);
+uint64_t word_at(const char* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+constexpr uint64_t pair(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
+
+// A word for an event's text. Most of them are names of 8 to 16 letters, which two words cover.
+uint64_t word_of(std::string_view text) {
+  if (text.size() < 8 || text.size() > 16) return hash_bytes(text.data(), text.size());
+  const uint64_t first = word_at(text.data()) ^ 0x9e3779b97f4a7c15ULL;
+  const uint64_t last = word_at(text.data() + text.size() - 8) ^ 0xd1b54a32d192ed03ULL;
+  const auto product = static_cast<unsigned __int128>(first) * last;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64) ^ text.size();
+}
 
 }  // namespace
 
@@ -36,21 +37,12 @@ void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation
 }
 
 void Recorder::fold(const Event& event, LifeId, Incarnation incarnation) {
-  const Record record{.when = queue_.now().time_since_epoch().count(),
-                      .draws = decisions_.draws(),
-                      .incarnation = incarnation.value,
-                      .id_incarnation = event.id.incarnation.value,
-                      .path_high = event.id.path.high,
-                      .path_low = event.id.path.low,
-                      .ordinal = event.id.ordinal,
-                      .number = event.number,
-                      .digest = event.digest,
-                      .text = hash_bytes(event.text.data(), event.text.size()),
-                      .kind = static_cast<uint32_t>(event.kind),
-                      .message_type = event.message_type,
-                      .worker = event.worker.value,
-                      .peer = event.peer.value};
-  fingerprint_.fold(&record, sizeof record);
+  fingerprint_.fold(std::array<uint64_t, 12>{
+      static_cast<uint64_t>(queue_.now().time_since_epoch().count()), decisions_.draws(),
+      incarnation.value, event.id.incarnation.value, event.id.path.high, event.id.path.low,
+      event.id.ordinal, event.number, event.digest, event.text.empty() ? 0 : word_of(event.text),
+      pair(static_cast<uint32_t>(event.kind), event.message_type),
+      pair(event.worker.value, event.peer.value)});
 }
 
 void Recorder::note(std::string_view what, LifeId life) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
 #include <sstream>
 
 #include "sim/event_lines.h"
@@ -38,16 +40,40 @@ class RecorderTest : public testing::Test {
 
 TEST(Fingerprint, KeepsACheckpointEvery1024Events) {
   Fingerprint fingerprint;
-  for (uint64_t i = 0; i < 3000; ++i) fingerprint.fold(&i, sizeof i);
+  for (uint64_t i = 0; i < 3000; ++i) fingerprint.fold(std::array<uint64_t, 2>{i, 0});
   EXPECT_EQ(fingerprint.checkpoints().size(), 2u);
   EXPECT_EQ(fingerprint.events(), 3000u);
   EXPECT_EQ(to_hex({0x0123456789abcdef, 0xfedcba9876543210}), "0123456789abcdeffedcba9876543210");
+}
+
+TEST(Fingerprint, EveryWordAndEachBitOfItCounts) {
+  // Fold two events; change one bit of one word of the first: every print is another one. Where a
+  // factor becomes zero, each differs at least from that of the words unchanged.
+  const auto print_of = [](const std::array<uint64_t, 4>& words) {
+    Fingerprint fingerprint;
+    fingerprint.fold(words);
+    fingerprint.fold(std::array<uint64_t, 2>{1, 2});
+    return fingerprint.value();
+  };
+  const auto with_bit = [](std::array<uint64_t, 4> words, size_t bit) {
+    words[bit / 64] ^= uint64_t{1} << (bit % 64);
+    return words;
+  };
+  std::set<Hash128> prints{print_of({})};
+  for (size_t bit = 0; bit < 256; ++bit) prints.insert(print_of(with_bit({}, bit)));
+  EXPECT_EQ(prints.size(), 257u);
+  for (const std::array<uint64_t, 4>& words :
+       {std::array<uint64_t, 4>{0x9e3779b97f4a7c15ULL, 0, 3, 4},
+        std::array<uint64_t, 4>{5, 0xd1b54a32d192ed03ULL, 6, 7}})
+    for (size_t bit = 0; bit < 256; ++bit)
+      EXPECT_NE(print_of(with_bit(words, bit)), print_of(words)) << bit;
 }
 
 // Goal: nothing of an event is left out of the fingerprint.
 TEST_F(RecorderTest, EveryPartOfAnEventAndItsOrderChangeTheFingerprint) {
   const Event event = call(1, "add");
   std::vector<Event> changed(8, event);
+  std::vector<std::string> texts;
   changed[0].kind = EventKind::mark;
   changed[1].peer = WorkerId{2};
   changed[2].id.ordinal = 2;
@@ -56,6 +82,16 @@ TEST_F(RecorderTest, EveryPartOfAnEventAndItsOrderChangeTheFingerprint) {
   changed[5].number = 1;
   changed[6].digest = 1;
   changed[7].text = "adds";
+  // Texts of every length, and each letter of them.
+  for (size_t size = 1; size < 20; ++size) {
+    const std::string text(size, 'x');
+    for (size_t at = 0; at < size; ++at) {
+      texts.push_back(text);
+      texts.back()[at] = 'y';
+    }
+    texts.push_back(text);
+  }
+  for (const std::string& text : texts) changed.push_back(call(1, text));
   std::vector<std::string> prints{fingerprint_of({event}), fingerprint_of({event, changed[2]}),
                                   fingerprint_of({changed[2], event})};
   for (const Event& other : changed) prints.push_back(fingerprint_of({other}));

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "core/base/buffer_pool.h"
+#include "core/base/ring.h"
 #include "core/base/runtime.h"
 #include "core/base/transport.h"
 #include "net_fake/decisions.h"
-#include "net_fake/ring.h"
 
 namespace rehearsal::net_fake {
 

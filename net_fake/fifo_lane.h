@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "core/base/frame.h"
+#include "core/base/ring.h"
 #include "core/base/time.h"
-#include "net_fake/ring.h"
 #include "net_fake/schedule.h"
 
 namespace rehearsal::net_fake {

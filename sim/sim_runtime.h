@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/ring.h"
 #include "core/base/runtime.h"
 #include "core/fibers/stack_pool.h"
 #include "net_fake/decisions.h"
 #include "net_fake/delay.h"
-#include "net_fake/ring.h"
 #include "sim/event_queue.h"
 #include "sim/timer_table.h"
 
@@ -90,9 +90,9 @@ class SimRuntime final : public Runtime, public Executions {
   bool on_strand_ = false;
   bool inline_running_ = false;
   bool killed_ = false;
-  net_fake::Ring<Task> tasks_;
-  net_fake::Ring<Body> inline_bodies_;
-  net_fake::Ring<Task> dropped_;  // to be destroyed off the strand
+  Ring<Task> tasks_;
+  Ring<Body> inline_bodies_;
+  Ring<Task> dropped_;  // to be destroyed off the strand
 
   SimStack* current_ = nullptr;  // whose code is running; null on the event loop's stack
   std::vector<std::unique_ptr<SimStack>> stacks_;  // in the order in which they were made

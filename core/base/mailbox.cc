@@ -89,6 +89,12 @@ std::shared_ptr<Execution> Mailbox::make_execution(const CausalId& id,
   return execution;
 }
 
+void Mailbox::make_execution(std::optional<Execution>& place, const CausalId& id,
+                             std::string_view label) const {
+  place.emplace(id, label, seed_);
+  if (incarnation_) place->set_incarnation(*incarnation_);
+}
+
 void Mailbox::run_continuation(const CausalId& id, Task body) {
   if (killed_) return;
   auto execution = make_execution(id, "continuation");

@@ -63,9 +63,11 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   // The node's own: what its executions make has it. Before the first of them.
   void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
 
-  // A new execution, started by `id`.
+  // A new execution, started by `id`; shared, or in place.
   [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
                                                           std::string_view label) const;
+  void make_execution(std::optional<Execution>& place, const CausalId& id,
+                      std::string_view label) const;
 
   // Runs `body` inline as user code of a continuation that `id` started; traced. On the strand.
   void run_continuation(const CausalId& id, Task body);

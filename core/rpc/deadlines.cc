@@ -4,13 +4,17 @@ namespace rehearsal {
 
 DeadlineId Deadlines::add(Instant when, Task task) {
   const DeadlineId id{when, next_number_++};
-  tasks_.emplace(id, std::move(task));
+  spare_.add_last(tasks_, id)->second = std::move(task);
   arm();
   return id;
 }
 
 void Deadlines::remove(const DeadlineId& id) {
-  if (id.number != 0) tasks_.erase(id);
+  if (id.number == 0) return;
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return;
+  const Task dropped = std::move(found->second);
+  spare_.erase(tasks_, found);
 }
 
 void Deadlines::clear() {
@@ -35,7 +39,7 @@ void Deadlines::expire() {
   const Instant now = mailbox_.runtime().now();
   while (!tasks_.empty() && tasks_.begin()->first.when <= now) {
     Task task = std::move(tasks_.begin()->second);
-    tasks_.erase(tasks_.begin());
+    spare_.erase(tasks_, tasks_.begin());
     task();
   }
   arm();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/mailbox.h"
+#include "core/base/spare_nodes.h"
 
 namespace rehearsal {
 
@@ -32,6 +33,7 @@ class Deadlines {
 
   Mailbox& mailbox_;
   std::map<DeadlineId, Task> tasks_;
+  SpareNodes<std::map<DeadlineId, Task>> spare_;
   uint64_t next_number_ = 1;
   bool armed_ = false;
   Instant armed_for_{};

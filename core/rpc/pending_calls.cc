@@ -40,12 +40,13 @@ void PendingCalls::start(OutgoingCall outgoing) {
       !prepared.ok())
     return outgoing.done(prepared.error());
 
-  const auto [place, fresh] = pending_.try_emplace(id);
+  const auto [place, fresh] = spare_.add(pending_, id);
   REHEARSAL_CHECK(fresh, id);
   Pending& pending = place->second;
   pending.to = to;
   pending.number = next_number_++;
   pending.function = std::move(outgoing.function);
+  pending.deadline = {};
   pending.target = std::move(outgoing.target);
   pending.done = std::move(outgoing.done);
   const Duration time_left = outgoing.call.time_left;
@@ -79,7 +80,7 @@ void PendingCalls::complete(const CallId& id, Result<Answer> answer) {
   const auto found = pending_.find(id);
   if (found == pending_.end()) return;
   Pending pending = std::move(found->second);
-  pending_.erase(found);
+  spare_.erase(pending_, found);
   deadlines_.remove(pending.deadline);
   if (!answer.ok()) {
     Error& error = answer.error();

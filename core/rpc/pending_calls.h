@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/spare_nodes.h"
 #include "core/rpc/deadlines.h"
 #include "core/rpc/hooks.h"
 #include "core/rpc/session.h"
@@ -76,7 +77,9 @@ class PendingCalls {
   ForkHook* forks_ = nullptr;
   RecordHook* records_ = nullptr;
   uint64_t next_number_ = 0;
-  std::unordered_map<CausalId, Pending, CausalIdHash> pending_;  // look-up only
+  using Table = std::unordered_map<CausalId, Pending, CausalIdHash>;
+  Table pending_;  // look-up only
+  SpareNodes<Table> spare_;
 };
 
 }  // namespace rehearsal

@@ -185,7 +185,8 @@ class ProtobufCodec final : public Codec {
 
   Result<Message> decode(const FrameBody& body) override {
     try {
-      Message message;
+      Result<Message> decoded{Message{}};  // What is returned, so that nothing is moved.
+      Message& message = decoded.value();
       if (has_fixed_layout(body)) {
         read_call_or_response(body, message);
       } else {
@@ -194,7 +195,7 @@ class ProtobufCodec final : public Codec {
           throw BadEnvelope{"not a protobuf envelope"};
         message.content = read_content(scratch.envelope, body.segments);
       }
-      return message;
+      return decoded;
     } catch (const BadEnvelope& bad) {
       return Error{.kind = ErrorKind::protocol, .text = "malformed message: " + bad.text};
     }

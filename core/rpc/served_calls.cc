@@ -61,13 +61,11 @@ std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
 }
 
 std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
-  auto served = std::make_shared<ServedCall>();
-  served->caller = from;
-  served->call = std::move(call);
+  auto served = std::make_shared<ServedCall>(from, std::move(call));
   if (served->call.time_left.count() > 0)
     served->deadline = mailbox_.runtime().now() + served->call.time_left;
-  const auto [place, fresh] = served_.emplace(served->call.id, served);
-  if (!fresh && session_options_.mutants.no_deduplication) place->second = served;
+  const auto [place, fresh] = spare_.add(served_, served->call.id);
+  if (fresh || session_options_.mutants.no_deduplication) place->second = served;
   return served;
 }
 
@@ -97,7 +95,10 @@ void ServedCalls::on_peer_fenced(WorkerId peer) {
 
 void ServedCalls::forget(const std::shared_ptr<ServedCall>& served) {
   const auto found = served_.find(served->call.id);
-  if (found != served_.end() && found->second == served) served_.erase(found);
+  if (found != served_.end() && found->second == served) {
+    found->second.reset();
+    spare_.erase(served_, found);
+  }
   Payload& arguments = served->call.arguments;
   if (!arguments.tensors.empty() || !arguments.handles.empty())
     mailbox_.release_later(std::make_shared<Payload>(std::move(arguments)));
@@ -145,7 +146,7 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
   served->label = call.kind == CallKind::operator_
                       ? std::string_view(call.name)
                       : std::string_view(registry_.functions()[call.function].name);
-  served->execution = mailbox_.make_execution(call.id, served->label);
+  mailbox_.make_execution(served->execution, call.id, served->label);
   served->execution->depth = call.depth + 1;
   served->execution->deadline = served->deadline;
   if (run->counts) ++running_outer_;
@@ -174,7 +175,7 @@ void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
   auto mailbox = mailbox_.shared_from_this();
   mailbox_.runtime().execute(
       execution, where, [this, run = std::move(run), mailbox = std::move(mailbox)] {
-        run->outcome.emplace(perform(*run));
+        perform(*run);
         mailbox->post_always([this, run, mailbox] {
           if (mailbox->killed()) return;
           if (!mailbox->closed()) return ended(run, std::move(*run->outcome));
@@ -183,14 +184,20 @@ void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
       });
 }
 
-Result<ServedCalls::Outcome> ServedCalls::perform(Run& run) {
+// Sets the run's outcome, in place.
+void ServedCalls::perform(Run& run) {
   const ServedCall& served = *run.served;
-  return guarded(served, [&]() -> Outcome {
+  Status performed = guarded(served, [&]() -> Unit {
     Returned returned = invoke(run);
     HeldValue* value = std::get_if<HeldValue>(&returned);
-    if (value == nullptr || run.created) return returned;
-    return encode(served, *value);
+    if (value == nullptr || run.created) {
+      run.outcome.emplace(std::move(returned));
+    } else {
+      run.outcome.emplace(encode(served, *value));
+    }
+    return {};
   });
+  if (!performed.ok()) run.outcome.emplace(std::move(performed.error()));
 }
 
 // Runs user code of the call. What cannot be read or sent is bad_arguments.
@@ -289,7 +296,7 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
 void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done) {
   if (!served->execution) {
     served->label = "fetch";
-    served->execution = mailbox_.make_execution(served->call.id, served->label);
+    mailbox_.make_execution(served->execution, served->call.id, served->label);
   }
   auto monitor = value.monitor;
   auto mailbox = mailbox_.shared_from_this();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/monitor.h"
+#include "core/base/spare_nodes.h"
 #include "core/rpc/deadlines.h"
 #include "core/rpc/function_registry.h"
 #include "core/rpc/hooks.h"
@@ -17,10 +18,12 @@ namespace rehearsal {
 
 // One call that arrived. Lives until it is answered and its execution has ended.
 struct ServedCall {
-  WorkerId caller;
+  ServedCall(WorkerId from, Call&& arrived) : caller(from), call(std::move(arrived)) {}
+
+  const WorkerId caller;
   Call call;
   std::string_view label;  // the function's name
-  std::shared_ptr<Execution> execution;
+  std::optional<Execution> execution;
   std::optional<Instant> deadline;  // when the caller gives up
   // These belong to the strand.
   bool cancelled = false;        // the caller has given up
@@ -112,7 +115,7 @@ class ServedCalls {
   [[nodiscard]] Where where_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);
   void enter(std::shared_ptr<Run> run, Where where);
-  [[nodiscard]] Result<Outcome> perform(Run& run);
+  void perform(Run& run);
   template <class F>
   [[nodiscard]] auto guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>>;
   [[nodiscard]] Returned invoke(Run& run);
@@ -132,7 +135,9 @@ class ServedCalls {
   RecordHook* records_ = nullptr;
   ReferenceHook* references_ = nullptr;
   WithContext with_context_;
-  std::map<CausalId, std::shared_ptr<ServedCall>> served_;
+  using Table = std::map<CausalId, std::shared_ptr<ServedCall>>;
+  Table served_;
+  SpareNodes<Table> spare_;
   std::deque<std::shared_ptr<Run>> queue_;
   uint64_t running_ = 0;        // executions
   uint64_t running_outer_ = 0;  // of them, not nested

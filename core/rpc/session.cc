@@ -77,7 +77,7 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
     return;
   }
   const Lane lane = lane_of_arguments(message);
-  std::deque<Held>& held = receiver.held[static_cast<size_t>(lane)];
+  std::list<Held>& held = receiver.held[static_cast<size_t>(lane)];
   const bool must_wait = receiver.incarnation.value == 0 ||
                          (options.waits_for_room && (!held.empty() || !has_room(receiver, lane)));
   if (!must_wait) return transmit_new(to, message, std::move(options));
@@ -134,7 +134,7 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
                              .message_type = message.type(),
                              .number = kept.sequence});
   to.kept_bytes += kept.body->bytes();
-  to.kept.push_back(std::move(kept));
+  to.kept.push(std::move(kept));
   if (to.link_up) transmit(id, to.kept.back());
 }
 
@@ -183,9 +183,10 @@ void Sessions::replace_if_changed(Peer& to, Kept& kept) {
 void Sessions::resend_all(WorkerId id) {
   Peer& to = peer(id);
   if (!to.kept.empty()) mailbox_.mark("frames are resent");
-  for (Kept& kept : to.kept) {
-    replace_if_changed(to, kept);
-    transmit(id, kept);
+  const size_t count = to.kept.size();  // What comes meanwhile is sent by whoever adds it.
+  for (size_t i = 0; i < std::min(count, to.kept.size()); ++i) {
+    replace_if_changed(to, to.kept.at(i));
+    transmit(id, to.kept.at(i));
   }
 }
 
@@ -193,7 +194,7 @@ void Sessions::admit_held(WorkerId id) {
   Peer& to = peer(id);
   if (to.incarnation.value == 0) return;
   for (const Lane lane : {Lane::small, Lane::large}) {
-    std::deque<Held>& waiting = to.held[static_cast<size_t>(lane)];
+    std::list<Held>& waiting = to.held[static_cast<size_t>(lane)];
     while (!waiting.empty() && (!waiting.front().options.waits_for_room || has_room(to, lane))) {
       Held held = std::move(waiting.front());
       waiting.pop_front();
@@ -204,7 +205,7 @@ void Sessions::admit_held(WorkerId id) {
 
 bool Sessions::withdraw(WorkerId id, const CallId& call) {
   if (id == options_.self) return false;
-  for (std::deque<Held>& held : peer(id).held) {
+  for (std::list<Held>& held : peer(id).held) {
     const auto found = std::find_if(held.begin(), held.end(), [&](const Held& waiting) {
       const Call* content = std::get_if<Call>(&waiting.message.content);
       return content != nullptr && content->id == call;
@@ -307,12 +308,11 @@ void Sessions::end_session(WorkerId id, const Error& why) {
   from.lost = why;
   from.link_up = false;
   // Arguments and their graphs die off the strand.
-  mailbox_.release_later(std::make_shared<std::deque<Kept>>(std::move(from.kept)));
-  from.kept.clear();
+  mailbox_.release_later(std::make_shared<Ring<Kept>>(std::exchange(from.kept, {})));
   from.kept_bytes = 0;
   from.kept_of_shutdown = 0;
   auto held = std::exchange(from.held, {});
-  for (std::deque<Held>& lane : held)
+  for (std::list<Held>& lane : held)
     for (Held& message : lane)
       if (message.options.on_withdrawn) message.options.on_withdrawn();
   listener_.on_peer_fenced(id, from.incarnation, why);
@@ -357,18 +357,13 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
   Peer& from = peer(id);
   bool any = false;
   while (!from.kept.empty() && from.kept.front().sequence <= acknowledged) {
-    const Kept& first = from.kept.front();
-    from.kept_bytes -= first.body->bytes();
-    if (first.of_shutdown) --from.kept_of_shutdown;
+    Kept kept = from.kept.pop();
+    from.kept_bytes -= kept.body->bytes();
+    if (kept.of_shutdown) --from.kept_of_shutdown;
     any = true;
-    if (!first.on_acknowledged && !first.carried) {
-      from.kept.pop_front();
-      continue;
-    }
-    Kept kept = std::move(from.kept.front());
-    from.kept.pop_front();
     if (kept.on_acknowledged) kept.on_acknowledged();
-    mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
+    if (kept.carried)
+      mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
   }
   if (!any) return;
   admit_held(id);

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +14,7 @@
 #include "core/base/codec.h"
 #include "core/base/interval_set.h"
 #include "core/base/mailbox.h"
+#include "core/base/ring.h"
 #include "core/base/transport.h"
 #include "core/rpc/message.h"
 #include "core/rpc/mutants.h"
@@ -134,10 +135,10 @@ class Sessions final : public FrameSink {
     bool suspected = false;
     std::optional<Error> lost;
     uint64_t next_sequence = 1;
-    std::deque<Kept> kept;
+    Ring<Kept> kept;
     uint64_t kept_bytes = 0;
     uint64_t kept_of_shutdown = 0;
-    std::array<std::deque<Held>, 2> held;  // by lane: small calls do not wait for large ones
+    std::array<std::list<Held>, 2> held;  // by lane: small calls do not wait for large ones
     [[nodiscard]] size_t held_count() const { return held[0].size() + held[1].size(); }
     IntervalSet received{1};
     uint64_t acknowledged_to_peer = 0;  // what it was last told

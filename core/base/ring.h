@@ -6,7 +6,7 @@
 
 #include "core/base/check.h"
 
-namespace rehearsal::net_fake {
+namespace rehearsal {
 
 // A first-in-first-out queue that keeps its memory: nothing is allocated once it has grown.
 template <class T>
@@ -21,12 +21,12 @@ class Ring {
   // The i-th from the front.
   [[nodiscard]] T& at(size_t i) {
     REHEARSAL_CHECK(i < size_, i, size_);
-    return places_[(first_ + i) & (places_.size() - 1)];
+    return places_[(first_ + i) & mask_];
   }
 
   void push(T&& value) {
     if (size_ == places_.size()) grow();
-    places_[(first_ + size_) & (places_.size() - 1)] = std::move(value);
+    places_[(first_ + size_) & mask_] = std::move(value);
     ++size_;
   }
   [[nodiscard]] T pop() {
@@ -46,19 +46,21 @@ class Ring {
 
  private:
   void drop_front() {
-    first_ = (first_ + 1) & (places_.size() - 1);
+    first_ = (first_ + 1) & mask_;
     --size_;
   }
   void grow() {
     std::vector<T> larger(places_.empty() ? 8 : places_.size() * 2);
     for (size_t i = 0; i < size_; ++i) larger[i] = std::move(at(i));
     places_ = std::move(larger);
+    mask_ = places_.size() - 1;
     first_ = 0;
   }
 
   std::vector<T> places_;  // its size is a power of two
+  size_t mask_ = 0;
   size_t first_ = 0;
   size_t size_ = 0;
 };
 
-}  // namespace rehearsal::net_fake
+}  // namespace rehearsal

@@ -2,7 +2,9 @@
 
 #include <ATen/Functions.h>
 
+#include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "core/rpc/messages.pb.h"
@@ -13,6 +15,24 @@ namespace {
 // Tensors up to this size are copied when encoded, so that nothing that the user does to them
 // later can reach the wire.
 constexpr uint64_t kCopiedBytesMax = 16 * 1024;
+
+// Whether a tensor's elements lie in memory as they are sent, and are to be copied.
+bool can_be_copied(const at::Tensor& tensor) {
+  return tensor.nbytes() <= kCopiedBytesMax && tensor.device().is_cpu() && tensor.is_contiguous() &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
+// By hand: what LibTorch does around a copy costs many times the copy of a small tensor.
+Segment copy_of(const at::Tensor& tensor) {
+  constexpr std::align_val_t kAlignment{64};
+  const uint64_t bytes = tensor.nbytes();
+  std::shared_ptr<void> memory(::operator new(bytes, kAlignment), [](void* elements) {
+    ::operator delete (elements, kAlignment);
+  });
+  std::memcpy(memory.get(), tensor.const_data_ptr(), bytes);
+  auto* const data = static_cast<std::byte*>(memory.get());
+  return {.owner = std::move(memory), .data = data, .bytes = bytes};
+}
 
 }  // namespace
 
@@ -110,6 +130,7 @@ TensorEntry entry_of(const at::Tensor& tensor) {
 
 void add_segment(const at::Tensor& tensor, std::vector<Segment>& segments) {
   if (!tensor.defined() || tensor.numel() == 0) return;
+  if (can_be_copied(tensor)) return segments.push_back(copy_of(tensor));
   at::Tensor elements = tensor.detach().resolve_conj().resolve_neg().contiguous();
   if (elements.nbytes() <= kCopiedBytesMax && elements.is_alias_of(tensor))
     elements = elements.clone();

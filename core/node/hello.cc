@@ -55,26 +55,31 @@ std::string to_text(const Greeting& greeting) {
 }
 
 Result<Greeting> greeting_from_text(const std::string& text) {
-  std::istringstream in(text);
-  std::string first;
-  std::string world_size;
-  std::string threads;
+  std::string_view rest = text;
+  bool complete = true;
+  const auto take_line = [&rest, &complete] {
+    const size_t end = rest.find('\n');
+    complete = complete && end != std::string_view::npos;
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(complete ? end + 1 : rest.size());
+    return line;
+  };
   Greeting greeting;
-  std::getline(in, first);
-  std::getline(in, greeting.name);
-  std::getline(in, world_size);
-  std::getline(in, greeting.libtorch);
-  std::getline(in, greeting.isa);
-  std::getline(in, threads);
-  if (!in || first != kFirstLine) return refused("the peer speaks another version", "");
-  const auto number = [](const std::string& digits, auto& value) {
+  const std::string_view first = take_line();
+  greeting.name = take_line();
+  const std::string_view world_size = take_line();
+  greeting.libtorch = take_line();
+  greeting.isa = take_line();
+  const std::string_view threads = take_line();
+  if (!complete || first != kFirstLine) return refused("the peer speaks another version", "");
+  const auto number = [](std::string_view digits, auto& value) {
     const char* end = digits.data() + digits.size();
     const auto [at, error] = std::from_chars(digits.data(), end, value);
     return error == std::errc{} && at == end;
   };
   if (!number(world_size, greeting.world_size) || !number(threads, greeting.threads))
     return refused("the peer's greeting is malformed", greeting.name);
-  greeting.functions.assign(std::istreambuf_iterator<char>(in), {});
+  greeting.functions = rest;
   return greeting;
 }
 

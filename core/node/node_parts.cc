@@ -61,9 +61,8 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
                         note_released(*mailbox, rrefs.release_all());
                       },
                   .activity = [this] { return activity; }}),
-      caller(std::make_shared<Caller>(mailbox,
-                                      std::make_shared<const FunctionRegistry>(program.registry()),
-                                      options.names, options.rpc_timeout)),
+      caller(std::make_shared<Caller>(mailbox, program.shared_registry(), options.names,
+                                      options.rpc_timeout)),
       worker(Calls(caller, &rrefs), options.id) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);

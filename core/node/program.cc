@@ -8,10 +8,13 @@
 
 namespace rehearsal {
 
-Program::Program(FunctionRegistry registry) : registry_(std::move(registry)) {
-  if (registry_.position("rehearsal.backward").ok()) return;  // Taken from another Program.
-  register_autograd(registry_);
-  register_optimizer(registry_);
+Program::Program(FunctionRegistry registry) {
+  const bool complete = registry.position("rehearsal.backward").ok();  // of another Program
+  if (!complete) {
+    register_autograd(registry);
+    register_optimizer(registry);
+  }
+  registry_ = std::make_shared<const FunctionRegistry>(std::move(registry));
 }
 
 Program& Program::worker(const std::string& name, Main main) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,16 @@ class Program {
   Program& worker(const std::string& name, Count count) { return worker(name, {}, count); }
   Program& worker(const std::string& name, Main main, Count count);
 
-  [[nodiscard]] const FunctionRegistry& registry() const { return registry_; }
+  [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
+  // For those who may outlive the Program.
+  [[nodiscard]] std::shared_ptr<const FunctionRegistry> shared_registry() const {
+    return registry_;
+  }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
-  FunctionRegistry registry_;
+  std::shared_ptr<const FunctionRegistry> registry_;
   std::vector<Member> members_;
 };
 

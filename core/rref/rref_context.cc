@@ -309,31 +309,35 @@ std::string RRefContext::debug_info() const {
   return out.str();
 }
 
+// Looked at between all events of a run, and nearly always empty: a stream is made when needed.
 std::string RRefContext::check_invariants() const {
-  std::ostringstream out;
+  std::optional<std::ostringstream> text;
+  const auto out = [&text]() -> std::ostream& { return text ? *text : text.emplace(); };
   for (const auto& [id, owner] : owners_) {
     if (owner.forks.empty() && owner.handles == 0 && owner.uses == 0)
-      out << "owner of " << id.causal << " lives without a reference\n";
+      out() << "owner of " << id.causal << " lives without a reference\n";
     if (!owner.value && owner.uses == 0)
-      out << "owner of " << id.causal << " has neither a value nor somebody making it\n";
+      out() << "owner of " << id.causal << " has neither a value nor somebody making it\n";
     for (const auto& [fork, holder] : owner.forks)
       if (sessions_.lost(holder))
-        out << "fork " << fork << " is registered for the lost worker '" << name(holder) << "'\n";
+        out() << "fork " << fork << " is registered for the lost worker '" << name(holder) << "'\n";
   }
   for (const auto& [fork, child] : pending_children_)
     if (sessions_.lost(child.holder))
-      out << "fork " << fork << " pins its parent for the lost worker '" << name(child.holder)
-          << "'\n";
+      out() << "fork " << fork << " pins its parent for the lost worker '" << name(child.holder)
+            << "'\n";
   std::map<CausalId, uint64_t> children;
   for (const auto& [fork, child] : pending_children_) ++children[child.parent];
   for (const auto& [fork, user] : users_) {
-    if (user.children != children[fork])
-      out << "user " << fork << " counts " << user.children << " children, the table has "
-          << children[fork] << '\n';
+    const auto found = children.find(fork);
+    const uint64_t in_table = found == children.end() ? 0 : found->second;
+    if (user.children != in_table)
+      out() << "user " << fork << " counts " << user.children << " children, the table has "
+            << in_table << '\n';
     if (user.state == UserState::refused && !user.error)
-      out << "user " << fork << " is refused without an error\n";
+      out() << "user " << fork << " is refused without an error\n";
   }
-  return out.str();
+  return text ? text->str() : std::string();
 }
 
 void RRefContext::trace_owner(EventKind kind, const RRefId& id) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/fibers/thread_state.h"
+#include "sim/clock_guard.h"
 #include "sim/cluster_parts.h"
 
 namespace rehearsal::sim {
@@ -10,7 +11,10 @@ namespace rehearsal::sim {
 Cluster::Cluster(Seed seed, const Program& program, ClusterOptions options)
     : parts_(std::make_unique<ClusterParts>(seed, program, std::move(options))) {}
 
-Cluster::~Cluster() = default;
+Cluster::~Cluster() {
+  const ClockGuard guard;
+  parts_.reset();
+}
 
 net_fake::Network& Cluster::network() { return parts_->network(); }
 
@@ -21,6 +25,7 @@ void Cluster::at(Duration since_start, std::function<void()> action) {
 }
 
 const RunReport& Cluster::try_run() {
+  const ClockGuard guard;
   parts_->run_to_end();
   return parts_->report();
 }
@@ -33,6 +38,7 @@ const RunReport& Cluster::run() {
 
 bool Cluster::run_until(const std::function<bool()>& holds, Duration limit) {
   const fibers::DefaultThreadState state;
+  const ClockGuard guard;
   parts_->begin();
   const Instant last = now() + limit;
   while (!holds())
@@ -42,6 +48,7 @@ bool Cluster::run_until(const std::function<bool()>& holds, Duration limit) {
 
 void Cluster::run_until_quiet(Duration gap) {
   const fibers::DefaultThreadState state;
+  const ClockGuard guard;
   parts_->begin();
   while (parts_->step(now() + gap)) {
   }
@@ -49,6 +56,7 @@ void Cluster::run_until_quiet(Duration gap) {
 
 void Cluster::advance(Duration time) {
   const fibers::DefaultThreadState state;
+  const ClockGuard guard;
   parts_->begin();
   const Instant end = now() + time;
   while (parts_->step(end)) {
@@ -57,6 +65,7 @@ void Cluster::advance(Duration time) {
 }
 
 void Cluster::crash(std::string_view worker) {
+  const ClockGuard guard;
   parts_->crash(network().worker_named(worker), /*restarts=*/false, {});
 }
 

@@ -28,7 +28,9 @@ class ClusterParts;
 // A run has two phases. In the storm, faults come as the seed draws them. Then all is healed, and
 // in the calm everything must finish and leave nothing behind.
 //
-// While the cluster lives, LibTorch computes with one thread. The program outlives the cluster.
+// While the cluster lives, LibTorch computes with one thread. While it runs, a clock read or a
+// thread start from this program's own code ends the process; see sim/clock_guard.h. The program
+// outlives the cluster.
 class Cluster {
  public:
   Cluster(Seed seed, const Program& program, ClusterOptions options = {});

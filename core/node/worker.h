@@ -24,6 +24,10 @@ class Worker : public Calls {
   [[nodiscard]] std::vector<WorkerInfo> workers() const;
   [[nodiscard]] WorkerInfo worker_info(const std::string& name) const;
 
+  // The present instant on this worker's own time line, which is virtual in the simulator: for
+  // measuring how long something took. Instants of different workers are not comparable.
+  [[nodiscard]] Instant now() const { return caller()->mailbox()->runtime().now(); }
+
   // A reference to a value that stays here.
   template <class T>
   [[nodiscard]] RRef<T> rref(T value) const {

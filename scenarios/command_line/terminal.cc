@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "sim/clock_guard.h"
+
 namespace rehearsal::command_line {
 namespace {
 
@@ -25,12 +27,18 @@ std::string cut(std::string text, size_t bytes_max) {
   return text;
 }
 
+// Simulated workers report their progress, too, and a stopwatch says when to draw it.
+std::chrono::steady_clock::time_point real_now() {
+  const sim::RealClockAllowed allowed;
+  return std::chrono::steady_clock::now();
+}
+
 }  // namespace
 
-Stopwatch::Stopwatch() : start_(std::chrono::steady_clock::now()) {}
+Stopwatch::Stopwatch() : start_(real_now()) {}
 
 double Stopwatch::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return std::chrono::duration<double>(real_now() - start_).count();
 }
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}

@@ -72,6 +72,7 @@ void EventLines::write(const Observation& seen, const Hash128& fingerprint) {
   if (event.message_type != 0) out_ << " message=" << message_name(event.message_type);
   if (event.number != 0) out_ << " number=" << event.number;
   if (event.digest != 0) out_ << " digest=" << event.digest;
+  if (seen.tensors != 0) out_ << " tensors=" << seen.tensors;
   if (!event.text.empty()) {
     out_ << " \"";
     for (const char letter : event.text) out_ << (letter == '\n' ? ' ' : letter);

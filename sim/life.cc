@@ -19,7 +19,7 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
                                                    .executions = runtime_.get(),
                                                    .transport = &transport_,
                                                    .trace = this});
-  transport_.start(node_->hello(), node_->sink());
+  transport_.start(node_->hello(), *this);
 }
 
 Life::~Life() { bury(); }
@@ -60,6 +60,16 @@ LifeView Life::view() const {
           .live_stacks = runtime_->live_stacks()};
 }
 
-void Life::on_event(const Event& event) { recorder_.on_event(event, id_, incarnation_); }
+void Life::on_event(const Event& event) {
+  recorder_.on_event(event, id_, incarnation_, std::exchange(tensors_, 0));
+}
+
+void Life::on_frame(WorkerId peer, Frame frame) {
+  if (frame.body != nullptr) {
+    for (const Segment& segment : frame.body->segments)
+      tensors_ = hash_bytes(segment.data, segment.bytes, tensors_ + 1);
+  }
+  node_->sink().on_frame(peer, std::move(frame));
+}
 
 }  // namespace rehearsal::sim

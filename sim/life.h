@@ -15,7 +15,7 @@ namespace rehearsal::sim {
 
 // One life of a simulated worker: its Runtime, its transport and its Node, from the start of its
 // main to the main's end or a crash. The node is kept until `bury`, for those who look at it.
-class Life final : private Trace {
+class Life final : private Trace, private FrameSink {
  public:
   struct Environment {
     World& world;
@@ -50,6 +50,15 @@ class Life final : private Trace {
  private:
   void on_event(const Event& event) override;
 
+  // What the network brings goes to the node by way of here: the node's events say nothing of the
+  // tensors that come with a frame.
+  void on_peer_up(const Hello& hello) override { node_->sink().on_peer_up(hello); }
+  void on_frame(WorkerId peer, Frame frame) override;
+  void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override {
+    node_->sink().on_peer_lost(peer, why, closed_by_peer);
+  }
+  void on_drained(WorkerId peer) override { node_->sink().on_drained(peer); }
+
   const LifeId id_;
   const std::string name_;
   const Incarnation incarnation_;
@@ -60,6 +69,7 @@ class Life final : private Trace {
   std::optional<Status> result_;
   Instant ended_{};
   bool crashed_ = false;
+  uint64_t tensors_ = 0;  // a hash of those that came since the last event
 };
 
 }  // namespace rehearsal::sim

@@ -17,6 +17,7 @@ struct Observation {
   net_fake::LifeId life;
   Incarnation incarnation;
   Instant when{};
+  uint64_t tensors = 0;  // see Recorder::on_event
 };
 
 // One life, as oracles see it.

@@ -27,20 +27,22 @@ uint64_t word_of(std::string_view text) {
 
 }  // namespace
 
-void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation) {
-  fold(event, life, incarnation);
+void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation,
+                        uint64_t tensors) {
+  fold(event, incarnation, tensors);
   if (event.kind == EventKind::call_executed) ++calls_;
-  const Observation seen{event, life, incarnation, queue_.now()};
+  const Observation seen{event, life, incarnation, queue_.now(), tensors};
   for (Oracle* oracle : oracles_) oracle->on_event(seen, findings_);
   for (Trace* trace : traces_) trace->on_event(event);
   if (lines_ != nullptr) lines_->write(seen, fingerprint_.value());
 }
 
-void Recorder::fold(const Event& event, LifeId, Incarnation incarnation) {
+void Recorder::fold(const Event& event, Incarnation incarnation, uint64_t tensors) {
   fingerprint_.fold(std::array<uint64_t, 12>{
       static_cast<uint64_t>(queue_.now().time_since_epoch().count()), decisions_.draws(),
       incarnation.value, event.id.incarnation.value, event.id.path.high, event.id.path.low,
-      event.id.ordinal, event.number, event.digest, event.text.empty() ? 0 : word_of(event.text),
+      event.id.ordinal, event.number, event.digest ^ tensors,
+      event.text.empty() ? 0 : word_of(event.text),
       pair(static_cast<uint32_t>(event.kind), event.message_type),
       pair(event.worker.value, event.peer.value)});
 }
@@ -48,7 +50,7 @@ void Recorder::fold(const Event& event, LifeId, Incarnation incarnation) {
 void Recorder::note(std::string_view what, LifeId life) {
   const Event event{
       .kind = EventKind::mark, .worker = life.worker, .number = life.life, .text = what};
-  fold(event, life, {});
+  fold(event, {}, 0);
   if (lines_ != nullptr) lines_->write({event, life, {}, queue_.now()}, fingerprint_.value());
 }
 

@@ -21,7 +21,9 @@ class Recorder {
   Recorder(const EventQueue& queue, const KeyedDecisions& decisions)
       : queue_(queue), decisions_(decisions) {}
 
-  void on_event(const Event& event, LifeId life, Incarnation incarnation);
+  // `tensors`: a hash of the bytes of the tensors that arrived at the life since its last event, or
+  // zero; events say nothing of them.
+  void on_event(const Event& event, LifeId life, Incarnation incarnation, uint64_t tensors = 0);
 
   // Something that happened to the cluster as a whole; `what` names it.
   void note(std::string_view what, LifeId life);
@@ -36,7 +38,7 @@ class Recorder {
   [[nodiscard]] uint64_t calls() const { return calls_; }
 
  private:
-  void fold(const Event& event, LifeId life, Incarnation incarnation);
+  void fold(const Event& event, Incarnation incarnation, uint64_t tensors);
 
   const EventQueue& queue_;
   const KeyedDecisions& decisions_;

@@ -47,9 +47,18 @@ const std::map<std::string, std::string> kExamples = {
     {"explore",
      "  rehearsal explore rref_fork\n"
      "  rehearsal explore rref_fork --set use=1 --set faults=0 --for 5m\n"},
-    {"verify", "  rehearsal verify storm --seeds 100\n"},
+    {"verify",
+     "  rehearsal verify storm --seeds 100\n"
+     "  rehearsal verify rnn --set size=full --faults hostile --json\n"},
     {"worker",
      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"}};
+
+constexpr const char* kVerifyHelp =
+    "Runs every seed in two processes, the second with other addresses, fill of memory, "
+    "variables,\n"
+    "locale, time zone, working folder and core, and with the seeds in reverse. Where runs differ, "
+    "it\n"
+    "names the first event that does, its key and what it follows from, and exits with status 3.\n";
 
 constexpr const char* kReplayHelp =
     "Usage: rehearsal replay FILE [--json]\n"
@@ -155,6 +164,7 @@ class Parser {
 };
 
 void Parser::declare() {
+  if (command_ == "verify") app_.description(kVerifyHelp);
   app_.footer("Examples:\n" + kExamples.at(command_));
   app_.add_flag("--json", flags_.json, "One JSON object on standard output, nothing else");
   if (command_ == "list") return;

@@ -4,6 +4,7 @@
 
 #include "scenarios/command_line/child_process.h"
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/scattered_memory.h"
 #include "scenarios/command_line/terminal.h"
 
 namespace rehearsal::command_line {
@@ -45,10 +46,13 @@ RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
 
 }  // namespace
 
-int serve_requests(const Tool& tool) {
+int serve_requests(const Tool& tool, bool scattered) {
+  std::optional<ScatteredMemory> memory;
+  if (scattered) memory.emplace();
   while (const auto request = read_request()) {
     Reporter reporter = silent_reporter();
     const RunSettings settings = settings_from_json(*request, tool.scenarios);
+    if (memory) memory->scatter(settings.seed.value);
     write_report(to_json(tool.backends.simulate(settings, reporter)));
   }
   return kHolds;

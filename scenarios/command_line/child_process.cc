@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,12 +57,35 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+// Whatever cannot be had is left as it is. The system puts libraries below the room that a stack
+// may need.
+void move_memory() {
+  const int present = personality(0xffffffff);
+  if (present != -1) personality(static_cast<unsigned long>(present) & ~ADDR_NO_RANDOMIZE);
+  constexpr rlim_t kStackBytes = 192 * 1024 * 1024 + 4096;
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) != 0) return;
+  if (stack.rlim_cur >= kStackBytes || stack.rlim_max < kStackBytes) return;
+  stack.rlim_cur = kStackBytes;
+  setrlimit(RLIMIT_STACK, &stack);
+}
+
+void run_on(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+}
+
 // Runs between fork and exec: only calls that are safe there. The ends are first moved out of the
 // way of the two descriptors that they become.
-[[noreturn]] void become_child(pid_t parent, int requests, int reports, const char* directory,
+[[noreturn]] void become_child(pid_t parent, int requests, int reports, const ChildSetup& setup,
                                char** arguments, char** environment) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExecFailed);  // it died before the line above
+  if (setup.core) run_on(*setup.core);
+  if (setup.moved_memory) move_memory();
+  const char* directory = setup.directory.empty() ? nullptr : setup.directory.c_str();
   const int high_requests = fcntl(requests, F_DUPFD_CLOEXEC, 10);
   const int high_reports = fcntl(reports, F_DUPFD_CLOEXEC, 10);
   const bool ready =
@@ -92,8 +118,7 @@ ChildProcess::ChildProcess(const ChildSetup& setup) {
   const pid_t parent = getpid();
   process_ = fork();
   if (process_ == 0) {
-    become_child(parent, requests.read, reports.write,
-                 setup.directory.empty() ? nullptr : setup.directory.c_str(),
+    become_child(parent, requests.read, reports.write, setup,
                  const_cast<char**>(argument_pointers.data()),
                  const_cast<char**>(environment_pointers.data()));
   }

@@ -20,6 +20,10 @@ struct ChildSetup {
   std::vector<std::string> arguments;              // behind the program's name
   std::map<std::string, std::string> environment;  // replaces or adds to ours
   std::string directory;                           // to start in; empty: ours
+  std::optional<int> core;                         // the only one it runs on; without: as we
+  // Its libraries and stacks lie elsewhere than ours, even where the system puts everything at the
+  // same addresses each time.
+  bool moved_memory = false;
 };
 
 // Owns the process: the destructor kills it if it still runs, and waits for it. A child also dies

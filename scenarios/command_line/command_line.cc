@@ -8,13 +8,16 @@
 
 #include "scenarios/command_line/arguments.h"
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/surroundings.h"
 #include "scenarios/wrong_use.h"
 
 namespace rehearsal::command_line {
 namespace {
 
 int dispatch(Tool& tool, const std::vector<std::string>& words) {
-  if (words.size() == 1 && words[0] == kChildCommand) return serve_requests(tool);
+  if (words == std::vector<std::string>{kChildCommand}) return serve_requests(tool, false);
+  if (words == std::vector<std::string>{kChildCommand, kScatterWord})
+    return serve_requests(tool, true);
   if (words.size() == 1 && words[0] == kWorkerChildCommand) return serve_worker_request(tool);
   const ParsedCommand parsed = parse_arguments(words, tool.scenarios, tool.backends);
   tool.json = parsed.json;

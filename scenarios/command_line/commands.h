@@ -90,8 +90,8 @@ struct WorkerCommand {
 int worker(const Tool& tool, const WorkerCommand& command);
 
 // The loop of a child of `hunt` and `verify`: simulates what it is asked to until no request is
-// left.
-int serve_requests(const Tool& tool);
+// left. `scattered`: with other addresses; see scattered_memory.h.
+int serve_requests(const Tool& tool, bool scattered);
 
 // The worker that `run --net tcp` started: takes one request with its settings.
 int serve_worker_request(const Tool& tool);

@@ -1,39 +1,16 @@
 // `verify`: every seed twice, in two processes that differ in everything that must not matter.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/crew.h"
+#include "scenarios/command_line/determinism.h"
+#include "scenarios/command_line/surroundings.h"
 
 namespace rehearsal::command_line {
 namespace {
 
 constexpr double kRunSecondsMax = 300;
-
-// The second process: other bytes in fresh memory, other addresses of the stack and the heap,
-// another locale, time zone and directory, other numbers of threads asked for.
-ChildSetup perturbed_setup() {
-  return {.arguments = {kChildCommand},
-          .environment = {{"MALLOC_PERTURB_", "165"},
-                          {"MALLOC_ARENA_MAX", "1"},
-                          {"MALLOC_TOP_PAD_", "1048576"},
-                          {"LC_ALL", "C.UTF-8"},
-                          {"LANGUAGE", "de"},
-                          {"TZ", "Pacific/Chatham"},
-                          {"OMP_NUM_THREADS", "3"},
-                          {"MKL_NUM_THREADS", "3"},
-                          {"REHEARSAL_PADDING", std::string(4093, 'x')}},
-          .directory = "/"};
-}
-
-ChildSetup plain_setup() {
-  return {.arguments = {kChildCommand}, .environment = {}, .directory = {}};
-}
-
-// Everything about an outcome that a second run must repeat.
-std::string repeatable(const RunOutcome& outcome) { return to_json(outcome).dump(); }
 
 struct Pair {
   std::optional<RunOutcome> first;
@@ -47,9 +24,9 @@ RunSettings with_seed(const VerifyCommand& command, uint64_t index) {
 }
 
 // The second process takes the seeds from the last to the first: what an earlier run leaves behind
-// in a process would show, too.
-std::vector<Pair> run_all(const VerifyCommand& command) {
-  Crew crew({plain_setup(), perturbed_setup()}, kRunSecondsMax);
+// in a process would show, too. One process for all seeds costs a thousandth of one for each.
+std::vector<Pair> run_all(const VerifyCommand& command, const Surroundings& surroundings) {
+  Crew crew({surroundings.first, surroundings.second}, kRunSecondsMax);
   ProgressLine progress;
   std::vector<Pair> pairs(command.seed_count);
   std::vector<uint64_t> given(crew.size(), 0);
@@ -73,71 +50,46 @@ std::vector<Pair> run_all(const VerifyCommand& command) {
   }
 }
 
-class TraceFolder {
- public:
-  TraceFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "rehearsal-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path_ = name;
-  }
-  ~TraceFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TraceFolder(const TraceFolder&) = delete;
-  TraceFolder& operator=(const TraceFolder&) = delete;
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-void run_traced(const ChildSetup& setup, RunSettings settings, const std::string& file) {
-  settings.trace_file = file;
-  Crew crew({setup}, kRunSecondsMax);
-  crew.give(0, 0, settings);
-  while (crew.wait().empty()) {
-  }
+// Alone or not, a difference shows in the runs of these seeds.
+std::string verify_line(const Tool& tool, const RunSettings& settings, uint64_t first_seed,
+                        uint64_t seed_count) {
+  std::string line = replay_command(tool.program, settings);
+  const std::string run =
+      " run " + settings.scenario->name + " --seed " + std::to_string(settings.seed.value);
+  const std::string verify = " verify " + settings.scenario->name + " --first-seed " +
+                             std::to_string(first_seed) + " --seeds " + std::to_string(seed_count);
+  return line.replace(line.find(run), run.size(), verify);
 }
 
-// The first event in which two fresh runs differ, in words.
-std::string first_differing_event(const RunSettings& settings) {
-  const TraceFolder folder;
-  run_traced(plain_setup(), settings, folder.file("first"));
-  run_traced(perturbed_setup(), settings, folder.file("second"));
-  std::ifstream first(folder.file("first"));
-  std::ifstream second(folder.file("second"));
-  for (size_t number = 1;; ++number) {
-    std::string first_line = "(the end)";
-    std::string second_line = "(the end)";
-    const bool first_there = static_cast<bool>(std::getline(first, first_line));
-    const bool second_there = static_cast<bool>(std::getline(second, second_line));
-    if (!first_there && !second_there) {
-      return "two more runs, each alone in its process, were equal: what earlier runs leave behind "
-             "in "
-             "the process matters";
-    }
-    if (!first_there) first_line = "(the end)";
-    if (!second_there) second_line = "(the end)";
-    if (first_line != second_line) {
-      return "event " + std::to_string(number) + " differs:\n  first:  " + first_line +
-             "\n  second: " + second_line;
-    }
-  }
-}
-
-int report_difference(const Tool& tool, const RunSettings& settings) {
-  const std::string difference = first_differing_event(settings);
+int report_difference(const Tool& tool, const VerifyCommand& command,
+                      const Surroundings& surroundings, uint64_t index) {
+  const RunSettings settings = with_seed(command, index);
+  SeedOrder first;
+  for (uint64_t i = 0; i <= index; ++i) first.push_back(command.first_seed + i);
+  SeedOrder second;
+  for (uint64_t i = command.seed_count; i > index; --i)
+    second.push_back(command.first_seed + i - 1);
+  const Difference difference = find_difference(settings, surroundings, first, second);
+  const bool alone =
+      difference.kind != Difference::Kind::vanished && difference.after_seeds.empty();
+  const std::string line =
+      alone ? verify_line(tool, settings, settings.seed.value, 1)
+            : verify_line(tool, settings, command.first_seed, command.seed_count);
+  const Failure failure{"determinism", "", to_text(difference)};
   if (tool.json) {
     const Json json{{"command", "verify"},
                     {"scenario", settings.scenario->name},
                     {"ok", false},
                     {"seed", settings.seed.value},
-                    {"failure", to_json({"determinism", "", difference},
-                                        replay_command(tool.program, settings))}};
+                    {"failure", to_json(failure, line)},
+                    {"difference", to_json(difference)},
+                    {"second_process", surroundings.differences}};
     std::cout << json.dump(2) << std::endl;
   }
-  print_failure(tool, settings, {"determinism", "", difference});
+  (tool.json ? std::cerr : std::cout)
+      << settings.scenario->name << " FAILED with seed " << settings.seed.value << ": "
+      << to_text(failure) << "\nthe second process has " << surroundings.differences << "\n"
+      << line << std::endl;
   return kNondeterminism;
 }
 
@@ -145,11 +97,11 @@ int report_difference(const Tool& tool, const RunSettings& settings) {
 
 int verify(const Tool& tool, const VerifyCommand& command) {
   const Stopwatch stopwatch;
-  const std::vector<Pair> pairs = run_all(command);
+  const Surroundings surroundings = make_surroundings();
+  const std::vector<Pair> pairs = run_all(command, surroundings);
   for (uint64_t index = 0; index < pairs.size(); ++index) {
-    if (repeatable(*pairs[index].first) != repeatable(*pairs[index].second)) {
-      return report_difference(tool, with_seed(command, index));
-    }
+    if (!same_outcome(*pairs[index].first, *pairs[index].second))
+      return report_difference(tool, command, surroundings, index);
   }
   const auto failed =
       std::find_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return !pair.first->ok; });
@@ -157,13 +109,15 @@ int verify(const Tool& tool, const VerifyCommand& command) {
             {"scenario", command.settings.scenario->name},
             {"ok", failed == pairs.end()},
             {"seeds", command.seed_count},
-            {"wall_seconds", stopwatch.seconds()}};
+            {"wall_seconds", stopwatch.seconds()},
+            {"second_process", surroundings.differences}};
   if (failed == pairs.end()) {
     if (tool.json) {
       std::cout << json.dump(2) << std::endl;
     } else {
       std::cout << "verify: " << command.settings.scenario->name << ", " << command.seed_count
-                << " seeds, each twice: equal" << std::endl;
+                << " seeds, each twice: equal\nthe second process had " << surroundings.differences
+                << std::endl;
     }
     return kHolds;
   }

@@ -91,15 +91,15 @@ TEST(Verify, EqualRunsHold) {
 }
 
 TEST(Verify, DifferenceIsExitStatusThreeAndNamesTheEvent) {
-  // Goal: nondeterminism, its seed and its first event. Method: a toy that reads the time zone.
+  // Goal: nondeterminism, its seed and its first event. Method: a toy that reads a variable.
   const ToolRun run = run_tool("verify toy --seeds 30 --set drift_at=11");
   EXPECT_EQ(run.status, 3);
   EXPECT_NE(run.out.find("event 2 differs:\n  first:  straight\n  second: drifted"),
             std::string::npos)
       << run.out;
   const std::string last = run.out_lines().back();
-  EXPECT_EQ(last.substr(last.find(" run ")),
-            " run toy --seed 11 --set size=tiny --set drift_at=11");
+  EXPECT_EQ(last.substr(last.find(" verify ")),
+            " verify toy --first-seed 11 --seeds 1 --set size=tiny --set drift_at=11");
 }
 
 TEST(Verify, FailureThatRepeatsIsAFailure) {

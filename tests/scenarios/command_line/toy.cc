@@ -31,8 +31,8 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   reporter.line("line of seed " + std::to_string(seed));
   if (is(settings, "abort_at")) std::abort();
   while (is(settings, "hang_at")) sleep(1);
-  const char* zone = std::getenv("TZ");
-  const bool perturbed = zone != nullptr && std::string(zone) == "Pacific/Chatham";
+  const char* user = std::getenv("LOGNAME");
+  const bool perturbed = user != nullptr && std::string(user) == "somebody";
   const bool drifts = is(settings, "drift_at") && perturbed;
   if (!settings.trace_file.empty()) {
     std::ofstream trace(settings.trace_file);

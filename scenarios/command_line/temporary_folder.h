@@ -1,0 +1,24 @@
+// A folder for the files that a command and its child processes exchange.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace rehearsal::command_line {
+
+// The folder and all that is in it are gone when this is.
+class TemporaryFolder {
+ public:
+  // Throws std::runtime_error if it cannot be made.
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace rehearsal::command_line

@@ -221,6 +221,8 @@ void Link::send(int side, Frame frame) {
     return;
   }
   stats.bytes += frame.bytes();
+  if (network_.witness_ != nullptr)
+    network_.witness_->on_sent(direction.from(), direction.to(), frame, name.attempt);
   const Action action = network_.judge(direction, frame, name);
   if (action.is_cut())
     return break_connection(lost_error(side, "connection reset"), Cause::reset, {});
@@ -245,6 +247,8 @@ void Link::arrive(FifoLane& lane, Frame frame) {
   ++network_.stats_.delivered;
   if (in.arrived(frame) && whole_ && ends_[at(1 - side)].connection == connection_)
     schedule(Step::drained, 1 - side, connection_, {});
+  if (end.connection == connection_ && network_.witness_ != nullptr)
+    network_.witness_->on_arrived(in.from(), in.to(), frame);
   if (end.connection == connection_)
     end.transport->report_frame(workers_[at(1 - side)], std::move(frame));
   if (end.ending && in.empty()) schedule(Step::ending, side, ++end.ending_serial, {});
@@ -262,6 +266,8 @@ void Link::reset(std::string_view why) {
 void Link::break_connection(const Error& why, Cause cause, std::optional<int> dead_side) {
   REHEARSAL_CHECK(whole_);
   whole_ = false;
+  if (network_.witness_ != nullptr)
+    network_.witness_->on_broken(directions_[0].from(), directions_[1].from(), why.text);
   ++network_.stats_.losses;
   const uint64_t number = connection_ - connections_before_;
   for (const int side : {0, 1}) {

@@ -127,17 +127,20 @@ PartitionId Network::block_one_way(std::string_view from, std::string_view to) {
 
 PartitionId Network::begin_partition(Partitions::Cut cut) {
   ++stats_.partitions;
+  if (witness_ != nullptr) witness_->on_partition(cut);
   const PartitionId id = partitions_.add(std::move(cut));
   update_blocked();
   return id;
 }
 
 void Network::heal(PartitionId partition) {
+  if (witness_ != nullptr && partitions_.holds(partition)) witness_->on_healed();
   partitions_.remove(partition);
   update_blocked();
 }
 
 void Network::heal() {
+  if (witness_ != nullptr && !partitions_.empty()) witness_->on_healed();
   partitions_.clear();
   update_blocked();
 }

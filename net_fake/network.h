@@ -14,6 +14,7 @@
 #include "net_fake/link_settings.h"
 #include "net_fake/partitions.h"
 #include "net_fake/rules.h"
+#include "net_fake/witness.h"
 
 namespace rehearsal::net_fake {
 
@@ -69,6 +70,9 @@ class Network final : private Occurrence {
     inspector_ = std::move(inspector);
   }
 
+  // Null: nobody watches. It outlives the network.
+  void set_witness(Witness* witness) { witness_ = witness; }
+
   [[nodiscard]] const NetworkStats& stats() const { return stats_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] WorkerId worker_named(std::string_view name) const;
@@ -105,6 +109,7 @@ class Network final : private Occurrence {
   Rules rules_;
   Partitions partitions_;
   std::function<uint32_t(const Frame&)> inspector_;
+  Witness* witness_ = nullptr;
   NetworkStats stats_;
   Instant next_partition_{};  // chance begins none before
   std::map<std::pair<WorkerId, WorkerId>, std::unique_ptr<Link>> links_;  // the lower id first

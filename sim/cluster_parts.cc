@@ -93,6 +93,23 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   for (Trace* trace : options_.traces) recorder_.add(*trace);
   if (options_.event_lines != nullptr)
     recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
+  if (options_.history != nullptr) record_history();
+}
+
+void ClusterParts::record_history() {
+  history_.emplace(*options_.history, world_.queue, program_);
+  recorder_.set_history(&*history_);
+  network_.set_witness(&*history_);
+  decisions_.set_listener([this](const Override& given) { history_->on_decision(given); });
+}
+
+// What comes later is the taking apart of the cluster.
+void ClusterParts::stop_recording_history() {
+  if (!history_) return;
+  if (failed()) history_->on_finding(recorder_.findings().first()->oracle);
+  recorder_.set_history(nullptr);
+  network_.set_witness(nullptr);
+  history_.reset();
 }
 
 ClusterParts::~ClusterParts() {
@@ -169,6 +186,8 @@ void ClusterParts::run_event(const EventQueue::Event& next) {
   if (worker.value < decisions_of_.size()) ++decisions_of_[worker.value];
   world_.queue.take(next);
   next.what->happen(next.ticket);
+  if (history_ && worker.value < lives_.size())
+    history_->after_step(life(worker).id(), life(worker).node().census());
   if (until_check_-- == 0) check(/*idle=*/false);
 }
 
@@ -280,6 +299,7 @@ void ClusterParts::finish() {
     const ClusterView cluster = view(/*idle=*/false);
     for (const auto& oracle : oracles_) oracle->at_end(cluster, recorder_.findings());
   }
+  stop_recording_history();
   fill_report();
 }
 

@@ -10,6 +10,7 @@
 #include "core/fibers/stack_pool.h"
 #include "sim/cluster.h"
 #include "sim/event_lines.h"
+#include "sim/explain/history_recorder.h"
 #include "sim/fault_plan.h"
 #include "sim/heap_pool.h"
 #include "sim/life.h"
@@ -67,6 +68,8 @@ class ClusterParts final : private net_fake::Occurrence {
   }
   [[nodiscard]] bool all_over() const;
   void fill_report();
+  void record_history();
+  void stop_recording_history();
 
   const Seed seed_;
   const Program& program_;
@@ -83,6 +86,7 @@ class ClusterParts final : private net_fake::Occurrence {
   std::unique_ptr<Strategy> strategy_;  // null: the order of instants
   Recorder recorder_;
   std::optional<EventLines> lines_;
+  std::optional<HistoryRecorder> history_;
   std::vector<std::unique_ptr<Oracle>> oracles_;
   net_fake::Network network_;
   std::vector<std::vector<std::unique_ptr<Life>>> lives_;  // by worker

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 #include "core/base/check.h"
 
@@ -46,7 +47,8 @@ uint64_t KeyedDecisions::value_of(const Key& key, uint64_t n) {
   if (!given_.empty()) {
     const auto found = given_.find(key);
     if (found != given_.end()) {
-      found->second.used = true;
+      if (!std::exchange(found->second.used, true) && listener_)
+        listener_({found->first, found->second.value});
       return found->second.value % n;
     }
   }
@@ -56,6 +58,12 @@ uint64_t KeyedDecisions::value_of(const Key& key, uint64_t n) {
   // The high half of the product: uniform for every n that is small against 2^64.
   return static_cast<uint64_t>(static_cast<unsigned __int128>(net_fake::hash_of(seed_, key)) * n >>
                                64);
+}
+
+void KeyedDecisions::set_listener(std::function<void(const Override&)> listener) {
+  listener_ = std::move(listener);
+  for (const auto& [key, given] : given_)
+    if (given.used) listener_({key, given.value});
 }
 
 std::vector<Override> KeyedDecisions::choices() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ class KeyedDecisions final : public net_fake::Decisions {
   // From now on `chooser` is asked about what has no override; null: nobody.
   void set_chooser(Chooser* chooser) { chooser_ = chooser; }
 
+  // Hears of each override when it first decides something; of those that have, at once.
+  void set_listener(std::function<void(const Override&)> listener);
+
   // Choices made so far.
   [[nodiscard]] uint64_t draws() const { return draws_; }
 
@@ -68,6 +72,7 @@ class KeyedDecisions final : public net_fake::Decisions {
   const Seed seed_;
   const Otherwise otherwise_;
   std::map<Key, Given> given_;
+  std::function<void(const Override&)> listener_;
   const bool recording_;
   Chooser* chooser_ = nullptr;
   std::map<Key, uint64_t> chosen_;

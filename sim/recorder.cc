@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/event_lines.h"
+#include "sim/explain/history_recorder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -32,7 +33,9 @@ void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation
   fold(event, incarnation, tensors);
   if (event.kind == EventKind::call_executed) ++calls_;
   const Observation seen{event, life, incarnation, queue_.now(), tensors};
+  if (history_ != nullptr) history_->on_event(seen);
   for (Oracle* oracle : oracles_) oracle->on_event(seen, findings_);
+  if (history_ != nullptr && findings_.first()) history_->on_finding(findings_.first()->oracle);
   for (Trace* trace : traces_) trace->on_event(event);
   if (lines_ != nullptr) lines_->write(seen, fingerprint_.value());
 }
@@ -51,6 +54,7 @@ void Recorder::note(std::string_view what, LifeId life) {
   const Event event{
       .kind = EventKind::mark, .worker = life.worker, .number = life.life, .text = what};
   fold(event, {}, 0);
+  if (history_ != nullptr) history_->on_note(what, life);
   if (lines_ != nullptr) lines_->write({event, life, {}, queue_.now()}, fingerprint_.value());
 }
 

@@ -13,6 +13,7 @@
 namespace rehearsal::sim {
 
 class EventLines;
+class HistoryRecorder;
 
 // Where the events of all nodes meet: folds them into the fingerprint and hands them on to oracles,
 // traces and the event lines.
@@ -31,6 +32,7 @@ class Recorder {
   void add(Trace& trace) { traces_.push_back(&trace); }
   void add(Oracle& oracle) { oracles_.push_back(&oracle); }
   void set_lines(EventLines* lines) { lines_ = lines; }
+  void set_history(HistoryRecorder* history) { history_ = history; }
 
   [[nodiscard]] const Fingerprint& fingerprint() const { return fingerprint_; }
   [[nodiscard]] Findings& findings() { return findings_; }
@@ -47,6 +49,7 @@ class Recorder {
   std::vector<Oracle*> oracles_;
   std::vector<Trace*> traces_;
   EventLines* lines_ = nullptr;
+  HistoryRecorder* history_ = nullptr;
   uint64_t calls_ = 0;
 };
 

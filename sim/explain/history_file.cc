@@ -1,0 +1,79 @@
+#include "sim/explain/history_file.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace rehearsal::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "rehearsal history 1";
+constexpr size_t kFields = 14;
+
+// User texts need not be UTF-8.
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Entry entry_of(const Json& json) {
+  if (!json.is_array() || json.size() != kFields) throw std::runtime_error("no entry");
+  const auto whole = [&json](size_t field) { return json[field].get<uint64_t>(); };
+  const auto narrow = [&whole](size_t field) { return static_cast<uint32_t>(whole(field)); };
+  if (whole(0) >= kEntryKinds || whole(1) > static_cast<uint64_t>(EventKind::mark))
+    throw std::runtime_error("unknown kind");
+  return {.kind = static_cast<EntryKind>(whole(0)),
+          .event = static_cast<EventKind>(whole(1)),
+          .when = Instant{Duration{json[2].get<int64_t>()}},
+          .worker = narrow(3),
+          .life = narrow(4),
+          .peer = narrow(5),
+          .peer_life = narrow(6),
+          .id = json[7].get<std::string>(),
+          .message_type = narrow(8),
+          .number = whole(9),
+          .attempt = whole(10),
+          .bytes = whole(11),
+          .text = json[12].get<std::string>(),
+          .detail = json[13].get<std::string>()};
+}
+
+}  // namespace
+
+void HistoryWriter::begin(const std::vector<std::string>& workers) {
+  out_ << line_of({{"format", kFormat}, {"workers", workers}}) << std::flush;
+}
+
+void HistoryWriter::add(Entry entry) {
+  out_ << line_of(
+              Json::array({static_cast<uint64_t>(entry.kind), static_cast<uint64_t>(entry.event),
+                           entry.when.time_since_epoch().count(), entry.worker, entry.life,
+                           entry.peer, entry.peer_life, entry.id, entry.message_type, entry.number,
+                           entry.attempt, entry.bytes, entry.text, entry.detail}))
+       << std::flush;
+}
+
+History read_history(std::istream& in) {
+  History history;
+  std::string line;
+  size_t number = 0;
+  try {
+    while (std::getline(in, line)) {
+      ++number;
+      if (in.eof() && number > 1) break;  // Its end was not written.
+      const Json json = Json::parse(line);
+      if (number > 1) {
+        history.add(entry_of(json));
+        continue;
+      }
+      if (json.at("format") != kFormat) throw std::runtime_error("another format");
+      history.begin(json.at("workers").get<std::vector<std::string>>());
+    }
+  } catch (const std::exception&) {
+    throw std::runtime_error("line " + std::to_string(number) + " is not of a history");
+  }
+  if (number == 0) throw std::runtime_error("it is empty, and no history");
+  return history;
+}
+
+}  // namespace rehearsal::sim

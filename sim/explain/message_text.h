@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "core/rpc/function_registry.h"
+#include "core/rpc/message.h"
+
+namespace rehearsal::sim {
+
+// What a message says, in one line for people: the function that a call names, the tensors it
+// carries with their types and sizes, the references, the error.
+[[nodiscard]] std::string describe(const Message& message, const FunctionRegistry& registry);
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,164 @@
+// Moments in words.
+#include <map>
+
+#include "core/rpc/message.h"
+#include "sim/event_lines.h"
+#include "sim/explain/chronicle.h"
+
+namespace rehearsal::sim {
+namespace {
+
+std::string worker_name(const Chronicle& chronicle, uint32_t worker) {
+  return worker < chronicle.workers.size() ? chronicle.workers[worker] : "nobody";
+}
+
+// "Call 12": the number is the frame's, which is what a frame is known by.
+std::string frame_text(const Entry& entry) {
+  std::string text(message_name(entry.message_type));
+  if (entry.number != 0) text += " " + std::to_string(entry.number);
+  return text;
+}
+
+// The function that a call names.
+std::string function_of(const Entry& entry) {
+  if (message_name(entry.message_type) != "Call") return {};
+  const size_t end = entry.detail.find('(');
+  return end == std::string::npos ? std::string() : " " + entry.detail.substr(0, end);
+}
+
+std::string with_id(std::string text, const Entry& entry) {
+  return entry.id.empty() ? text : text + " [" + entry.id + "]";
+}
+
+std::string frame_event_text(const Chronicle& chronicle, const Entry& entry) {
+  const std::string peer =
+      entry.peer == entry.worker ? "itself" : worker_name(chronicle, entry.peer);
+  switch (entry.event) {
+    case EventKind::frame_sent:
+      return with_id("sends " + frame_text(entry) + function_of(entry) + " to " + peer, entry);
+    case EventKind::frame:
+      return with_id("takes " + frame_text(entry) + function_of(entry) + " from " + peer, entry);
+    case EventKind::frame_dropped:
+      return with_id("drops " + frame_text(entry) + " from " + peer + ": " + entry.text, entry);
+    case EventKind::ack_frame:
+      return "hears that " + peer + " lives";
+    case EventKind::peer_up:
+      return "is connected to " + peer;
+    case EventKind::peer_lost:
+      return "loses " + peer + ": " + entry.text;
+    case EventKind::drained:
+      return "may send to " + peer + " again";
+    default:
+      return "fences " + peer + ": " + entry.text;
+  }
+}
+
+const std::map<EventKind, const char*>& plain_texts() {
+  static const std::map<EventKind, const char*> texts = {
+      {EventKind::timer, "timer"},
+      {EventKind::api_call, "calls"},
+      {EventKind::execution_started, "starts"},
+      {EventKind::execution_parked, "waits in"},
+      {EventKind::execution_resumed, "goes on with"},
+      {EventKind::execution_ended, "ends"},
+      {EventKind::call_executed, "executes"},
+      {EventKind::owner_created, "owns a new value"},
+      {EventKind::owner_dropped, "drops its value"},
+      {EventKind::fork_registered, "registers fork"},
+      {EventKind::fork_deleted, "deletes fork"},
+      {EventKind::fork_refused, "refuses fork"},
+      {EventKind::user_created, "has a new reference"},
+      {EventKind::user_deleted, "drops its reference"},
+      {EventKind::context_opened, "opens context"},
+      {EventKind::context_released, "releases context"},
+      {EventKind::pass_started, "starts a backward pass"},
+      {EventKind::pass_ended, "ends a backward pass"},
+      {EventKind::optimizer_stepped, "steps the optimizer"},
+      {EventKind::node_stopped, "stops"},
+      {EventKind::mark, "note:"},
+  };
+  return texts;
+}
+
+std::string event_text(const Chronicle& chronicle, const Entry& entry) {
+  if (entry.event == EventKind::call_completed)
+    return with_id(entry.number == 0 ? "has the result of its call" : "sees its call fail", entry);
+  const auto plain = plain_texts().find(entry.event);
+  if (plain == plain_texts().end()) return frame_event_text(chronicle, entry);
+  std::string text = plain->second;
+  if (!entry.text.empty()) text += " " + entry.text;
+  return with_id(std::move(text), entry);
+}
+
+}  // namespace
+
+std::string_view name_of(const Moment& moment) {
+  switch (moment.entry.kind) {
+    case EntryKind::event:
+      return name_of(moment.entry.event);
+    case EntryKind::sent:
+      return "frame_resent";
+    case EntryKind::arrived:
+      return "arrived";
+    case EntryKind::broken:
+      return "connection_broken";
+    case EntryKind::partition:
+      return "partition";
+    case EntryKind::healed:
+      return "partition_healed";
+    case EntryKind::decision:
+      return "decision";
+    case EntryKind::crash:
+      return "crash";
+    case EntryKind::restart:
+      return "restart";
+    case EntryKind::calm:
+      return "calm";
+    case EntryKind::tables:
+      return "tables";
+    case EntryKind::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+std::string place_of(const Chronicle& chronicle, const Moment& moment) {
+  const Entry& entry = moment.entry;
+  if (entry.worker == kNoWorker || entry.kind == EntryKind::broken) return "the cluster";
+  const std::string name = worker_name(chronicle, entry.worker);
+  return entry.life == 0 ? name : name + "." + std::to_string(entry.life);
+}
+
+std::string text_of(const Chronicle& chronicle, const Moment& moment) {
+  const Entry& entry = moment.entry;
+  switch (entry.kind) {
+    case EntryKind::event:
+      return event_text(chronicle, entry);
+    case EntryKind::sent:
+      return with_id("sends " + frame_text(entry) + function_of(entry) + " again to " +
+                         worker_name(chronicle, entry.peer),
+                     entry);
+    case EntryKind::broken:
+      return worker_name(chronicle, entry.worker) + " and " + worker_name(chronicle, entry.peer) +
+             " lose their connection: " + entry.text;
+    case EntryKind::partition:
+      return "partition: " + entry.text;
+    case EntryKind::healed:
+      return "the partition has healed";
+    case EntryKind::decision:
+      return "decision " + entry.text;
+    case EntryKind::crash:
+      return "crashes";
+    case EntryKind::restart:
+      return "starts again";
+    case EntryKind::calm:
+      return "the storm is over: no more faults";
+    case EntryKind::arrived:
+    case EntryKind::tables:
+    case EntryKind::failed:
+      break;  // joined with others
+  }
+  return {};
+}
+
+}  // namespace rehearsal::sim

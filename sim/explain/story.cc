@@ -1,0 +1,183 @@
+#include "sim/explain/story.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <map>
+
+#include "core/rpc/message.h"
+
+namespace rehearsal::sim {
+namespace {
+
+// How much is left of a moment's nearness one step back at the same worker, and over a message.
+constexpr double kStepBack = 0.94;
+constexpr double kMessageBack = 0.99;
+
+constexpr double kNamedInFailure = 120;
+constexpr double kAlways = 1000;  // what no story leaves out
+
+bool is_housekeeping(uint32_t message_type) {
+  constexpr std::array<std::string_view, 5> kNames = {"Ready", "ShutdownReport", "ShutdownProbe",
+                                                      "Leave", "Goodbye"};
+  return std::find(kNames.begin(), kNames.end(), message_name(message_type)) != kNames.end();
+}
+
+double weight_of_event(const Entry& entry) {
+  switch (entry.event) {
+    case EventKind::peer_fenced:
+      return 60;
+    case EventKind::frame_dropped:
+      return 50;
+    case EventKind::peer_lost:
+      return 25;
+    case EventKind::frame:
+    case EventKind::frame_sent:
+      if (entry.peer == entry.worker) return 3;
+      return is_housekeeping(entry.message_type) ? 2 : 20;
+    case EventKind::call_executed:
+    case EventKind::owner_created:
+    case EventKind::owner_dropped:
+    case EventKind::fork_registered:
+    case EventKind::fork_deleted:
+    case EventKind::fork_refused:
+    case EventKind::user_created:
+    case EventKind::user_deleted:
+    case EventKind::optimizer_stepped:
+      return 18;
+    case EventKind::context_opened:
+    case EventKind::context_released:
+    case EventKind::pass_started:
+    case EventKind::pass_ended:
+      return 15;
+    case EventKind::api_call:
+    case EventKind::call_completed:
+      return 12;
+    case EventKind::node_stopped:
+      return 10;
+    case EventKind::execution_started:
+    case EventKind::execution_ended:
+    case EventKind::mark:
+      return 4;
+    case EventKind::execution_parked:
+    case EventKind::execution_resumed:
+    case EventKind::peer_up:
+      return 1;
+    case EventKind::ack_frame:
+    case EventKind::drained:
+    case EventKind::timer:
+      return 0;
+  }
+  return 0;
+}
+
+double weight_of(const Moment& moment) {
+  switch (moment.entry.kind) {
+    case EntryKind::event:
+      return weight_of_event(moment.entry);
+    case EntryKind::crash:
+    case EntryKind::restart:
+      return 200;
+    case EntryKind::broken:
+      return 120;
+    case EntryKind::partition:
+      return 110;
+    case EntryKind::healed:
+      return 40;
+    case EntryKind::decision:  // of the run as a whole, or of one moment
+      return moment.entry.text.find(":#") != std::string::npos ? 5 : 100;
+    case EntryKind::sent:
+      return 40;
+    case EntryKind::calm:
+      return 8;
+    case EntryKind::arrived:
+    case EntryKind::tables:
+    case EntryKind::failed:
+      return 0;
+  }
+  return 0;
+}
+
+std::vector<double> nearness(const Chronicle& chronicle) {
+  std::vector<double> near(chronicle.moments.size(), 0);
+  if (near.empty()) return near;
+  near[chronicle.failed_at.value_or(near.size() - 1)] = 1;
+  for (size_t i = near.size(); i-- > 0;) {
+    const Moment& moment = chronicle.moments[i];
+    for (const size_t cause : moment.causes) {
+      const bool same = chronicle.moments[cause].entry.worker == moment.entry.worker;
+      near[cause] = std::max(near[cause], near[i] * (same ? kStepBack : kMessageBack));
+    }
+  }
+  return near;
+}
+
+// Of a kind that a run is full of, a single moment says little: up to nine count whole.
+std::vector<double> rarity(const Chronicle& chronicle) {
+  const auto is_common = [](const Moment& moment) {
+    const Entry& entry = moment.entry;
+    return entry.kind == EntryKind::event && entry.event != EventKind::peer_lost &&
+           entry.event != EventKind::peer_fenced && entry.event != EventKind::frame_dropped;
+  };
+  std::map<std::string_view, double> counts;
+  for (const Moment& moment : chronicle.moments)
+    if (!is_common(moment)) ++counts[name_of(moment)];
+  std::vector<double> factors;
+  for (const Moment& moment : chronicle.moments)
+    factors.push_back(is_common(moment) ? 1
+                                        : std::min(1.0, 3 / std::sqrt(counts.at(name_of(moment)))));
+  return factors;
+}
+
+bool names_one_of(const Entry& entry, const std::vector<std::string>& ids) {
+  return std::any_of(ids.begin(), ids.end(), [&entry](const std::string& id) {
+    return entry.id == id || entry.detail.find(id) != std::string::npos ||
+           entry.text.find(id) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> ids_in(std::string_view text) {
+  constexpr size_t kPathDigits = 8;
+  const auto digit = [&text](size_t i) {
+    return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0;
+  };
+  const auto hex = [&text](size_t i) {
+    return std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
+  };
+  std::vector<std::string> ids;
+  for (size_t mark = text.find('#'); mark != std::string_view::npos;
+       mark = text.find('#', mark + 1)) {
+    if (mark < kPathDigits || !digit(mark + 1)) continue;
+    bool whole = true;
+    for (size_t i = mark - kPathDigits; i < mark; ++i) whole = whole && hex(i);
+    size_t end = mark + 1;
+    while (digit(end)) ++end;
+    if (whole) ids.emplace_back(text.substr(mark - kPathDigits, end - mark + kPathDigits));
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+std::vector<double> weigh(const Chronicle& chronicle, const Subject& subject) {
+  const std::vector<std::string> ids = ids_in(subject.failure);
+  const std::vector<double> rare = rarity(chronicle);
+  std::vector<double> weights = nearness(chronicle);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Moment& moment = chronicle.moments[i];
+    const double kind = weight_of(moment) * rare[i];
+    weights[i] = kind * (0.3 + 2 * weights[i]);
+    if (kind > 0 && names_one_of(moment.entry, ids)) weights[i] += kNamedInFailure;
+  }
+  if (chronicle.failed_at) weights.at(*chronicle.failed_at) += kAlways;
+  if (subject.critical) {
+    weights.at(subject.critical->first) += kAlways;
+    if (subject.critical->second) weights.at(*subject.critical->second) += kAlways;
+  }
+  return weights;
+}
+
+}  // namespace rehearsal::sim

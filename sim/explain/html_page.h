@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "sim/explain/story.h"
+
+namespace rehearsal::sim {
+
+// The run as one HTML file that needs nothing else, no network and no server: a space-time diagram
+// to scroll and zoom, with every event; a click or the keyboard selects one and shows its message,
+// ids, tables, causes and what it led to. Filters by worker, kind and text; light and dark as the
+// reader's system is. The page draws only what is visible: tens of thousands of events are no load.
+[[nodiscard]] std::string html_page(const Chronicle& chronicle, const Subject& subject);
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,83 @@
+// The run: what the page was given, made easy to ask.
+
+const run = JSON.parse(document.getElementById("history").textContent);
+const NOBODY = -1;
+
+const KIND_GROUPS = [
+  ["messages", "call", ["frame", "frame_sent", "frame_resent", "frame_dropped"]],
+  ["calls", "call", ["api_call", "call_executed", "call_completed"]],
+  ["references", "reference", ["owner_created", "owner_dropped", "fork_registered",
+    "fork_deleted", "fork_refused", "user_created", "user_deleted"]],
+  ["autograd", "autograd", ["context_opened", "context_released", "pass_started", "pass_ended",
+    "optimizer_stepped"]],
+  ["faults", "fault", ["crash", "restart", "connection_broken", "partition", "partition_healed",
+    "calm", "decision", "peer_lost", "peer_fenced"]],
+  ["executions", "quiet", ["execution_started", "execution_parked", "execution_resumed",
+    "execution_ended"]],
+];
+const OTHER_GROUP = "other";
+const groupOfKind = new Map();
+for (const [name, , kinds] of KIND_GROUPS) for (const kind of kinds) groupOfKind.set(kind, name);
+const classOfGroup = new Map(KIND_GROUPS.map(([name, style]) => [name, style]));
+
+// The order of these fields is html_page.cc's.
+const moments = run.moments.map((field, number) => {
+  const kind = run.strings[field[0]];
+  return {
+    number, kind, group: groupOfKind.get(kind) || OTHER_GROUP,
+    when: field[1], worker: field[2], life: field[3], peer: field[4], frame: field[5],
+    attempt: field[6], bytes: field[7], id: run.strings[field[8]], text: run.strings[field[9]],
+    detail: run.strings[field[10]], tables: run.strings[field[11]], message: field[12],
+    inStory: field[13] === 1, causes: field.slice(14),
+  };
+});
+const messages = run.messages.map(([sent, arrived, lostAt]) => ({sent, arrived, lostAt}));
+
+const effects = moments.map(() => []);
+for (const moment of moments)
+  for (const cause of moment.causes) effects[cause].push(moment.number);
+
+// "worker0", or "worker0.1" in its second life.
+function placeOf(moment) {
+  if (moment.worker === NOBODY || moment.kind === "connection_broken") return "";
+  const name = run.workers[moment.worker];
+  return moment.life > 0 ? name + "." + moment.life : name;
+}
+
+// Seconds of virtual time, to the microsecond.
+function timeOf(nanoseconds) {
+  return (nanoseconds / 1e9).toFixed(6);
+}
+
+// Of what happened before this moment, and itself: the closure of causes.
+function pastOf(number) {
+  const past = new Uint8Array(moments.length);
+  past[number] = 1;
+  for (let i = number; i >= 0; --i)
+    if (past[i]) for (const cause of moments[i].causes) past[cause] = 1;
+  return past;
+}
+
+// What a search looks at.
+function wordsOf(moment) {
+  return (placeOf(moment) + " " + moment.kind + " " + moment.text + " " + moment.id + " " +
+          moment.detail).toLowerCase();
+}
+
+// The latest tables of a worker's life up to a moment.
+function tablesAt(moment) {
+  for (let i = moment.number; i >= 0; --i) {
+    const other = moments[i];
+    if (other.worker === moment.worker && other.life === moment.life && other.tables !== "")
+      return other.tables;
+  }
+  return "";
+}
+
+// When each life of a worker ended by a crash, and when the next began: [from, to) by moment.
+const absences = run.workers.map(() => []);
+for (const moment of moments) {
+  if (moment.kind === "crash") absences[moment.worker].push([moment.number, moments.length]);
+  if (moment.kind === "restart" && absences[moment.worker].length > 0)
+    absences[moment.worker][absences[moment.worker].length - 1][1] = moment.number;
+}

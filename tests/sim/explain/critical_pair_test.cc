@@ -1,0 +1,102 @@
+#include "sim/explain/critical_pair.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/explain/entries.h"
+
+namespace rehearsal::sim {
+namespace {
+
+// Two clients send; the server takes in the order that is asked for.
+Chronicle two_sends(bool first_client_first, bool with_noise = false) {
+  HandMade made({"server", "one", "two"});
+  if (with_noise) made.event(EventKind::ack_frame, 0).event(EventKind::timer, 1);
+  made.at(10).send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
+  if (first_client_first) {
+    made.at(20).take(0, 1, 1, "0000000a#1").at(30).take(0, 2, 1, "0000000b#1");
+  } else {
+    made.at(20).take(0, 2, 1, "0000000b#1").at(30).take(0, 1, 1, "0000000a#1");
+  }
+  return chronicle_of(made.history);
+}
+
+TEST(Critical, TwoEventsOfOneWorkerInAnotherOrder) {
+  const auto pair = critical_pair(two_sends(false), two_sends(true), "latency:1.0>0.0#1.0=5");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(pair->first, 2u);
+  EXPECT_EQ(pair->second, 3u);
+  EXPECT_EQ(pair->text,
+            "critical at server (latency:1.0>0.0#1.0=5): A before B fails, B before A holds\n"
+            "  A: it takes Call 1 add from two [0000000b#1]\n"
+            "  B: it takes Call 1 add from one [0000000a#1]");
+}
+
+TEST(Critical, TimesAndHousekeepingDoNotMatter) {
+  EXPECT_FALSE(critical_pair(two_sends(true), two_sends(true, /*with_noise=*/true), ""));
+}
+
+TEST(Critical, AnEventThatOnlyTheFailingRunHas) {
+  HandMade failing({"a", "b"});
+  failing.send(1, 0, 1, "0000000a#1");
+  failing.add({.event = EventKind::peer_lost, .worker = 0, .peer = 1, .text = "reset"});
+  HandMade holding({"a", "b"});
+  holding.send(1, 0, 1, "0000000a#1").take(0, 1, 1, "0000000a#1");
+  const auto pair = critical_pair(chronicle_of(failing.history), chronicle_of(holding.history), "");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(pair->first, 1u);
+  EXPECT_FALSE(pair->second);
+  EXPECT_EQ(pair->text,
+            "critical at a: with A next it fails, with B next it holds\n"
+            "  A: it loses b: reset\n"
+            "  B: it takes Call 1 add from b [0000000a#1]");
+}
+
+TEST(Critical, AnEventThatTheFailingRunNeverSees) {
+  HandMade failing({"a", "b", "c"});
+  failing.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1").take(0, 2, 1, "0000000b#1");
+  const auto pair = critical_pair(chronicle_of(failing.history), two_sends(true), "");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(pair->first, 2u);
+  EXPECT_FALSE(pair->second);
+  EXPECT_TRUE(pair->text.starts_with(
+      "critical at a: A without B before it fails, B before A holds\n  A: it takes"))
+      << pair->text;
+}
+
+TEST(Critical, APairIsFoundAgainInALikeRun) {
+  // Goal: moments are told by name. Method: the same run with events of others in between.
+  const Chronicle near = two_sends(false);
+  const auto pair = critical_pair(near, two_sends(true), "");
+  ASSERT_TRUE(pair);
+  const auto same = same_pair_in(two_sends(false, /*with_noise=*/true), *pair, near);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->first, 4u);
+  EXPECT_EQ(same->second, 5u);
+  EXPECT_EQ(same->text, pair->text);
+  EXPECT_FALSE(same_pair_in(two_sends(true), *pair, near));
+}
+
+TEST(Critical, AFailureThatCutsTheRunShortIsNoDifference) {
+  HandMade failing({"a", "b"});
+  failing.event(EventKind::peer_up, 0);
+  HandMade holding({"a", "b"});
+  holding.event(EventKind::peer_up, 0).event(EventKind::peer_up, 1);
+  EXPECT_FALSE(critical_pair(chronicle_of(failing.history), chronicle_of(holding.history), ""));
+}
+
+TEST(Critical, TheEarliestDifferenceIsTheOneThatCounts) {
+  // Goal: consequences at other workers are not named. Method: the server's answers follow its
+  // order.
+  const auto run = [](bool swapped) {
+    HandMade made({"server", "one", "two"});
+    made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
+    made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
+    made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
+    made.event(swapped ? EventKind::peer_lost : EventKind::peer_up, 1);
+    return chronicle_of(made.history);
+  };
+  EXPECT_EQ(critical_pair(run(true), run(false), "")->first, 2u);
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

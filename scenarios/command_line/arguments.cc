@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "scenarios/command_line/report_arguments.h"
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/suggestion.h"
 #include "scenarios/wrong_use.h"
@@ -25,14 +26,15 @@ constexpr const char* kOverview =
     "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
     "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down\n"
     "  rehearsal explore NAME           every order of messages of a small cluster\n"
+    "  rehearsal report FILE            that run as text, as a page, as a trace for Perfetto\n"
     "  rehearsal verify NAME            every seed twice, in two different processes\n"
     "  rehearsal worker NAME            one real worker; rank and address from the environment\n"
     "\n"
     "rehearsal COMMAND --help lists the flags of a command.\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
 
-const std::vector<std::string> kCommands = {"list",   "run",     "hunt",   "shrink",
-                                            "replay", "explore", "verify", "worker"};
+const std::vector<std::string> kCommands = {"list",   "run",     "hunt",   "shrink", "replay",
+                                            "report", "explore", "verify", "worker"};
 
 // What a command's help ends with.
 const std::map<std::string, std::string> kExamples = {
@@ -464,8 +466,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
                               const std::vector<Scenario>& scenarios, const Backends& backends) {
   if (words.empty()) {
     throw WrongUse(
-        "name a command: list, run, hunt, shrink, replay, explore, verify or worker; rehearsal "
-        "--help explains them");
+        "name a command: list, run, hunt, shrink, replay, report, explore, verify or worker; "
+        "rehearsal --help explains them");
   }
   const std::string& command = words.front();
   if (command == "--help" || command == "-h" || command == "help")
@@ -475,6 +477,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
   }
   if (command == "replay")
     return parse_replay({words.begin() + 1, words.end()}, scenarios, backends);
+  if (command == "report")
+    return parse_report({words.begin() + 1, words.end()}, scenarios, backends);
   Parser parser(command, scenarios, backends);
   return parser.parse({words.begin() + 1, words.end()});
 }

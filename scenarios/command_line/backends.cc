@@ -10,6 +10,7 @@
 #include "scenarios/command_line/real_backend.h"
 #include "scenarios/wrong_use.h"
 #include "sim/cluster.h"
+#include "sim/explain/history_file.h"
 #include "sim/shrinking.h"
 
 namespace rehearsal::command_line {
@@ -102,6 +103,9 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
     options.crash_points.push_back(
         {worker_id(program, settings.crash_at->worker), settings.crash_at->decision});
   }
+  std::ofstream history(settings.history_file);
+  sim::HistoryWriter writer(history);
+  if (!settings.history_file.empty()) options.history = &writer;
   sim::Cluster cluster(settings.seed, program, options);
   const sim::RunReport& report = cluster.try_run();
   RunOutcome outcome = outcome_of(report, reporter.results);

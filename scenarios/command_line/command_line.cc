@@ -33,6 +33,7 @@ int dispatch(Tool& tool, const std::vector<std::string>& words) {
     int operator()(const ShrinkCommand& command) const { return shrink(tool, command); }
     int operator()(const ExploreCommand& command) const { return explore(tool, command); }
     int operator()(const VerifyCommand& command) const { return verify(tool, command); }
+    int operator()(const ReportCommand& command) const { return report(tool, command); }
     int operator()(const WorkerCommand& command) const { return worker(tool, command); }
   };
   return std::visit(Visitor{tool}, parsed.command);

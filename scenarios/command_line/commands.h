@@ -69,6 +69,14 @@ struct Shrunk {
 [[nodiscard]] std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings,
                                                double seconds);
 
+struct ReportCommand {
+  RunSettings settings;
+  std::string file;           // that the settings were read from
+  std::string html_file;      // for the page; empty: none
+  std::string perfetto_file;  // for the trace; empty: none
+};
+int report(const Tool& tool, const ReportCommand& command);
+
 struct ExploreCommand {
   RunSettings settings;  // faults and strategy in it are not used
   double seconds = 0;    // that it may take; zero: until all is explored

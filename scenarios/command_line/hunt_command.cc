@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/explanation.h"
 #include "scenarios/command_line/hunt_tasks.h"
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/wrong_use.h"
@@ -156,6 +157,13 @@ void leave_files(const HuntCommand& command, const Json& report, const RunSettin
   write_run_file((directory / "failure.run").string(), smallest, failure);
 }
 
+void leave_pictures(const HuntCommand& command, const std::optional<Explanation>& explanation) {
+  if (command.directory.empty() || !explanation) return;
+  const std::filesystem::path directory = command.directory;
+  write_pictures(*explanation, (directory / "failure.html").string(),
+                 (directory / "failure.trace.json").string());
+}
+
 // The failure as it was found, then as small as it could be made. The last line repeats it.
 void report_found(const Tool& tool, const HuntCommand& command, const Hunt& search,
                   const RunSettings& settings, const RunOutcome& outcome) {
@@ -175,6 +183,7 @@ void report_found(const Tool& tool, const HuntCommand& command, const Hunt& sear
   json["as_found"] = as_found;
   if (tool.json) std::cout << json.dump(2) << std::endl;
   if (shrunk) (tool.json ? std::cerr : std::cout) << "found by: " << as_found << "\n";
+  leave_pictures(command, explain_failure(tool, smallest, last));
   print_failure(tool, smallest, last);
 }
 

@@ -3,6 +3,7 @@
 
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/crash_report.h"
+#include "scenarios/command_line/explanation.h"
 #include "scenarios/command_line/terminal.h"
 
 namespace rehearsal::command_line {
@@ -72,7 +73,9 @@ int run(const Tool& tool, const RunCommand& command) {
     std::cout << report_text(settings, outcome, wall_seconds);
   }
   if (outcome.ok) return kHolds;
-  print_failure(tool, settings, outcome.failure.value_or(Failure{}));
+  const Failure failure = outcome.failure.value_or(Failure{});
+  static_cast<void>(explain_failure(tool, settings, failure));
+  print_failure(tool, settings, failure);
   return kFailed;
 }
 

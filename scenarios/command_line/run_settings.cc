@@ -80,11 +80,17 @@ std::string replay_command(const std::string& program, const RunSettings& settin
 }
 
 Json to_json(const RunSettings& settings) {
-  Json json{{"scenario", settings.scenario->name}, {"seed", settings.seed.value},
-            {"net", name_of(settings.net)},        {"set", settings.options.assignments()},
-            {"strategy", settings.strategy},       {"trace_file", settings.trace_file},
-            {"mutants", settings.mutants},         {"decisions", settings.decisions},
-            {"benign", settings.benign},           {"record", settings.record}};
+  Json json{{"scenario", settings.scenario->name},
+            {"seed", settings.seed.value},
+            {"net", name_of(settings.net)},
+            {"set", settings.options.assignments()},
+            {"strategy", settings.strategy},
+            {"trace_file", settings.trace_file},
+            {"history_file", settings.history_file},
+            {"mutants", settings.mutants},
+            {"decisions", settings.decisions},
+            {"benign", settings.benign},
+            {"record", settings.record}};
   if (settings.faults) json["faults"] = name_of(*settings.faults);
   if (settings.crash_at) {
     json["crash_at"] = {{"worker", settings.crash_at->worker},
@@ -112,6 +118,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.long_partitions = get_if_given<bool>(json, "long_partitions");
   settings.strategy = json.at("strategy").get<std::string>();
   settings.trace_file = json.at("trace_file").get<std::string>();
+  settings.history_file = json.at("history_file").get<std::string>();
   settings.mutants = json.at("mutants").get<std::vector<std::string>>();
   settings.decisions = json.at("decisions").get<std::vector<std::string>>();
   settings.benign = json.at("benign").get<bool>();

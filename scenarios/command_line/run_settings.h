@@ -32,6 +32,7 @@ struct RunSettings {
   std::optional<CrashAt> crash_at;      // beside what else goes wrong
   std::string strategy;                 // empty: the default one
   std::string trace_file;               // empty: none
+  std::string history_file;             // for what explains the run; empty: none
   std::vector<std::string> mutants;     // protocol rules left out; for tests of the oracles
   std::vector<std::string> decisions;   // KEY=VALUE: choices that are given instead of drawn
   bool benign = false;                  // every other choice is the benign one, not drawn

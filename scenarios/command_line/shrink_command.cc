@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/explanation.h"
 #include "scenarios/command_line/hunt_tasks.h"
 #include "scenarios/command_line/run_file.h"
 
@@ -180,6 +181,7 @@ int shrink(const Tool& tool, const ShrinkCommand& command) {
               << shrunk->runs << " runs and " << std::fixed << std::setprecision(1)
               << shrunk->seconds << " s" << std::endl;
   }
+  static_cast<void>(explain_failure(tool, shrunk->settings, shrunk->failure));
   print_failure(tool, shrunk->settings, shrunk->failure);
   return kFailed;
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "scenarios/wrong_use.h"
+#include "sim/explain/history_file.h"
 
 namespace rehearsal::command_line::toy {
 namespace {
@@ -26,8 +27,27 @@ bool is(const RunSettings& settings, const char* option) {
   return settings.options.integer(option) == static_cast<int64_t>(settings.seed.value);
 }
 
+// One call from the leader to the follower.
+void write_history(const RunSettings& settings) {
+  if (settings.history_file.empty()) return;
+  std::ofstream file(settings.history_file);
+  sim::HistoryWriter history(file);
+  history.begin({"leader", "follower0"});
+  history.add({.event = EventKind::frame_sent,
+               .worker = 0,
+               .peer = 1,
+               .id = "00000007#0",
+               .message_type = 1,
+               .number = 1});
+  history.add(
+      {.kind = sim::EntryKind::sent, .worker = 0, .peer = 1, .message_type = 1, .number = 1});
+  history.add({.kind = sim::EntryKind::arrived, .worker = 1, .peer = 0, .number = 1});
+  history.add({.event = EventKind::frame, .worker = 1, .peer = 0, .id = "00000007#0"});
+}
+
 RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   const uint64_t seed = settings.seed.value;
+  write_history(settings);
   reporter.line("line of seed " + std::to_string(seed));
   if (is(settings, "abort_at")) std::abort();
   while (is(settings, "hang_at")) sleep(1);

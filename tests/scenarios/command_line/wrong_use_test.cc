@@ -24,11 +24,11 @@ INSTANTIATE_TEST_SUITE_P(
     Words, WrongUseTest,
     testing::Values(
         Case{"",
-             ": name a command: list, run, hunt, shrink, replay, verify or worker; rehearsal "
-             "--help explains them"},
+             ": name a command: list, run, hunt, shrink, replay, report, verify or worker; "
+             "rehearsal --help explains them"},
         Case{"rum toy", ": no command 'rum'; did you mean 'run'?"},
         Case{"dance",
-             ": no command 'dance'; there are list, run, hunt, shrink, replay, verify, "
+             ": no command 'dance'; there are list, run, hunt, shrink, replay, report, verify, "
              "worker"},
         Case{"run", " run: name a scenario; 'rehearsal list' shows them"},
         Case{"run toys", " run: no scenario 'toys'; did you mean 'toy'?"},

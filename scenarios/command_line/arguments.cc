@@ -13,6 +13,7 @@
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/suggestion.h"
 #include "scenarios/wrong_use.h"
+#include "sim/commit_seed.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -23,6 +24,7 @@ constexpr const char* kOverview =
     "  rehearsal list                   the scenarios, one line each\n"
     "  rehearsal run NAME               one run, in the simulator or as processes over TCP\n"
     "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
+    "  rehearsal merge FILE...          what all shards of one hunt found, as one result\n"
     "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
     "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down\n"
     "  rehearsal explore NAME           every order of messages of a small cluster\n"
@@ -33,8 +35,8 @@ constexpr const char* kOverview =
     "rehearsal COMMAND --help lists the flags of a command.\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
 
-const std::vector<std::string> kCommands = {"list",   "run",     "hunt",   "shrink", "replay",
-                                            "report", "explore", "verify", "worker"};
+const std::vector<std::string> kCommands = {"list",   "run",    "hunt",    "merge",  "shrink",
+                                            "replay", "report", "explore", "verify", "worker"};
 
 // What a command's help ends with.
 const std::map<std::string, std::string> kExamples = {
@@ -44,7 +46,9 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal run rnn --net tcp --set size=tiny\n"},
     {"hunt",
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
-     "  rehearsal hunt rnn rl --for 10m --out found\n"},
+     "  rehearsal hunt rnn rl --for 10m --out found\n"
+     "  rehearsal hunt storm --commit $(git rev-parse HEAD) --shard 0/4 --json > shard0.json\n"},
+    {"merge", "  rehearsal merge shard0.json shard1.json --junit hunt.xml\n"},
     {"shrink", "  rehearsal shrink storm --seed 61 --set size=tiny --out failure.run\n"},
     {"explore",
      "  rehearsal explore rref_fork\n"
@@ -62,6 +66,9 @@ constexpr const char* kVerifyHelp =
     "it\n"
     "names the first event that does, its key and what it follows from, and exits with status 3.\n";
 
+constexpr const char* kExitStatus =
+    "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
+
 constexpr const char* kReplayHelp =
     "Usage: rehearsal replay FILE [--json]\n"
     "\n"
@@ -69,7 +76,9 @@ constexpr const char* kReplayHelp =
     "are for people. 'shrink --out FILE' and 'hunt --out DIRECTORY' write such files.\n"
     "\n"
     "Examples:\n"
-    "  rehearsal replay found/failure.run\n";
+    "  rehearsal replay found/failure.run\n"
+    "\n"
+    "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
 
 // As typed; an empty text was not given.
 struct Flags {
@@ -77,7 +86,7 @@ struct Flags {
   std::string seed, net, faults, crashes, partitions, strategy;
   std::vector<std::string> set, mutants, decisions;
   std::string compare, trace, crash_at, schedule;
-  std::string seeds, time, first_seed, jobs, shard, directory, shrink_time;
+  std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
   std::string rank, world_size, rendezvous;
   bool crash_sweep = false;
   bool benign = false;
@@ -148,6 +157,9 @@ class Parser {
   decltype(ParsedCommand::command) command() const;
   RunCommand run_command() const;
   HuntCommand hunt_command() const;
+  uint64_t first_seed(uint64_t seeds_max) const;
+  void take_shard(HuntCommand& command) const;
+  MergeCommand merge_command() const;
   ShrinkCommand shrink_command() const;
   ExploreCommand explore_command() const;
   VerifyCommand verify_command() const;
@@ -167,9 +179,15 @@ class Parser {
 
 void Parser::declare() {
   if (command_ == "verify") app_.description(kVerifyHelp);
-  app_.footer("Examples:\n" + kExamples.at(command_));
+  app_.footer("Examples:\n" + kExamples.at(command_) + "\n" + kExitStatus);
   app_.add_flag("--json", flags_.json, "One JSON object on standard output, nothing else");
   if (command_ == "list") return;
+  if (command_ == "run" || command_ == "hunt" || command_ == "verify" || command_ == "merge")
+    text_flag("--junit", flags_.junit, "File for the result as JUnit's XML, as CI systems read it");
+  if (command_ == "merge") {
+    app_.add_option("FILE", flags_.names, "What 'hunt --shard I/N --json' printed, all N of them");
+    return;
+  }
   app_.add_option("NAME", flags_.names, "Scenario; 'rehearsal list' shows them");
   app_.add_option("--set", flags_.set, "Option of the scenario, key=value; may be repeated")
       ->allow_extra_args(false);
@@ -234,12 +252,13 @@ void Parser::declare_search_flags() {
   text_flag("--seeds", flags_.seeds,
             command_ == "hunt" ? "Seeds of each scenario [1000]" : "Seeds [20]");
   text_flag("--first-seed", flags_.first_seed, "Where the seeds begin [1]");
+  text_flag("--commit", flags_.commit, "Id of a commit, for a first seed that follows from it");
   if (command_ != "hunt") return;
   app_.add_flag("--crash-sweep", flags_.crash_sweep,
                 "Every run again with a crash at each event of each worker [--seeds 1]");
   text_flag("--for", flags_.time, "Hunt for this long instead: 60s, 5m, 2h");
   text_flag("--jobs", flags_.jobs, "Processes [all cores]");
-  text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1");
+  text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");
   text_flag("--shrink-for", flags_.shrink_time,
             "How long a failure is made smaller, 0s: not at all [60s]");
@@ -263,6 +282,7 @@ std::string Parser::describe_extra() const {
 decltype(ParsedCommand::command) Parser::command() const {
   if (command_ == "run") return run_command();
   if (command_ == "hunt") return hunt_command();
+  if (command_ == "merge") return merge_command();
   if (command_ == "shrink") return shrink_command();
   if (command_ == "explore") return explore_command();
   if (command_ == "verify") return verify_command();
@@ -327,7 +347,7 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
 }
 
 RunCommand Parser::run_command() const {
-  RunCommand command{settings_of(only_name(), "full"), flags_.compare};
+  RunCommand command{settings_of(only_name(), "full"), flags_.compare, flags_.junit};
   if (command.settings.net == Net::sim) return command;
   const bool faults = command.settings.faults && *command.settings.faults != Faults::none;
   const std::vector<std::pair<std::string, bool>> simulated_only = {
@@ -343,6 +363,31 @@ RunCommand Parser::run_command() const {
     if (given) throw WrongUse(flag + " needs the simulator: type --net sim, or leave it out");
   }
   return command;
+}
+
+uint64_t Parser::first_seed(uint64_t seeds_max) const {
+  if (!flags_.first_seed.empty() && !flags_.commit.empty())
+    throw WrongUse("--first-seed and --commit: type one of them");
+  if (!flags_.first_seed.empty()) {
+    return parse_whole("--first-seed", flags_.first_seed, 0,
+                       std::numeric_limits<uint64_t>::max() - seeds_max);
+  }
+  if (flags_.commit.empty()) return 1;
+  try {
+    return sim::seed_of_commit(flags_.commit).value;
+  } catch (const std::invalid_argument& wrong) {
+    throw WrongUse(std::string("--commit: ") + wrong.what());
+  }
+}
+
+void Parser::take_shard(HuntCommand& command) const {
+  if (flags_.shard.empty()) return;
+  const size_t slash = flags_.shard.find('/');
+  if (slash == std::string::npos)
+    throw WrongUse("--shard " + flags_.shard + ": type I/N, for example 0/4");
+  command.shard_count = parse_whole("--shard: N", flags_.shard.substr(slash + 1), 1, 1'000'000);
+  command.shard =
+      parse_whole("--shard: I", flags_.shard.substr(0, slash), 0, command.shard_count - 1);
 }
 
 HuntCommand Parser::hunt_command() const {
@@ -365,25 +410,22 @@ HuntCommand Parser::hunt_command() const {
   } else {
     command.seconds = parse_seconds("--for", flags_.time);
   }
-  if (!flags_.first_seed.empty()) {
-    command.first_seed = parse_whole("--first-seed", flags_.first_seed, 0,
-                                     std::numeric_limits<uint64_t>::max() - kSeedsMax);
-  }
+  command.first_seed = first_seed(kSeedsMax);
   command.jobs = flags_.jobs.empty()
                      ? available_cores()
                      : static_cast<int>(parse_whole("--jobs", flags_.jobs, 1, 1024));
-  if (!flags_.shard.empty()) {
-    const size_t slash = flags_.shard.find('/');
-    if (slash == std::string::npos)
-      throw WrongUse("--shard " + flags_.shard + ": type I/N, for example 0/4");
-    command.shard_count = parse_whole("--shard: N", flags_.shard.substr(slash + 1), 1, 1'000'000);
-    command.shard =
-        parse_whole("--shard: I", flags_.shard.substr(0, slash), 0, command.shard_count - 1);
-  }
+  take_shard(command);
   command.directory = flags_.directory;
+  command.junit_file = flags_.junit;
   if (!flags_.shrink_time.empty())
     command.shrink_seconds = parse_seconds("--shrink-for", flags_.shrink_time);
   return command;
+}
+
+MergeCommand Parser::merge_command() const {
+  if (flags_.names.empty())
+    throw WrongUse("name the files that 'hunt --json' wrote, of all shards");
+  return {flags_.names, flags_.junit};
 }
 
 ShrinkCommand Parser::shrink_command() const {
@@ -405,10 +447,8 @@ VerifyCommand Parser::verify_command() const {
   command.settings = settings_of(only_name(), "tiny");
   if (!flags_.seeds.empty())
     command.seed_count = parse_whole("--seeds", flags_.seeds, 1, 1'000'000);
-  if (!flags_.first_seed.empty()) {
-    command.first_seed = parse_whole("--first-seed", flags_.first_seed, 0,
-                                     std::numeric_limits<uint64_t>::max() - 1'000'000);
-  }
+  command.first_seed = first_seed(1'000'000);
+  command.junit_file = flags_.junit;
   return command;
 }
 
@@ -466,8 +506,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
                               const std::vector<Scenario>& scenarios, const Backends& backends) {
   if (words.empty()) {
     throw WrongUse(
-        "name a command: list, run, hunt, shrink, replay, report, explore, verify or worker; "
-        "rehearsal --help explains them");
+        "name a command: list, run, hunt, merge, shrink, replay, report, explore, verify or "
+        "worker; rehearsal --help explains them");
   }
   const std::string& command = words.front();
   if (command == "--help" || command == "-h" || command == "help")

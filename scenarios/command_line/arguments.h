@@ -15,8 +15,8 @@ struct ShowHelp {
 struct ListCommand {};
 
 struct ParsedCommand {
-  std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, ShrinkCommand, ReportCommand,
-               ExploreCommand, VerifyCommand, WorkerCommand>
+  std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, MergeCommand, ShrinkCommand,
+               ReportCommand, ExploreCommand, VerifyCommand, WorkerCommand>
       command;
   bool json = false;
 };

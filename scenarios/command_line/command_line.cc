@@ -30,6 +30,7 @@ int dispatch(Tool& tool, const std::vector<std::string>& words) {
     int operator()(const ListCommand&) const { return list(tool); }
     int operator()(const RunCommand& command) const { return run(tool, command); }
     int operator()(const HuntCommand& command) const { return hunt(tool, command); }
+    int operator()(const MergeCommand& command) const { return merge(tool, command); }
     int operator()(const ShrinkCommand& command) const { return shrink(tool, command); }
     int operator()(const ExploreCommand& command) const { return explore(tool, command); }
     int operator()(const VerifyCommand& command) const { return verify(tool, command); }

@@ -34,6 +34,7 @@ int list(const Tool& tool);
 struct RunCommand {
   RunSettings settings;
   std::string compare_file;  // empty: none
+  std::string junit_file;    // the same
 };
 int run(const Tool& tool, const RunCommand& command);
 
@@ -47,9 +48,16 @@ struct HuntCommand {
   uint64_t shard = 0;          // takes the seeds whose distance from the first leaves this rest …
   uint64_t shard_count = 1;    // … when divided by this
   std::string directory;       // for what a failure leaves; empty: none
+  std::string junit_file;      // empty: none
   double shrink_seconds = 60;  // that a failure is shrunk for; zero: it is reported as it was found
 };
 int hunt(const Tool& tool, const HuntCommand& command);
+
+struct MergeCommand {
+  std::vector<std::string> files;  // outputs of `hunt --json`, one for each shard
+  std::string junit_file;          // empty: none
+};
+int merge(const Tool& tool, const MergeCommand& command);
 
 struct ShrinkCommand {
   RunSettings settings;  // of a run that fails
@@ -88,6 +96,7 @@ struct VerifyCommand {
   RunSettings settings;  // the seed in it is not used
   uint64_t first_seed = 1;
   uint64_t seed_count = 20;
+  std::string junit_file;  // empty: none
 };
 int verify(const Tool& tool, const VerifyCommand& command);
 
@@ -110,5 +119,12 @@ RunOutcome run_processes(const RunSettings& settings, Reporter& reporter);
 // How a failed run ends: the failure in a line, then the command that repeats it, alone on the last
 // line. On standard error if standard output is for JSON.
 void print_failure(const Tool& tool, const RunSettings& settings, const Failure& failure);
+
+struct FailedRun {
+  std::string scenario;
+  uint64_t seed = 0;
+  std::string replay;  // the command that repeats it
+};
+void print_failed_run(const Tool& tool, const FailedRun& run, const Failure& failure);
 
 }  // namespace rehearsal::command_line

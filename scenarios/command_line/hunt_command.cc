@@ -9,18 +9,14 @@
 
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/explanation.h"
+#include "scenarios/command_line/hunt_result.h"
 #include "scenarios/command_line/hunt_tasks.h"
+#include "scenarios/command_line/junit.h"
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/wrong_use.h"
 
 namespace rehearsal::command_line {
 namespace {
-
-// What one strategy has been given.
-struct Spent {
-  uint64_t runs = 0;
-  uint64_t decisions = 0;  // events of workers
-};
 
 struct Found {
   size_t task;
@@ -30,7 +26,9 @@ struct Found {
 class Hunt {
  public:
   Hunt(const HuntCommand& command, const HuntTasks& tasks)
-      : command_(command), tasks_(tasks), crew_(make_crew(command.jobs)) {}
+      : command_(command), tasks_(tasks), crew_(make_crew(command.jobs)) {
+    for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
+  }
 
   std::optional<Found> search() {
     while (true) {
@@ -41,8 +39,8 @@ class Hunt {
     }
   }
 
-  size_t done_count() const { return done_count_; }
   double seconds() const { return stopwatch_.seconds(); }
+  const std::map<std::string, uint64_t>& runs() const { return runs_; }
   // By strategy; the default one has an empty name.
   const std::map<std::string, Spent>& spent() const { return spent_; }
 
@@ -69,7 +67,9 @@ class Hunt {
   }
 
   void count_spent(const Crew::Done& done) {
-    Spent& spent = spent_[tasks_.settings_of(done.task).strategy];
+    const RunSettings settings = tasks_.settings_of(done.task);
+    ++runs_[settings.scenario->name];
+    Spent& spent = spent_[settings.strategy];
     ++spent.runs;
     for (const auto& [worker, decisions] : done.outcome.decisions) spent.decisions += decisions;
   }
@@ -90,40 +90,20 @@ class Hunt {
   size_t next_task_ = 0;
   size_t done_count_ = 0;
   std::optional<Found> found_;
+  std::map<std::string, uint64_t> runs_;  // by scenario
   std::map<std::string, Spent> spent_;
 };
 
-const std::string& strategy_name(const Tool& tool, const std::string& strategy) {
-  return strategy.empty() ? tool.backends.strategies.front() : strategy;
-}
-
-Json spent_json(const Tool& tool, const Hunt& hunt) {
-  Json json = Json::object();
-  for (const auto& [strategy, spent] : hunt.spent())
-    json[strategy_name(tool, strategy)] = {{"runs", spent.runs}, {"decisions", spent.decisions}};
-  return json;
-}
-
-// "hunt: pct 600 runs, 1234567 decisions; …"
-void print_spent(const Tool& tool, const Hunt& hunt) {
-  const char* separator = "hunt: ";
-  for (const auto& [strategy, spent] : hunt.spent()) {
-    std::cout << separator << strategy_name(tool, strategy) << " " << spent.runs << " runs, "
-              << spent.decisions << " decisions";
-    separator = "; ";
-  }
-  std::cout << std::endl;
-}
-
-Json hunt_json(const Tool& tool, const HuntCommand& command, const Hunt& hunt) {
-  Json names = Json::array();
-  for (const RunSettings& settings : command.scenarios) names.push_back(settings.scenario->name);
-  return {{"command", "hunt"},
-          {"scenarios", names},
-          {"ok", true},
-          {"runs", hunt.done_count()},
-          {"strategies", spent_json(tool, hunt)},
-          {"wall_seconds", hunt.seconds()}};
+HuntResult result_of(const Tool& tool, const HuntCommand& command, const Hunt& search) {
+  HuntResult result{.identity = identity_of(command),
+                    .runs = search.runs(),
+                    .spent = {},
+                    .wall_seconds = search.seconds(),
+                    .shard_seconds = search.seconds(),
+                    .failure = std::nullopt};
+  for (const auto& [strategy, spent] : search.spent())
+    result.spent[strategy.empty() ? tool.backends.strategies.front() : strategy] = spent;
+  return result;
 }
 
 // An output directory that cannot be written is wrong use before the hunt, not after it.
@@ -164,53 +144,53 @@ void leave_pictures(const HuntCommand& command, const std::optional<Explanation>
                  (directory / "failure.trace.json").string());
 }
 
-// The failure as it was found, then as small as it could be made. The last line repeats it.
-void report_found(const Tool& tool, const HuntCommand& command, const Hunt& search,
-                  const RunSettings& settings, const RunOutcome& outcome) {
+std::string crash_text(const RunSettings& settings) {
+  if (!settings.crash_at) return "";
+  return settings.crash_at->worker + ":" + std::to_string(settings.crash_at->decision);
+}
+
+struct FoundRun {
+  const RunSettings& settings;
+  const RunOutcome& outcome;
+  double wall_seconds = 0;  // until it was found
+};
+
+// The failure as it was found, then as small as it could be made.
+HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const FoundRun& found) {
+  const auto& [settings, outcome, wall_seconds] = found;
   const Failure failure = outcome.failure.value_or(Failure{});
   const std::string as_found = replay_command(tool.program, settings);
   const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings, failure);
   const RunSettings& smallest = shrunk ? shrunk->settings : settings;
-  const Failure& last = shrunk ? shrunk->failure : failure;
-  Json report = report_json(settings, outcome, search.seconds(), as_found);
-  if (shrunk) report["shrunk"] = to_json(last, replay_command(tool.program, smallest));
-  leave_files(command, report, smallest, last);
-  Json json = hunt_json(tool, command, search);
-  json["ok"] = false;
-  json["scenario"] = settings.scenario->name;
-  json["seed"] = settings.seed.value;
-  json["failure"] = to_json(last, replay_command(tool.program, smallest));
-  json["as_found"] = as_found;
-  if (tool.json) std::cout << json.dump(2) << std::endl;
-  if (shrunk) (tool.json ? std::cerr : std::cout) << "found by: " << as_found << "\n";
-  leave_pictures(command, explain_failure(tool, smallest, last));
-  print_failure(tool, smallest, last);
-}
-
-void report_none(const Tool& tool, const HuntCommand& command, const Hunt& search) {
-  if (tool.json) {
-    std::cout << hunt_json(tool, command, search).dump(2) << std::endl;
-    return;
-  }
-  std::cout << "hunt: " << search.done_count() << " runs hold, in " << std::fixed
-            << std::setprecision(1) << search.seconds() << " s" << std::endl;
-  if (search.spent().size() > 1) print_spent(tool, search);
+  const HuntFailure last{.scenario = settings.scenario->name,
+                         .seed = settings.seed.value,
+                         .crash_at = crash_text(settings),
+                         .failure = shrunk ? shrunk->failure : failure,
+                         .replay = replay_command(tool.program, smallest),
+                         .as_found = as_found};
+  Json report = report_json(settings, outcome, wall_seconds, as_found);
+  if (shrunk) report["shrunk"] = to_json(last.failure, last.replay);
+  leave_files(command, report, smallest, last.failure);
+  leave_pictures(command, explain_failure(tool, smallest, last.failure));
+  return last;
 }
 
 }  // namespace
 
 int hunt(const Tool& tool, const HuntCommand& command) {
   make_directory(command.directory);
+  check_junit_file(command.junit_file);
   const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command, tool.backends)
                                               : seed_tasks(command, tool.backends);
   Hunt search(command, tasks);
   const std::optional<Found> found = search.search();
-  if (!found) {
-    report_none(tool, command, search);
-    return kHolds;
+  HuntResult result = result_of(tool, command, search);
+  if (found) {
+    const RunSettings settings = tasks.settings_of(found->task);
+    result.failure = failure_of(tool, command, {settings, found->outcome, result.wall_seconds});
   }
-  report_found(tool, command, search, tasks.settings_of(found->task), found->outcome);
-  return kFailed;
+  write_junit(command.junit_file, "hunt", junit_cases(result));
+  return print_result(tool, result);
 }
 
 }  // namespace rehearsal::command_line

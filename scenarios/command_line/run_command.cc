@@ -4,6 +4,7 @@
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/crash_report.h"
 #include "scenarios/command_line/explanation.h"
+#include "scenarios/command_line/junit.h"
 #include "scenarios/command_line/terminal.h"
 
 namespace rehearsal::command_line {
@@ -48,13 +49,20 @@ RunOutcome carry_out(const Tool& tool, const RunSettings& settings) {
 }  // namespace
 
 void print_failure(const Tool& tool, const RunSettings& settings, const Failure& failure) {
-  (tool.json ? std::cerr : std::cout) << settings.scenario->name << " FAILED with seed "
-                                      << settings.seed.value << ": " << to_text(failure) << "\n"
-                                      << replay_command(tool.program, settings) << std::endl;
+  print_failed_run(
+      tool, {settings.scenario->name, settings.seed.value, replay_command(tool.program, settings)},
+      failure);
+}
+
+void print_failed_run(const Tool& tool, const FailedRun& run, const Failure& failure) {
+  (tool.json ? std::cerr : std::cout)
+      << run.scenario << " FAILED with seed " << run.seed << ": " << to_text(failure) << "\n"
+      << run.replay << std::endl;
 }
 
 int run(const Tool& tool, const RunCommand& command) {
   const RunSettings& settings = command.settings;
+  check_junit_file(command.junit_file);
   std::optional<Comparison> comparison;
   if (!command.compare_file.empty()) comparison = read_comparison(command.compare_file);
   const Stopwatch stopwatch;
@@ -66,8 +74,16 @@ int run(const Tool& tool, const RunCommand& command) {
     }
   }
   const double wall_seconds = stopwatch.seconds();
+  const std::string replay = replay_command(tool.program, settings);
+  write_junit(command.junit_file, "run",
+              {{.name = settings.scenario->name,
+                .seconds = wall_seconds,
+                .failure = outcome.ok ? std::nullopt : outcome.failure,
+                .replay = replay,
+                .properties = {{"seed", std::to_string(settings.seed.value)},
+                               {"net", name_of(settings.net)},
+                               {"result_digest", outcome.results.digest()}}}});
   if (tool.json) {
-    const std::string replay = replay_command(tool.program, settings);
     std::cout << report_json(settings, outcome, wall_seconds, replay).dump(2) << std::endl;
   } else {
     std::cout << report_text(settings, outcome, wall_seconds);

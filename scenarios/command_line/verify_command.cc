@@ -6,6 +6,7 @@
 #include "scenarios/command_line/crew.h"
 #include "scenarios/command_line/determinism.h"
 #include "scenarios/command_line/surroundings.h"
+#include "scenarios/command_line/junit.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -61,6 +62,16 @@ std::string verify_line(const Tool& tool, const RunSettings& settings, uint64_t 
   return line.replace(line.find(run), run.size(), verify);
 }
 
+// The verdict over all seeds as a test case. REQUIRES: `settings` are those of the failure, if any.
+JunitCase junit_case(const Tool& tool, const VerifyCommand& command, const RunSettings& settings,
+                     const std::optional<Failure>& failure) {
+  return {.name = settings.scenario->name,
+          .failure = failure,
+          .replay = replay_command(tool.program, settings),
+          .properties = {{"first_seed", std::to_string(command.first_seed)},
+                         {"seeds", std::to_string(command.seed_count)}}};
+}
+
 int report_difference(const Tool& tool, const VerifyCommand& command,
                       const Surroundings& surroundings, uint64_t index) {
   const RunSettings settings = with_seed(command, index);
@@ -76,6 +87,7 @@ int report_difference(const Tool& tool, const VerifyCommand& command,
       alone ? verify_line(tool, settings, settings.seed.value, 1)
             : verify_line(tool, settings, command.first_seed, command.seed_count);
   const Failure failure{"determinism", "", to_text(difference)};
+  write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   if (tool.json) {
     const Json json{{"command", "verify"},
                     {"scenario", settings.scenario->name},
@@ -96,6 +108,7 @@ int report_difference(const Tool& tool, const VerifyCommand& command,
 }  // namespace
 
 int verify(const Tool& tool, const VerifyCommand& command) {
+  check_junit_file(command.junit_file);
   const Stopwatch stopwatch;
   const Surroundings surroundings = make_surroundings();
   const std::vector<Pair> pairs = run_all(command, surroundings);
@@ -112,6 +125,8 @@ int verify(const Tool& tool, const VerifyCommand& command) {
             {"wall_seconds", stopwatch.seconds()},
             {"second_process", surroundings.differences}};
   if (failed == pairs.end()) {
+    write_junit(command.junit_file, "verify",
+                {junit_case(tool, command, command.settings, std::nullopt)});
     if (tool.json) {
       std::cout << json.dump(2) << std::endl;
     } else {
@@ -123,6 +138,7 @@ int verify(const Tool& tool, const VerifyCommand& command) {
   }
   const RunSettings settings = with_seed(command, static_cast<uint64_t>(failed - pairs.begin()));
   const Failure failure = failed->first->failure.value_or(Failure{});
+  write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   json["seed"] = settings.seed.value;
   json["failure"] = to_json(failure, replay_command(tool.program, settings));
   if (tool.json) std::cout << json.dump(2) << std::endl;

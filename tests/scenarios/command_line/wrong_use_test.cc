@@ -24,12 +24,12 @@ INSTANTIATE_TEST_SUITE_P(
     Words, WrongUseTest,
     testing::Values(
         Case{"",
-             ": name a command: list, run, hunt, shrink, replay, report, verify or worker; "
-             "rehearsal --help explains them"},
+             ": name a command: list, run, hunt, merge, shrink, replay, report, explore, verify or "
+             "worker; rehearsal --help explains them"},
         Case{"rum toy", ": no command 'rum'; did you mean 'run'?"},
         Case{"dance",
-             ": no command 'dance'; there are list, run, hunt, shrink, replay, report, verify, "
-             "worker"},
+             ": no command 'dance'; there are list, run, hunt, merge, shrink, replay, report, "
+             "explore, verify, worker"},
         Case{"run", " run: name a scenario; 'rehearsal list' shows them"},
         Case{"run toys", " run: no scenario 'toys'; did you mean 'toy'?"},
         Case{"hunt toy xyz", " hunt: no scenario 'xyz'; there are toy, other"},
@@ -55,7 +55,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"hunt toy --for 60", " hunt: --for 60: type a time, for example 60s, 5m or 2h"},
         Case{"hunt toy --for 60s --seeds 5", " hunt: --seeds and --for: type one of them"},
         Case{"hunt toy --shard 3", " hunt: --shard 3: type I/N, for example 0/4"},
+        Case{"hunt toy --shard 3/2", " hunt: --shard: I 3: type a whole number from 0 to 1"},
         Case{"hunt toy --shard 4/4", " hunt: --shard: I 4: type a whole number from 0 to 3"},
+        Case{"hunt toy --shard 0/0", " hunt: --shard: N 0: type a whole number from 1 to 1000000"},
+        Case{"hunt toy --commit main",
+             " hunt: --commit: 'main' is no commit: give its id, 7 to 64 hexadecimal digits"},
+        Case{"verify toy --commit a03519d --first-seed 3",
+             " verify: --first-seed and --commit: type one of them"},
+        Case{"hunt toy --junit /no/such/file",
+             " hunt: --junit /no/such/file: cannot be written; name another file"},
+        Case{"run toy --junit /no/such/file",
+             " run: --junit /no/such/file: cannot be written; name another file"},
+        Case{"merge", " merge: name the files that 'hunt --json' wrote, of all shards"},
+        Case{"merge /no/such",
+             " merge: /no/such: cannot be read; name a file that 'hunt --json' wrote"},
+        Case{"merge /proc/version", " merge: /proc/version: not an output of 'hunt --json'"},
         Case{"hunt toy --shrink-for x",
              " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h"},
         Case{"run toy --decide x", " run: --decide: 'x' is no decision"},
@@ -96,11 +110,14 @@ TEST(Help, IsOnStandardOutput) {
   EXPECT_EQ(overview.status, 0);
   EXPECT_NE(overview.out.find("rehearsal verify NAME"), std::string::npos);
   for (const std::string command :
-       {"list", "run", "hunt", "shrink", "replay", "verify", "worker"}) {
+       {"list", "run", "hunt", "merge", "shrink", "replay", "verify", "worker"}) {
     const ToolRun help = run_tool(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples:\n"), std::string::npos) << command;
     EXPECT_NE(help.out.find("rehearsal " + command), std::string::npos) << command;
+    EXPECT_NE(help.out.find("Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism"),
+              std::string::npos)
+        << command;
   }
   const ToolRun hunt = run_tool("hunt --help");
   EXPECT_EQ(hunt.status, 0);

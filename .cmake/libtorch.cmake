@@ -7,7 +7,7 @@ function(rehearsal_find_libtorch RESULT)
   set(prefixes ${LIBTORCH} $ENV{LIBTORCH} ${CMAKE_PREFIX_PATH})
   string(REPLACE ":" ";" environment_prefixes "$ENV{CMAKE_PREFIX_PATH}")
   list(APPEND prefixes ${environment_prefixes})
-  file(GLOB fetched ${CMAKE_SOURCE_DIR}/.deps/libtorch-*/torch)
+  file(GLOB fetched ${PROJECT_SOURCE_DIR}/.deps/libtorch-*/torch)
   list(APPEND prefixes ${fetched})
   foreach(prefix IN LISTS prefixes)
     # torch.utils.cmake_prefix_path names share/cmake below the folder that is wanted.
@@ -33,13 +33,13 @@ message(STATUS "LibTorch: ${libtorch}")
 # own comes before them.
 find_path(PROTOBUF_HEADERS google/protobuf/message.h PATHS ${Protobuf_INCLUDE_DIRS} REQUIRED
           NO_DEFAULT_PATH)
-set(first_headers ${CMAKE_BINARY_DIR}/first_headers)
+set(first_headers ${PROJECT_BINARY_DIR}/first_headers)
 file(MAKE_DIRECTORY ${first_headers})
 file(CREATE_LINK ${PROTOBUF_HEADERS}/google ${first_headers}/google SYMBOLIC)
 
-add_library(rehearsal_c10 SHARED IMPORTED)
+add_library(rehearsal_c10 SHARED IMPORTED GLOBAL)
 set_target_properties(rehearsal_c10 PROPERTIES IMPORTED_LOCATION ${libtorch}/lib/libc10.so)
-add_library(rehearsal_torch_cpu SHARED IMPORTED)
+add_library(rehearsal_torch_cpu SHARED IMPORTED GLOBAL)
 set_target_properties(rehearsal_torch_cpu PROPERTIES
                       IMPORTED_LOCATION ${libtorch}/lib/libtorch_cpu.so)
 

@@ -25,14 +25,15 @@ function(rehearsal_library name folder)
     add_library(${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(${name} ${scope} ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} ${scope} ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} ${scope} ${ARGN})
+  target_compile_features(${name} ${scope} cxx_std_20)
 endfunction()
 
 # LibTorch's headers, compiled once, in three sizes. Seconds that one file of ours takes without and
 # with them: tensor 7 and 4, autograd 11 and 5, api 18 and 7.
 function(rehearsal_precompiled_headers name)
-  set(empty ${CMAKE_BINARY_DIR}/precompiled/${name}.cc)
+  set(empty ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
   if(NOT EXISTS ${empty})
     file(WRITE ${empty} "")
   endif()
@@ -69,7 +70,7 @@ function(rehearsal_large_headers_of RESULT source)
       elseif(include MATCHES "<(ATen|c10|torch)/" AND largest STREQUAL none)
         set(largest tensor)
       elseif(include MATCHES "\"(.*)\"")
-        list(APPEND pending ${CMAKE_SOURCE_DIR}/${CMAKE_MATCH_1})
+        list(APPEND pending ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
       endif()
     endforeach()
   endwhile()
@@ -78,11 +79,15 @@ endfunction()
 
 # rehearsal_precompile(SOURCES…) lets each source use the precompiled headers that it reaches. CMake
 # itself knows one set for a whole target, and loading a larger set than needed costs seconds too.
+# Ninja alone knows of files that another target makes.
 function(rehearsal_precompile)
+  if(NOT CMAKE_GENERATOR MATCHES Ninja)
+    return()
+  endif()
   foreach(source IN LISTS ARGN)
     rehearsal_large_headers_of(size ${source})
     if(NOT size STREQUAL none)
-      set(header ${CMAKE_BINARY_DIR}/CMakeFiles/rehearsal_torch_${size}.dir/cmake_pch.hxx)
+      set(header ${PROJECT_BINARY_DIR}/CMakeFiles/rehearsal_torch_${size}.dir/cmake_pch.hxx)
       set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.gch
                                   COMPILE_OPTIONS "-Winvalid-pch;-include;${header}")
     endif()
@@ -92,15 +97,15 @@ endfunction()
 # rehearsal_messages(NAME FILES…) compiles .proto files. The library does not see LibTorch's
 # headers.
 function(rehearsal_messages name)
-  set(output ${CMAKE_BINARY_DIR}/messages)
+  set(output ${PROJECT_BINARY_DIR}/messages)
   file(MAKE_DIRECTORY ${output})
   set(sources)
   foreach(file IN LISTS ARGN)
-    file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${file})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${file})
     string(REGEX REPLACE "\\.proto$" ".pb" stem ${output}/${path})
     add_custom_command(
       OUTPUT ${stem}.cc ${stem}.h
-      COMMAND protobuf::protoc --proto_path=${CMAKE_SOURCE_DIR} --cpp_out=${output} ${file}
+      COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=${output} ${file}
       DEPENDS ${file} VERBATIM)
     list(APPEND sources ${stem}.cc ${stem}.h)
   endforeach()
@@ -119,8 +124,8 @@ endfunction()
 # rehearsal_executable(NAME SOURCES LINKS) where SOURCES and LINKS are lists in quotes.
 function(rehearsal_executable name sources links)
   add_executable(${name} ${sources})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${links})
   rehearsal_precompile(${sources})
 endfunction()

@@ -21,6 +21,8 @@ namespace rehearsal::sim {
 
 class HistorySink;
 
+struct RunReport;
+
 // What goes wrong by itself, drawn from the seed. Whatever the level, every call still succeeds:
 // mild delays, resets and refuses; hostile also partitions, for shorter than `peer_timeout`.
 enum class FaultLevel : uint8_t { none, mild, hostile };
@@ -70,6 +72,9 @@ struct ClusterOptions {
   std::vector<Trace*> traces;           // hear every event of every node
   std::ostream* event_lines = nullptr;  // gets a line for each; see sim/event_lines.h
   HistorySink* history = nullptr;       // gets what explains the run; see sim/explain/history.h
+
+  // Gets what is known of the run when its cluster goes, even if it has not been run to its end.
+  RunReport* report = nullptr;
 
   // Stacks for the run's fibers; null: its own. One pool for many runs saves their making.
   fibers::StackPool* stacks = nullptr;

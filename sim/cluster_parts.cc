@@ -113,6 +113,10 @@ void ClusterParts::stop_recording_history() {
 }
 
 ClusterParts::~ClusterParts() {
+  if (options_.report != nullptr) {
+    if (!finished_) report_choices();
+    *options_.report = std::move(report_);
+  }
   for (auto& lives : lives_)
     for (auto& life : lives) life->crash();
   for (auto& lives : lives_)
@@ -341,6 +345,12 @@ void ClusterParts::judge_mains() {
                               to_string(blamed->result()->error()));
 }
 
+void ClusterParts::report_choices() {
+  report_.choices = decisions_.choices();
+  for (const Key& key : decisions_.absent())
+    report_.absent_overrides.push_back(net_fake::to_string(key));
+}
+
 void ClusterParts::fill_report() {
   report_.ok = !failed();
   report_.fingerprint = to_hex(recorder_.fingerprint().value());
@@ -350,11 +360,9 @@ void ClusterParts::fill_report() {
   report_.network = network_.stats();
   report_.messages = report_.network.messages;
   report_.draws = decisions_.draws();
-  report_.choices = decisions_.choices();
   report_.crashes = crash_count_;
   report_.faults = plan_.describe(names_);
-  for (const Key& key : decisions_.absent())
-    report_.absent_overrides.push_back(net_fake::to_string(key));
+  report_choices();
   for (uint32_t i = 0; i < names_.size(); ++i) {
     const Life& last = *lives_[i].back();
     report_.decisions += decisions_of_[i];

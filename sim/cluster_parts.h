@@ -67,6 +67,7 @@ class ClusterParts final : private net_fake::Occurrence {
     return crash_count_ > 0 || given_up_ || options_.long_partitions;
   }
   [[nodiscard]] bool all_over() const;
+  void report_choices();
   void fill_report();
   void record_history();
   void stop_recording_history();

@@ -3,48 +3,42 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <string>
 
 #include "core/base/ids.h"
+#include "sim/cluster_options.h"
+#include "sim/testing/hunt.h"
 
+// Searching in the body of a user's own test. Link rehearsal::gtest.
 namespace rehearsal::sim {
 
-// For a user's own test: a scenario holds for seeds 1 … `seeds`.
+// A scenario: makes a cluster with this seed and these options, runs it, and expects things of it.
+// It fails by throwing, as Cluster::run does, or by a failed expectation.
+using Scene = std::function<void(Seed, const ClusterOptions&)>;
+
+// Runs a scenario with many seeds, each with its own order of events and its own faults.
 //
-//   EXPECT_TRUE(sim::holds_for_seeds(200, [&](Seed seed) {
-//     sim::Cluster cluster(seed, program);
-//     cluster.run();
-//   }));
+//   TEST(Training, HoldsWhateverTheNetworkDoes) {
+//     EXPECT_TRUE(sim::hunt({.time = 30s, .cluster = {.faults = sim::FaultLevel::hostile}},
+//                           [&](Seed seed, const sim::ClusterOptions& options) {
+//                             sim::Cluster cluster(seed, program, options);
+//                             cluster.run();
+//                           }));
+//   }
 //
-// The scenario fails by throwing, as Cluster::run does, or by a failed expectation. The message
-// ends with the command line that runs the failing seed alone: with GoogleTest's own flag
-// --gtest_random_seed=N (and without --gtest_shuffle) only seed N is run.
-[[nodiscard]] inline testing::AssertionResult holds_for_seeds(
-    uint64_t seeds, const std::function<void(Seed)>& scenario) {
-  const bool chosen = !GTEST_FLAG_GET(shuffle) && GTEST_FLAG_GET(random_seed) > 0;
-  const uint64_t first = chosen ? static_cast<uint64_t>(GTEST_FLAG_GET(random_seed)) : 1;
-  const uint64_t last = chosen ? first : seeds;
-  for (uint64_t seed = first; seed <= last; ++seed) {
-    std::string why;
-    try {
-      scenario(Seed{seed});
-      if (!testing::Test::HasFailure()) continue;
-      why = "an expectation failed";
-    } catch (const std::exception& error) {
-      why = error.what();
-    }
-    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-    const std::string name =
-        test == nullptr ? "*" : std::string(test->test_suite_name()) + "." + test->name();
-    const auto& arguments = testing::internal::GetArgvs();
-    return testing::AssertionFailure()
-           << "seed " << seed << ": " << why << "\nrun this seed alone with:\n"
-           << (arguments.empty() ? "" : arguments.front()) << " --gtest_filter=" << name
-           << " --gtest_random_seed=" << seed;
-  }
-  return testing::AssertionSuccess();
-}
+// A run that fails is made small: of all its choices, only those that it needs to fail alike. The
+// message ends with the one line that repeats it, alone on its line, which sets REHEARSAL_RUN and
+// GoogleTest's filter: then this run is the only one, in this process and without anything caught,
+// so that a debugger stops where it fails. Every hunt of a test that is repeated repeats that run.
+// A report folder gets a folder for each test that fails: `failure.run`, for REHEARSAL_RUN=@FILE,
+// `failure.txt`, the message, and `events.txt`, a line for each event.
+//
+// sim/testing/environment.h lists what a CI job may set. A variable that cannot be understood fails
+// the test with one line.
+[[nodiscard]] testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene);
+
+// The same for what is not a cluster, or makes its own: seeds 1 … `seeds`, nothing to shrink.
+[[nodiscard]] testing::AssertionResult holds_for_seeds(uint64_t seeds,
+                                                       const std::function<void(Seed)>& scenario);
 
 }  // namespace rehearsal::sim

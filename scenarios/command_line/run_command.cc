@@ -2,19 +2,19 @@
 #include <iostream>
 
 #include "scenarios/command_line/commands.h"
-#include "scenarios/command_line/crash_report.h"
 #include "scenarios/command_line/explanation.h"
 #include "scenarios/command_line/junit.h"
 #include "scenarios/command_line/terminal.h"
+#include "sim/testing/crash_report.h"
 
 namespace rehearsal::command_line {
 namespace {
 
 // What is written if the process dies under the simulated cluster.
-CrashReport::Texts crash_texts(const Tool& tool, const RunSettings& settings) {
+sim::CrashReport::Texts crash_texts(const Tool& tool, const RunSettings& settings) {
   constexpr const char* kSignalMark = "@signal@";
   const std::string replay = replay_command(tool.program, settings);
-  CrashReport::Texts texts;
+  sim::CrashReport::Texts texts;
   texts.standard_error =
       settings.scenario->name + " FAILED: the process of the run ended\n" + replay + "\n";
   if (!tool.json) return texts;
@@ -42,7 +42,7 @@ RunOutcome carry_out(const Tool& tool, const RunSettings& settings) {
   ProgressLine progress;
   Reporter reporter = terminal_reporter(tool, progress);
   if (settings.net == Net::tcp) return run_processes(settings, reporter);
-  const CrashReport crash_report(crash_texts(tool, settings));
+  const sim::CrashReport crash_report(crash_texts(tool, settings));
   return tool.backends.simulate(settings, reporter);
 }
 

@@ -2,7 +2,6 @@
 // with the least values, all others benign. Only what fails alike is accepted: the same oracle, on
 // the same kind of object.
 #include <algorithm>
-#include <cctype>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -11,24 +10,14 @@
 #include "scenarios/command_line/explanation.h"
 #include "scenarios/command_line/hunt_tasks.h"
 #include "scenarios/command_line/run_file.h"
+#include "sim/failure_kind.h"
 
 namespace rehearsal::command_line {
 namespace {
 
-// What an object is, without which one: words with a digit are names and numbers.
-std::string kind_of(const std::string& object) {
-  std::istringstream words(object);
-  std::string kind;
-  for (std::string word; words >> word;) {
-    const bool named = std::any_of(word.begin(), word.end(),
-                                   [](unsigned char letter) { return std::isdigit(letter) != 0; });
-    kind += named ? "* " : word + " ";
-  }
-  return kind;
-}
-
 bool alike(const Failure& one, const Failure& other) {
-  return one.oracle == other.oracle && kind_of(one.object) == kind_of(other.object);
+  return one.oracle == other.oracle &&
+         sim::kind_of_object(one.object) == sim::kind_of_object(other.object);
 }
 
 // The same run with one class of faults less, or a milder one.

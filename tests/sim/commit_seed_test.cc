@@ -18,7 +18,7 @@ TEST(SeedOfCommit, IsTheNumberOfItsFirstSevenDigits) {
 TEST(SeedOfCommit, WhatIsNoCommitIsRefusedWithALine) {
   // Goal: no silent default. Method: nothing, a branch, too few digits, too many.
   for (const std::string& id : {std::string(), std::string("main"), std::string("a03519"),
-                               std::string("a03519g"), std::string(65, 'a')}) {
+                                std::string("a03519g"), std::string(65, 'a')}) {
     try {
       static_cast<void>(seed_of_commit(id));
       FAIL() << id;

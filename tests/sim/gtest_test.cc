@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <vector>
 
 #include "sim/cluster.h"
 #include "tests/sim/adding_program.h"
@@ -19,7 +20,6 @@ TEST(HoldsForSeeds, AScenarioHoldsForTwoHundredSeeds) {
 }
 
 TEST(HoldsForSeeds, AFailureNamesItsSeedAndEndsWithTheLineThatRepeatsIt) {
-  if (GTEST_FLAG_GET(random_seed) != 0) GTEST_SKIP() << "only one seed is asked for";
   uint64_t runs = 0;
   const testing::AssertionResult result = holds_for_seeds(200, [&runs](Seed seed) {
     ++runs;
@@ -28,19 +28,41 @@ TEST(HoldsForSeeds, AFailureNamesItsSeedAndEndsWithTheLineThatRepeatsIt) {
   EXPECT_FALSE(result);
   EXPECT_EQ(runs, 17u);
   const std::string text = result.message();
-  EXPECT_EQ(text.find("seed 17: wrong\n"), 0u) << text;
-  const std::string last = text.substr(text.rfind('\n') + 1);
-  EXPECT_NE(last.find("--gtest_filter=HoldsForSeeds.AFailureNames"), std::string::npos) << last;
-  EXPECT_NE(last.find("--gtest_random_seed=17"), std::string::npos) << last;
+  EXPECT_EQ(text.find("seed 17 failed, 17 tried: wrong\n"), 0u) << text;
+  const std::string last = text.substr(text.find("REHEARSAL_RUN="));
+  EXPECT_EQ(last.find("REHEARSAL_RUN='--seed 17' "), 0u) << last;
+  EXPECT_TRUE(last.ends_with(
+      " --gtest_filter=HoldsForSeeds.AFailureNamesItsSeedAndEndsWithTheLineThatRepeatsIt\n"))
+      << last;
 }
 
-TEST(HoldsForSeeds, OneSeedIsRunAloneWhenItIsAskedFor) {
-  const auto before = GTEST_FLAG_GET(random_seed);
-  GTEST_FLAG_SET(random_seed, 42);
+TEST(Hunt, GivesEverySeedItsStrategyAndTheOptionsOfTheTest) {
+  // Goal: the portfolio, and what the test asked for beside it. Method: note what each run is
+  // given.
   std::vector<uint64_t> seeds;
-  EXPECT_TRUE(holds_for_seeds(200, [&seeds](Seed seed) { seeds.push_back(seed.value); }));
-  GTEST_FLAG_SET(random_seed, before);
-  EXPECT_EQ(seeds, std::vector<uint64_t>{42});
+  EXPECT_TRUE(hunt({.seeds = 40, .first_seed = Seed{100}, .cluster = {.crashes = 2}},
+                   [&seeds](Seed seed, const ClusterOptions& options) {
+                     seeds.push_back(seed.value);
+                     EXPECT_EQ(options.strategy, portfolio_strategy(seed));
+                     EXPECT_EQ(options.crashes, 2u);
+                     EXPECT_TRUE(options.overrides.empty());
+                   }));
+  ASSERT_EQ(seeds.size(), 40u);
+  EXPECT_EQ(seeds.front(), 100u);
+  EXPECT_EQ(seeds.back(), 139u);
+}
+
+TEST(Hunt, AnExpectationThatFailsInTheSceneIsAFailureOfItsSeedAndOfNothingElse) {
+  // Goal: the message has the place and the text of the expectation. Method: one seed expects
+  // wrong.
+  const testing::AssertionResult result =
+      hunt({.seeds = 9}, [](Seed seed, const ClusterOptions&) { EXPECT_NE(seed.value, 4u); });
+  EXPECT_FALSE(result);
+  EXPECT_FALSE(HasFailure());
+  const std::string text = result.message();
+  EXPECT_EQ(text.find("seed 4 failed, 4 tried: "), 0u) << text;
+  EXPECT_NE(text.find("gtest_test.cc:"), std::string::npos) << text;
+  EXPECT_NE(text.find("Expected: (seed.value) != (4u)"), std::string::npos) << text;
 }
 
 }  // namespace

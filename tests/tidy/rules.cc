@@ -86,7 +86,7 @@ const std::vector<WordRow>& word_rows() {
   static const std::vector<WordRow> rows = [] {
     std::vector<WordRow> result;
     const std::vector<string_view> machine = {"core/fibers/", "scenarios/command_line/",
-                                              "sim/clock_guard"};
+                                              "sim/testing/", "sim/clock_guard"};
     for (const string_view word : {"steady_clock",
                                    "system_clock",
                                    "high_resolution_clock",

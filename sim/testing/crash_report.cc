@@ -1,4 +1,4 @@
-#include "scenarios/command_line/crash_report.h"
+#include "sim/testing/crash_report.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace rehearsal::command_line {
+namespace rehearsal::sim {
 namespace {
 
 constexpr int kFailedStatus = 1;
@@ -59,4 +59,4 @@ CrashReport::~CrashReport() {
   delete std::exchange(current_texts, nullptr);
 }
 
-}  // namespace rehearsal::command_line
+}  // namespace rehearsal::sim

@@ -1,11 +1,11 @@
-// Says how to repeat a run that ends its process: a failed check, a segmentation fault.
 #pragma once
 
 #include <string>
 
-namespace rehearsal::command_line {
+namespace rehearsal::sim {
 
-// While it lives, a fatal signal writes these texts and ends the process with exit status 1. One at
+// Says how to repeat a run that ends its process: a failed check, a segmentation fault. While it
+// lives, a fatal signal writes these texts and ends the process with exit status 1. One at
 // a time. Where somebody else, such as a sanitizer, already handles a signal, that stays.
 class CrashReport {
  public:
@@ -21,4 +21,4 @@ class CrashReport {
   CrashReport& operator=(const CrashReport&) = delete;
 };
 
-}  // namespace rehearsal::command_line
+}  // namespace rehearsal::sim

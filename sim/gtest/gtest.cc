@@ -1,0 +1,113 @@
+#include "sim/gtest.h"
+
+#include <gtest/gtest-spi.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "sim/failure_kind.h"
+
+namespace rehearsal::sim {
+namespace {
+
+std::string test_name() {
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  return test == nullptr ? "*" : std::string(test->test_suite_name()) + "." + test->name();
+}
+
+// The one line. Flags hold no quote.
+std::string command_of(const ChosenRun& run) {
+  const auto& arguments = testing::internal::GetArgvs();
+  return "REHEARSAL_RUN='" + to_flags(run) + "' " + (arguments.empty() ? "" : arguments.front()) +
+         " --gtest_filter=" + test_name();
+}
+
+// The first expectation that failed, where and how.
+std::optional<SeenFailure> first_failure(const testing::TestPartResultArray& parts) {
+  for (int i = 0; i < parts.size(); ++i) {
+    const testing::TestPartResult& part = parts.GetTestPartResult(i);
+    if (!part.failed()) continue;
+    const std::string place = std::string(part.file_name() == nullptr ? "" : part.file_name()) +
+                              ":" + std::to_string(part.line_number());
+    return SeenFailure{"expectation " + place, place + ": " + part.message()};
+  }
+  return std::nullopt;
+}
+
+// The text of a failed run ends with the line that repeats it, which comes later.
+std::string without_command(const RunReport& report) {
+  const std::string text = describe_failure(report);
+  return text.substr(0, text.rfind("reproduce it with:"));
+}
+
+std::optional<SeenFailure> run_scene(const Scene& scene, Seed seed, const ClusterOptions& options) {
+  testing::TestPartResultArray parts;
+  std::optional<SeenFailure> thrown;
+  {
+    const testing::ScopedFakeTestPartResultReporter intercept(
+        testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &parts);
+    try {
+      scene(seed, options);
+    } catch (const RunFailed& failed) {
+      const RunFailure failure = failed.report().failure.value_or(RunFailure{});
+      thrown = SeenFailure{failure.oracle + ": " + kind_of_object(failure.object),
+                           without_command(failed.report())};
+    } catch (const std::exception& error) {
+      thrown = SeenFailure{"exception", error.what()};
+    }
+  }
+  const auto expectation = first_failure(parts);
+  return expectation ? expectation : thrown;
+}
+
+// The run that REHEARSAL_RUN names. What fails in it is reported where it fails.
+testing::AssertionResult repeat(const HuntOptions& hunt_options, const Scene& scene,
+                                const ChosenRun& run) {
+  RunReport report;
+  ClusterOptions options = run.applied_to(hunt_options.cluster);
+  options.report = &report;
+  options.reproduction = command_of(run);
+  const bool failed_before = testing::Test::HasFailure();
+  try {
+    scene(run.seed, options);
+  } catch (const std::exception& error) {
+    return testing::AssertionFailure() << "seed " << run.seed.value << ": " << error.what();
+  }
+  if (testing::Test::HasFailure() && !failed_before)
+    return testing::AssertionFailure() << "seed " << run.seed.value << ": an expectation failed";
+  if (!report.absent_overrides.empty())
+    return testing::AssertionFailure()
+           << "seed " << run.seed.value << ": the run holds, and its decision "
+           << report.absent_overrides.front() << " does not come up any more";
+  return testing::AssertionSuccess();
+}
+
+}  // namespace
+
+testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene) {
+  Environment environment;
+  try {
+    environment = read_environment();
+  } catch (const std::invalid_argument& wrong) {
+    return testing::AssertionFailure() << wrong.what();
+  }
+  if (environment.run) return repeat(options, scene, *environment.run);
+  const Hunted hunted = hunt_seeds({.options = options,
+                                    .environment = environment,
+                                    .name = test_name(),
+                                    .command_of = command_of,
+                                    .trial = [&scene](Seed seed, const ClusterOptions& cluster) {
+                                      return run_scene(scene, seed, cluster);
+                                    }});
+  if (!hunted.failure) return testing::AssertionSuccess();
+  // GoogleTest closes a parenthesis behind the message; the line stays alone.
+  return testing::AssertionFailure() << describe(hunted, command_of(hunted.run)) << "\n";
+}
+
+testing::AssertionResult holds_for_seeds(uint64_t seeds,
+                                         const std::function<void(Seed)>& scenario) {
+  return hunt({.seeds = seeds, .first_seed = Seed{1}, .strategy = StrategyKind::timed_swarm},
+              [&scenario](Seed seed, const ClusterOptions&) { scenario(seed); });
+}
+
+}  // namespace rehearsal::sim

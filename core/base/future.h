@@ -18,11 +18,14 @@ namespace rehearsal {
 template <class T>
 class FutureState : public std::enable_shared_from_this<FutureState<T>> {
  public:
-  explicit FutureState(std::shared_ptr<Mailbox> mailbox) : mailbox_(std::move(mailbox)) {}
+  // `source`: the call whose answer it is, if it is one.
+  FutureState(std::shared_ptr<Mailbox> mailbox, const CausalId& source)
+      : mailbox_(std::move(mailbox)), source_(source) {}
 
   [[nodiscard]] bool ready() const { return result_.has_value(); }
   [[nodiscard]] const Result<T>& result() const { return *result_; }
   [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  [[nodiscard]] const CausalId& source() const { return source_; }
 
   // Is given the complete state. It must not own the state: it would own itself.
   using Observer = UniqueFunction<void(FutureState&)>;
@@ -43,6 +46,7 @@ class FutureState : public std::enable_shared_from_this<FutureState<T>> {
 
  private:
   const std::shared_ptr<Mailbox> mailbox_;
+  const CausalId source_;
   std::optional<Result<T>> result_;
   std::vector<Observer> observers_;
 };
@@ -101,9 +105,10 @@ class Future {
 
   // The value, or the error. Parks.
   [[nodiscard]] Result<T> result() const {
-    const Status status = state_->mailbox()->wait("a future", {}, [this](WaitHandle handle) {
-      state_->observe([handle](FutureState<T>&) { handle.end(); });
-    });
+    const Status status =
+        state_->mailbox()->wait("a future", state_->source(), [this](WaitHandle handle) {
+          state_->observe([handle](FutureState<T>&) { handle.end(); });
+        });
     if (status.ok()) return state_->result();
     return completed_anyway().value_or(status.error());
   }
@@ -139,8 +144,10 @@ class Future {
 template <class T>
 class Promise {
  public:
-  explicit Promise(std::shared_ptr<Mailbox> mailbox)
-      : owner_(std::make_shared<Owner>(std::make_shared<FutureState<T>>(std::move(mailbox)))) {}
+  explicit Promise(std::shared_ptr<Mailbox> mailbox, const CausalId& source = {})
+      : owner_(
+            std::make_shared<Owner>(std::make_shared<FutureState<T>>(std::move(mailbox), source))) {
+  }
 
   [[nodiscard]] Future<T> future() const { return Future<T>(owner_->state); }
   void complete(Result<T> result) const { Owner::complete(owner_->state, std::move(result)); }
@@ -210,7 +217,7 @@ auto Future<T>::then(F body) const {
   using U = typename Awaited<R>::type;
   const std::shared_ptr<Mailbox> mailbox = state_->mailbox();
   const CausalId id = mailbox->running().next_id();
-  auto next = std::make_shared<FutureState<U>>(mailbox);
+  auto next = std::make_shared<FutureState<U>>(mailbox, state_->source());
 
   auto run = [next, mailbox, body = std::move(body)](const Result<T>& result) mutable {
     constexpr bool takes_result = std::invocable<F&, const Result<T>&>;
@@ -241,7 +248,7 @@ Future<std::vector<T>> when_all(const std::shared_ptr<Mailbox>& mailbox,
     std::vector<std::optional<T>> values;
     size_t missing = 0;
   };
-  auto next = std::make_shared<FutureState<std::vector<T>>>(mailbox);
+  auto next = std::make_shared<FutureState<std::vector<T>>>(mailbox, CausalId{});
   mailbox->post([next, futures = std::move(futures)] {
     if (futures.empty()) return next->complete(std::vector<T>());
     auto gathered = std::make_shared<Gathered>();

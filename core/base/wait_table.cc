@@ -77,15 +77,17 @@ void WaitTable::forget_all() {
 
 uint64_t WaitTable::size() const { return slots_.size() - free_.size(); }
 
-std::string WaitTable::describe() const {
-  std::string lines;
+std::vector<WaitViews::Stack> WaitTable::views() const {
+  std::vector<WaitViews::Stack> stacks;
   for (const Slot& slot : slots_) {
     if (slot.wait == nullptr) continue;
-    const Wait& wait = *slot.wait;
-    lines += wait.execution ? std::string(wait.execution->label()) : "a thread";
-    lines += " waits for " + std::string(wait.what) + " " + to_string(wait.id) + "\n";
+    const Execution* execution = slot.wait->execution;
+    stacks.push_back({.path = execution ? execution->path() : Hash128{},
+                      .label = execution ? std::string(execution->label()) : "a thread",
+                      .what = std::string(slot.wait->what),
+                      .id = slot.wait->id});
   }
-  return lines;
+  return stacks;
 }
 
 }  // namespace rehearsal

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
+#include "core/base/wait_view.h"
 
 namespace rehearsal {
 
@@ -51,7 +51,7 @@ class WaitTable {
   void forget_all();
 
   [[nodiscard]] uint64_t size() const;
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::vector<WaitViews::Stack> views() const;
 
  private:
   struct Slot {

@@ -45,6 +45,6 @@ std::string Node::check_invariants() const {
   return parts_->rrefs.check_invariants() + parts_->contexts.check_invariants();
 }
 
-std::string Node::waits() const { return parts_->waits(); }
+WaitViews Node::waits() const { return parts_->waits(); }
 
 }  // namespace rehearsal

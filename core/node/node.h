@@ -11,6 +11,7 @@
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
 #include "core/base/transport.h"
+#include "core/base/wait_view.h"
 
 namespace rehearsal {
 
@@ -108,8 +109,8 @@ class Node {
   // For oracles: a line for each table invariant that does not hold; empty if all do.
   [[nodiscard]] std::string check_invariants() const;
 
-  // For oracles: what each wait of this node waits for, a line each.
-  [[nodiscard]] std::string waits() const;
+  // For oracles: who waits for what at this node.
+  [[nodiscard]] WaitViews waits() const;
 
  private:
   std::unique_ptr<NodeParts> parts_;

@@ -289,9 +289,10 @@ NodeCensus NodeParts::census() const {
           .timers = deadlines.size()};
 }
 
-std::string NodeParts::waits() const {
-  return mailbox->waits().describe() + pending.describe() + contexts.describe_waits() +
-         membership.describe();
+WaitViews NodeParts::waits() const {
+  return {.stacks = mailbox->waits().views(),
+          .calls = pending.views(),
+          .others = contexts.describe_waits() + membership.describe()};
 }
 
 }  // namespace rehearsal

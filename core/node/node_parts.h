@@ -35,7 +35,7 @@ class NodeParts final : public SessionListener {
   void abort(const Error& why);
   void kill();
   [[nodiscard]] NodeCensus census() const;
-  [[nodiscard]] std::string waits() const;
+  [[nodiscard]] WaitViews waits() const;
 
   const NodeOptions options;
   const Program& program;

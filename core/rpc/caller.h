@@ -158,8 +158,8 @@ Result<T> Caller::decode(Answer answer) const {
 
 template <class T>
 Future<T> Caller::start_typed(Draft&& draft) const {
-  Promise<T> promise(mailbox_);
   const CallId id = draft.call.id;
+  Promise<T> promise(mailbox_, id);
   start(std::move(draft), [this, id, promise](Result<Answer> answer) {
     if (!answer.ok()) return promise.complete(std::move(answer.error()));
     // User code reads the value: off the strand.

@@ -147,15 +147,15 @@ void PendingCalls::fail_all(const Error& why) {
   fail_in_order(std::move(calls), why);
 }
 
-std::string PendingCalls::describe() const {
-  std::vector<std::pair<uint64_t, std::string>> lines;
+std::vector<WaitViews::UnansweredCall> PendingCalls::views() const {
+  std::vector<std::pair<uint64_t, WaitViews::UnansweredCall>> numbered;
   for (const auto& [id, pending] : pending_)
-    lines.emplace_back(pending.number, "call " + to_string(id) + " of " + pending.function +
-                                           " at " + name(pending.to) + "\n");
-  std::sort(lines.begin(), lines.end());
-  std::string text;
-  for (const auto& [number, line] : lines) text += line;
-  return text;
+    numbered.push_back({pending.number, {id, pending.to, pending.function}});
+  std::sort(numbered.begin(), numbered.end(),
+            [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::vector<WaitViews::UnansweredCall> calls;
+  for (auto& [number, call] : numbered) calls.push_back(std::move(call));
+  return calls;
 }
 
 }  // namespace rehearsal

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/spare_nodes.h"
+#include "core/base/wait_view.h"
 #include "core/rpc/deadlines.h"
 #include "core/rpc/hooks.h"
 #include "core/rpc/session.h"
@@ -53,7 +54,7 @@ class PendingCalls {
   void forget_all() { pending_.clear(); }
 
   [[nodiscard]] uint64_t size() const { return pending_.size(); }
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::vector<WaitViews::UnansweredCall> views() const;
 
  private:
   struct Pending {

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/oracles/oracles.h"
 #include "sim/oracles/quiet_oracle.h"
+#include "sim/oracles/wait_graph.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -41,32 +44,21 @@ class Progress final : public QuietOracle {
     const bool late = cluster.calm && cluster.now - since > bound_;
     if (!late && !cluster.idle) return;
     std::string waiting;
-    std::string graph;
+    std::vector<NodeWaits> nodes;
     for (const LifeView& life : cluster.lives) {
       if (life.crashed || life.result != nullptr || life.node == nullptr) continue;
       waiting += (waiting.empty() ? "" : ", ") + std::string(life.name);
-      graph += indented(std::string(life.name), life.node->waits());
+      nodes.push_back({life.id.worker, std::string(life.name), life.node->waits()});
     }
     const std::string why =
         cluster.idle ? "nothing will ever happen any more"
                      : "nothing has moved forward for " +
                            std::to_string((cluster.now - since) / std::chrono::seconds(1)) +
                            " virtual seconds since the faults stopped";
-    findings.fail(name(), waiting, why + "; who waits for what:\n" + graph);
+    findings.fail(name(), waiting, why + "; who waits for what:\n" + describe_wait_graph(nodes));
   }
 
  private:
-  static std::string indented(const std::string& worker, const std::string& lines) {
-    std::string text = "  " + worker + ":\n";
-    size_t begin = 0;
-    while (begin < lines.size()) {
-      const size_t end = std::min(lines.find('\n', begin), lines.size());
-      text += "    " + lines.substr(begin, end - begin) + "\n";
-      begin = end + 1;
-    }
-    return text;
-  }
-
   const Duration bound_;
   Instant last_{};
 };

@@ -173,7 +173,8 @@ TEST(FutureDeathTest, CompletingAStateTwiceIsABug) {
   doubles::RecordingTrace trace;
   auto runtime = std::make_shared<doubles::TestRuntime>(world);
   auto state = std::make_shared<FutureState<int>>(
-      std::make_shared<Mailbox>(runtime, runtime.get(), &trace, WorkerId{0}, "w", Seed{1}));
+      std::make_shared<Mailbox>(runtime, runtime.get(), &trace, WorkerId{0}, "w", Seed{1}),
+      CausalId{});
   state->complete(1);
   EXPECT_DEATH(state->complete(2), "ready");
 }

@@ -121,13 +121,16 @@ TEST_F(WaitTableTest, AWaitingExecutionIsTracedAndDescribed) {
   wait.what = "an answer";
   on_strand([&] {
     const WaitId id = waits().begin(wait);
-    EXPECT_EQ(waits().describe(), "main waits for an answer 00000000#0\n");
+    ASSERT_EQ(waits().views().size(), 1u);
+    EXPECT_EQ(waits().views()[0].label, "main");
+    EXPECT_EQ(waits().views()[0].what, "an answer");
+    EXPECT_EQ(waits().views()[0].path, main_->path());
     EXPECT_EQ(trace_.count(EventKind::execution_parked), 1u);
     EXPECT_EQ(trace_.count(EventKind::execution_resumed), 0u);
     waits().end(id);
   });
   EXPECT_EQ(trace_.count(EventKind::execution_resumed), 1u);
-  EXPECT_EQ(waits().describe(), "");
+  EXPECT_TRUE(waits().views().empty());
 }
 
 TEST_F(WaitTableTest, AnExecutionGivesUpItsMonitorWhileParkedAndIsWokenInItsTurn) {

@@ -142,7 +142,7 @@ TEST_F(NodeTest, AnAbortFailsWhatTheMainWaitsFor) {
     runtime->call_at(world.now(), [&] { node->abort({.text = "enough"}); });
     const Result<int64_t> result = promise.future().result();
     seen = result.error();
-    EXPECT_EQ(node->waits(), "");
+    EXPECT_TRUE(node->waits().stacks.empty());
   });
   (void)node->run_main();
   ASSERT_TRUE(seen.has_value());
@@ -171,7 +171,7 @@ TEST_F(NodeTest, AKilledMainUnwindsAndNothingIsToldToAnybody) {
 }
 
 TEST_F(NodeTest, WhileItWaitsItSaysForWhat) {
-  std::string waits;
+  WaitViews waits;
   begin([&](Worker& worker) {
     const Promise<int64_t> promise = worker.promise<int64_t>();
     runtime->call_at(world.now(), [&] {
@@ -181,7 +181,12 @@ TEST_F(NodeTest, WhileItWaitsItSaysForWhat) {
     (void)promise.future().wait();
   });
   EXPECT_TRUE(node->run_main().ok());
-  EXPECT_EQ(waits, "solo waits for a future 00000000#0\n");
+  ASSERT_EQ(waits.stacks.size(), 1u);
+  EXPECT_EQ(waits.stacks[0].label, "solo");
+  EXPECT_EQ(waits.stacks[0].what, "a future");
+  EXPECT_EQ(waits.stacks[0].id, CausalId{});
+  EXPECT_TRUE(waits.calls.empty());
+  EXPECT_EQ(waits.others, "");
 }
 
 TEST_F(NodeTest, ASecondLifeInheritsNothing) {

@@ -40,7 +40,7 @@ class CallFixture : public ::testing::Test {
   void TearDown() override {
     settle();
     for (const auto& node : nodes) {
-      EXPECT_EQ(node->pending.size(), 0u) << node->pending.describe();
+      EXPECT_EQ(node->pending.size(), 0u);
       EXPECT_EQ(node->rrefs.check_invariants(), "");
     }
   }

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+
+namespace rehearsal {
+
+// What a node waits for, as those see it who look at it from outside: copies, in a fixed order.
+struct WaitViews {
+  // A stack that is parked.
+  struct Stack {
+    Hash128 path;       // of its execution: what it makes has this path; zero for a plain thread
+    std::string label;  // a function's name; a worker's name for its main
+    std::string what;   // what it waits for, for people
+    CausalId id;        // the same, by name; may be empty
+  };
+  // A call that has not been answered. Its id has the path of the execution that made it, and its
+  // place is the path of the execution that serves it.
+  struct UnansweredCall {
+    CausalId id;
+    WorkerId to;
+    std::string function;
+  };
+  std::vector<Stack> stacks;          // in the order of their slots
+  std::vector<UnansweredCall> calls;  // in the order in which they were made
+  std::string others;                 // backward passes, joining, shutdown: a line each
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/wait_view.h"
+
+namespace rehearsal::sim {
+
+// What the node of one worker waits for.
+struct NodeWaits {
+  WorkerId worker;
+  std::string name;
+  WaitViews views;
+};
+
+// The wait-for graph as text. Its nodes are the stacks that are parked; an edge leads from a stack
+// through the call that it waits for, or whose future it waits for, to the stack that serves the
+// call. A line for each stack, then for each call that is not answered although
+// nothing runs for it at its callee, then each cycle, by its stacks in order: as long as all in it
+// wait, none can go on.
+[[nodiscard]] std::string describe_wait_graph(const std::vector<NodeWaits>& nodes);
+
+}  // namespace rehearsal::sim

@@ -23,25 +23,26 @@ enum class EventKind : uint8_t {
   execution_resumed,  // the same
   execution_ended,    // the same
   // What the node does.
-  frame_sent,         // peer, id, message_type
-  frame_dropped,      // peer, text: why
-  call_executed,      // id: a user function starts running for this call
-  call_completed,     // id, number: 0 value, else 1 + ErrorKind
-  peer_fenced,        // peer, number: the incarnation, text: why
-  owner_created,      // id of the RRef, number: counter
-  owner_dropped,      // the same: the value is gone
-  fork_registered,    // id of the fork, number: CausalIdHash of its RRef's id
-  fork_deleted,       // the same
-  fork_refused,       // the same
-  user_created,       // the same: a UserRRef exists
-  user_deleted,       // the same
-  context_opened,     // id of the context, number: 1 at its creator
-  context_released,   // the same
-  pass_started,       // id of the context, number: epoch
-  pass_ended,         // the same, text: empty or the error
-  optimizer_stepped,  // id of the context, text: empty or the error
-  node_stopped,       // text: why
-  mark,               // text: the name of a rare branch that was reached
+  frame_sent,        // peer, id, message_type
+  frame_dropped,     // peer, text: why
+  call_executed,     // id: a user function starts running for this call
+  call_completed,    // id, number: 0 value, else 1 + ErrorKind
+  peer_fenced,       // peer, number: the incarnation, text: why
+  owner_created,     // id of the RRef, number: counter
+  owner_dropped,     // the same: the value is gone
+  fork_registered,   // id of the fork, number: CausalIdHash of its RRef's id
+  fork_deleted,      // the same
+  fork_refused,      // the same
+  user_created,      // the same: a UserRRef exists
+  user_deleted,      // the same
+  context_opened,    // id of the context, number: 1 at its creator
+  context_released,  // the same
+  pass_started,      // id of the context, number: epoch
+  pass_ended,        // the same, text: empty or the error
+  // id of the context, number: CausalIdHash of the call of the step, text: empty or the error
+  optimizer_stepped,
+  node_stopped,  // text: why
+  mark,          // text: the name of a rare branch that was reached
 };
 
 inline constexpr WorkerId kNoPeer{UINT32_MAX};

@@ -72,9 +72,13 @@ void LocalOptimizer::step(CallContext& call) {
     for (Parameter& parameter : parameters_) parameter.alias.mutable_grad().reset();
   }
   mailbox.post([&mailbox, id = call.autograd_context()->id,
+                step = CausalIdHash{}(mailbox.running().started_by()),
                 text = stepped.ok() ? std::string() : stepped.error().text] {
-    mailbox.trace().on_event(
-        {.kind = EventKind::optimizer_stepped, .worker = mailbox.self(), .id = id, .text = text});
+    mailbox.trace().on_event({.kind = EventKind::optimizer_stepped,
+                              .worker = mailbox.self(),
+                              .id = id,
+                              .number = step,
+                              .text = text});
   });
   std::move(stepped).or_throw();
 }

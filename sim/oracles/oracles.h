@@ -24,6 +24,12 @@ namespace rehearsal::sim {
 // A context or a pass is opened twice, released without having been opened, or never released.
 [[nodiscard]] std::unique_ptr<Oracle> make_context_pairing();
 
+// A step of an optimizer is applied twice, by no call, or not between its call and its answer. Each
+// is applied in one go, so that the updates of a worker's parameters are linearizable (Herlihy,
+// Wing, TOPLAS 1990): they take effect in one order, in which no step comes before one whose answer
+// was there before it was called.
+[[nodiscard]] std::unique_ptr<Oracle> make_optimizer();
+
 // Something is left when a life is over: stacks, timers, entries of tables.
 [[nodiscard]] std::unique_ptr<Oracle> make_no_leak();
 

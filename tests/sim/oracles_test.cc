@@ -329,6 +329,61 @@ TEST_F(PairingTest, FiresOnASecondOpeningAndOnAReleaseOfNothing) {
   expect_finding("context", "twice");
 }
 
+// Optimizer.
+
+class OptimizerTest : public OracleTest {
+ protected:
+  OptimizerTest() { use(make_optimizer()); }
+  void execute(uint64_t ordinal) {
+    see(kOwner, {.kind = EventKind::call_executed,
+                 .id = id(ordinal),
+                 .text = "rehearsal.LocalOptimizer.step"});
+  }
+  void step(uint64_t ordinal, std::string_view error = "") {
+    see(kOwner, {.kind = EventKind::optimizer_stepped,
+                 .id = id(99),
+                 .number = CausalIdHash{}(id(ordinal)),
+                 .text = error});
+  }
+};
+
+TEST_F(OptimizerTest, IsSilentWhenEachStepIsAppliedOnceBeforeItsAnswer) {
+  // Goal: two steps side by side, one that fails and says so, one whose caller gave up.
+  for (const uint64_t ordinal : {1, 2, 3, 4}) execute(ordinal);
+  for (const uint64_t ordinal : {2, 1}) step(ordinal);
+  for (const uint64_t ordinal : {1, 2}) see(kUser, EventKind::call_completed, ordinal);
+  step(3, "a parameter has another shape");
+  see(kUser, EventKind::call_completed, 3, 1);
+  see(kUser, EventKind::call_completed, 4, 2);
+  step(4);
+  see(kUser, EventKind::call_completed, 5);  // Another function's call.
+  expect_silent();
+}
+
+TEST_F(OptimizerTest, FiresWhenAStepIsAppliedTwice) {
+  execute(1);
+  step(1);
+  expect_silent();
+  step(1);
+  expect_finding("step", "worker 0 has applied it twice");
+}
+
+TEST_F(OptimizerTest, FiresWhenTheAnswerComesBeforeTheStepOrAfterOneThatFailed) {
+  execute(1);
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("step", "told that it is done before it was applied");
+  findings = {};
+  execute(2);
+  step(2, "no memory");
+  see(kUser, EventKind::call_completed, 2);
+  expect_finding("step", "told that it is done before it was applied");
+}
+
+TEST_F(OptimizerTest, FiresWhenParametersAreUpdatedByNoCall) {
+  step(1);
+  expect_finding("worker 0", "no call of a step runs");
+}
+
 // Progress.
 
 class ProgressTest : public OracleTest {

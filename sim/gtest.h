@@ -28,8 +28,8 @@ using Scene = std::function<void(Seed, const ClusterOptions&)>;
 //
 // A run that fails is made small: of all its choices, only those that it needs to fail alike. The
 // message ends with the one line that repeats it, alone on its line, which sets REHEARSAL_RUN and
-// GoogleTest's filter: then this run is the only one, in this process and without anything caught,
-// so that a debugger stops where it fails. Every hunt of a test that is repeated repeats that run.
+// GoogleTest's filter: then this run is the only one, in this process, and what fails is
+// reported where it fails, for a debugger. Every hunt of a test that is repeated repeats that run.
 // A report folder gets a folder for each test that fails: `failure.run`, for REHEARSAL_RUN=@FILE,
 // `failure.txt`, the message, and `events.txt`, a line for each event.
 //

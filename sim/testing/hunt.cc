@@ -133,9 +133,10 @@ class Hunter {
     const std::filesystem::path folder = std::filesystem::path(root) / name;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (!write_run((folder / "failure.run").string(), hunted_.run, hunted_.failure->message))
-      return;
     hunted_.report = folder.string();
+    hunted_.report_written =
+        write_run((folder / "failure.run").string(), hunted_.run, hunted_.failure->message);
+    if (!hunted_.report_written) return;
     std::ofstream lines(folder / "events.txt");
     lines_ = &lines;
     static_cast<void>(attempt(hunted_.run));
@@ -164,7 +165,10 @@ std::string describe(const Hunted& hunted, const std::string& command) {
          << " choices are left, after " << hunted.shrink_runs << " runs and " << std::fixed
          << std::setprecision(1) << std::chrono::duration<double>(hunted.shrink_time).count()
          << " s of shrinking\n";
-  if (!hunted.report.empty()) text << "its events: " << hunted.report << "/events.txt\n";
+  if (hunted.report_written)
+    text << "its events: " << hunted.report << "/events.txt\n";
+  else if (!hunted.report.empty())
+    text << "its report cannot be written to " << hunted.report << "\n";
   text << "repeat it with:\n" << command;
   return text.str();
 }

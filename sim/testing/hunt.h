@@ -43,7 +43,8 @@ struct Hunted {
   size_t choices = 0;                  // that the run as it was found had
   size_t shrink_runs = 0;
   Duration shrink_time{};
-  std::string report;  // the folder that was written; empty: none
+  std::string report;  // the folder of this failure; empty: none
+  bool report_written = false;
 };
 
 // `command_of` gives the line that repeats a run. Deterministic but for the limits of time.

@@ -90,6 +90,16 @@ TEST(HowTo, TheHuntFindsWhatThePageSaysAndItsLineRepeatsIt) {
   EXPECT_NE(again.output.find(finding), std::string::npos) << again.output;
 }
 
+TEST(HowTo, AnOracleOfOnesOwnSeesTheFaultWhenItHappens) {
+  // Goal: ten lines are enough. Method: the oracle of the page, and its silence for the first run.
+  const Ran found = run_example("Training.BeginsNoPushThatNoStepHasAskedFor");
+  EXPECT_EQ(found.status, 1);
+  EXPECT_NE(found.output.find("oracle 'pushes' failed on the model: a push begins that no step has "
+                              "asked for"),
+            std::string::npos)
+      << found.output;
+}
+
 TEST(HowTo, TheMendedTrainerHolds) {
   // Goal: the page's last step. Method: the same hunt.
   const Ran ran = run_example("MendedTraining.AppliesEveryStepOnce");

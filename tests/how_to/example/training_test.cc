@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "sim/cluster.h"
 #include "sim/gtest.h"
+#include "sim/oracles/quiet_oracle.h"
 
 namespace training {
 namespace {
@@ -26,6 +29,28 @@ TEST(Training, HoldsInOneRun) {
 }
 
 TEST(Training, AppliesEveryStepOnce) { EXPECT_TRUE(hunt(program(trainer))); }
+
+// An oracle of this program: no push begins that no step has asked for.
+class AsManyPushesAsSteps : public sim::QuietOracle {
+ public:
+  std::string_view name() const override { return "pushes"; }
+  void on_event(const sim::Observation& seen, sim::Findings& findings) override {
+    if (seen.event.kind != EventKind::execution_started) return;
+    if (seen.event.text == "Model.push" && ++pushes_ > kSteps)
+      findings.fail(name(), "the model", "a push begins that no step has asked for");
+  }
+  int64_t pushes_ = 0;
+};
+
+TEST(Training, BeginsNoPushThatNoStepHasAskedFor) {
+  const Program with_trainer = program(trainer);
+  EXPECT_TRUE(sim::hunt({.seeds = 500, .cluster = {.faults = sim::FaultLevel::hostile}},
+                        [&](Seed seed, const sim::ClusterOptions& options) {
+                          sim::Cluster cluster(seed, with_trainer, options);
+                          cluster.add_oracle(std::make_unique<AsManyPushesAsSteps>());
+                          cluster.run();
+                        }));
+}
 
 TEST(MendedTraining, AppliesEveryStepOnce) { EXPECT_TRUE(hunt(program(mended_trainer))); }
 

@@ -132,6 +132,15 @@ TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(HuntSeeds, AReportThatCannotBeWrittenIsSaidAndTheLineIsThereAllTheSame) {
+  failing_ = {1};
+  options_.report_folder = "/proc/no";
+  options_.shrink_time = Duration::zero();
+  EXPECT_EQ(describe(hunt(), "run it"),
+            "seed 1 failed, 1 tried: it broke\nits report cannot be written to "
+            "/proc/no/Suite.Test\nrepeat it with:\nrun it");
+}
+
 TEST_F(HuntSeeds, WithoutTimeForItNothingIsShrunk) {
   failing_ = {1};
   options_.shrink_time = Duration::zero();

@@ -1,3 +1,4 @@
+#include "scenarios/barcode/barcode.h"
 #include "scenarios/command_line/command_line.h"
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/rl/rl.h"
@@ -8,6 +9,6 @@
 int main(int argc, char** argv) {
   using namespace rehearsal;
   return rehearsal::main(argc, argv,
-                         {quickstart::scenario(), rnn::scenario(), rl::scenario(), storm_scenario(),
-                          rref_fork_scenario()});
+                         {quickstart::scenario(), rnn::scenario(), rl::scenario(),
+                          barcode::scenario(), storm_scenario(), rref_fork_scenario()});
 }

@@ -53,6 +53,11 @@ struct Scenario {
   // The faults of a simulated run for which nobody asked for any; without this, `mild` and no more.
   std::function<FaultPlan(const Options&, Seed)> draw_faults;
 
+  // Whether the results of a run without crashes depend on options and seed only, never on the
+  // order of events or on faults. The simulator then compares them with those of a run without
+  // faults.
+  bool schedule_independent = false;
+
   // What is wrong with the results of a simulated run under these faults, if anything.
   std::function<std::optional<std::string>(const Results&, const FaultPlan&)> verdict;
 };

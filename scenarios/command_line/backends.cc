@@ -8,6 +8,7 @@
 #include "core/rpc/mutants.h"
 #include "scenarios/command_line/explore_backend.h"
 #include "scenarios/command_line/real_backend.h"
+#include "scenarios/command_line/schedule_check.h"
 #include "scenarios/wrong_use.h"
 #include "sim/cluster.h"
 #include "sim/explain/history_file.h"
@@ -95,9 +96,10 @@ void judge_decisions(RunOutcome& outcome) {
                             "this decision does not come up in the run any more"};
 }
 
-RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
+RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, bool oracles) {
   std::ofstream trace;
   sim::ClusterOptions options = cluster_options(settings, trace);
+  options.oracles = oracles;
   const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
   if (settings.crash_at) {
     options.crash_points.push_back(
@@ -108,8 +110,19 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   if (!settings.history_file.empty()) options.history = &writer;
   sim::Cluster cluster(settings.seed, program, options);
   const sim::RunReport& report = cluster.try_run();
-  RunOutcome outcome = outcome_of(report, reporter.results);
+  return outcome_of(report, reporter.results);
+}
+
+RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
+  RunOutcome outcome = simulate_once(settings, reporter, /*oracles=*/true);
   judge_results(settings, outcome);
+  judge_schedule(
+      settings,
+      [](const RunSettings& again) {
+        Reporter silent{.line = [](const std::string&) {}, .progress = [](const std::string&) {}};
+        return simulate_once(again, silent, /*oracles=*/false);
+      },
+      outcome);
   judge_decisions(outcome);
   return outcome;
 }

@@ -75,6 +75,7 @@ Scenario scenario() {
   scenario.name = "quickstart";
   scenario.summary = "the README's example: a call, a remote table, gradients and an optimizer";
   scenario.options.integer("steps", {50, 3, 1, 100'000, "of the optimizer"});
+  scenario.schedule_independent = true;
   scenario.program = program;
   return scenario;
 }

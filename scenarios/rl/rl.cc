@@ -117,6 +117,7 @@ Scenario scenario() {
                          "the most in an episode"})
       .choice("returns",
               {{"joined", "separate"}, "joined as in the tutorial, or for each observer"});
+  scenario.schedule_independent = true;
   scenario.program = program;
   return scenario;
 }

@@ -138,6 +138,7 @@ Scenario scenario() {
       .integer("count_min", {2, 2, 1, 1'000'000, "words that come less often are unknown"});
   declare_model_options(scenario.options);
   declare_training_options(scenario.options);
+  scenario.schedule_independent = true;
   scenario.program = program;
   return scenario;
 }

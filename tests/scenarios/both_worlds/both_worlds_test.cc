@@ -34,7 +34,8 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, SameBits,
                                          "rnn --set size=tiny --set world_size=4",
                                          "rnn --set epochs=1 --set layers=2",
                                          "rl --set size=tiny --set observers=3",
-                                         "rl --set episodes=3", "storm --set size=tiny"));
+                                         "rl --set episodes=3", "barcode --set size=tiny",
+                                         "storm --set size=tiny"));
 
 TEST(Verify, FindsNothingInTheScenarios) {
   // Goal: a run is a function of its seed. Method: three seeds of each, twice.

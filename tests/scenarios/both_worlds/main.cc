@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "scenarios/barcode/barcode.h"
 #include "scenarios/command_line/command_line.h"
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/rl/rl.h"
@@ -13,8 +14,9 @@
 int main(int argc, char** argv) {
   using namespace rehearsal;
   if (std::getenv(command_line::kToolVariable) != nullptr) {
-    return rehearsal::main(
-        argc, argv, {quickstart::scenario(), rnn::scenario(), rl::scenario(), storm_scenario()});
+    return rehearsal::main(argc, argv,
+                           {quickstart::scenario(), rnn::scenario(), rl::scenario(),
+                            barcode::scenario(), storm_scenario()});
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -31,7 +31,8 @@ constexpr std::array<std::string_view, kDecisionKinds> kNames = {"latency",
                                                                  "restart",
                                                                  "pick",
                                                                  "priority",
-                                                                 "plan"};
+                                                                 "plan",
+                                                                 "hold"};
 
 constexpr uint64_t packed(const LifeId& life) {
   return uint64_t{life.worker.value} << 32 | life.life;

@@ -39,8 +39,11 @@ enum class DecisionKind : uint8_t {
   pick,      // number: the step; which event is next, of those that may be
   priority,  // number: an event, or the kind of the chain that `subject` spells as its two numbers
   plan,      // number: which property of a strategy's plan
+  // Never drawn. number: of an event in the chain that `subject`, `object` and, as its kind, the
+  // occurrence spell; how many others go before it although it was due earlier.
+  hold,
 };
-inline constexpr size_t kDecisionKinds = static_cast<size_t>(DecisionKind::plan) + 1;
+inline constexpr size_t kDecisionKinds = static_cast<size_t>(DecisionKind::hold) + 1;
 
 [[nodiscard]] std::string_view name_of(DecisionKind kind);
 

@@ -39,15 +39,17 @@ struct CrashPoint {
 
 // How a program is run. The same seed and options give the same run, event by event.
 struct ClusterOptions {
-  StrategyKind strategy = StrategyKind::timed_swarm;  // the order of events
+  StrategySettings strategy;  // the order of events
   FaultLevel faults = FaultLevel::mild;
   uint32_t crashes = 0;          // of workers and at moments that the seed draws
   bool long_partitions = false;  // also partitions that outlast `peer_timeout`
   Restart restart = Restart::never;
   std::vector<CrashPoint> crash_points;
+  std::vector<Redraw> redraws;
   std::vector<Override> overrides;
   Otherwise otherwise = Otherwise::drawn;  // what has no override
-  bool record_choices = false;             // for RunReport::choices
+  bool record_choices = false;             // for RunReport::choices and deviations
+  bool profile = false;                    // for RunReport::counts
 
   // Faults come until this has passed; then all is healed and everything must finish.
   Duration storm = std::chrono::seconds(60);

@@ -13,6 +13,7 @@
 #include "core/rpc/message.h"
 #include "core/rpc/protobuf_codec.h"
 #include "sim/oracles/oracles.h"
+#include "sim/strategies/strategies.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -40,6 +41,15 @@ int use_one_thread() {
   return before;
 }
 
+std::unique_ptr<Strategy> strategy_of(const ClusterOptions& options, KeyedDecisions& decisions) {
+  auto strategy = make_strategy(options.strategy, decisions);
+  if (strategy != nullptr && options.record_choices)
+    return std::make_unique<HeldBack>(decisions, std::move(strategy));
+  if (strategy == nullptr && decisions.gives(DecisionKind::hold))
+    return std::make_unique<HeldBack>(decisions);
+  return strategy;
+}
+
 // Reads the type of a frame's message, for rules.
 uint32_t message_type_of(Codec& codec, const Frame& frame) {
   if (frame.header.kind != FrameKind::message || frame.body == nullptr) return 0;
@@ -55,10 +65,11 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
       options_(std::move(options)),
       names_(program.names()),
       torch_threads_before_(use_one_thread()),
-      decisions_(seed, options_.overrides, options_.otherwise, options_.record_choices),
+      decisions_(seed, options_.overrides, options_.otherwise, options_.record_choices,
+                 options_.redraws),
       peer_timeout_(node_options(WorkerId{0}, 0).peer_timeout),
       plan_(draw_faults(decisions_, options_, names_.size(), peer_timeout_)),
-      strategy_(make_strategy(options_.strategy, decisions_)),
+      strategy_(strategy_of(options_, decisions_)),
       recorder_(world_.queue, decisions_),
       network_(world_.queue, decisions_, names_, network_options()),
       lives_(names_.size()),
@@ -72,6 +83,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
   world_.scheduling = plan_.scheduling;
   world_.queue.set_strategy(strategy_.get(), peer_timeout_ / kWindowPart);
+  if (options_.profile) world_.queue.set_profile(&profile_);
   network_.set_default_link(plan_.link);
   network_.set_weather(plan_.weather);
   network_.set_inspector([codec = std::shared_ptr<Codec>(make_protobuf_codec())](
@@ -278,6 +290,7 @@ void ClusterParts::calm() {
   calm_since_ = world_.queue.now();
   recorder_.note("calm", {});
   world_.queue.set_strategy(nullptr, {});
+  world_.queue.set_profile(nullptr);
   std::erase_if(crashes_, [this](const PlannedCrash& crash) {
     return std::find_if(options_.crash_points.begin(), options_.crash_points.end(),
                         [&crash](const CrashPoint& point) {
@@ -361,6 +374,9 @@ void ClusterParts::fill_report() {
   report_.network = network_.stats();
   report_.messages = report_.network.messages;
   report_.draws = decisions_.draws();
+  report_.deviations = decisions_.notes();
+  report_.widths = world_.queue.widths();
+  report_.counts = profile_.counts();
   report_.crashes = crash_count_;
   report_.faults = plan_.describe(names_);
   report_choices();

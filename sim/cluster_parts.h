@@ -85,6 +85,7 @@ class ClusterParts final : private net_fake::Occurrence {
   const Duration peer_timeout_;
   FaultPlan plan_;
   std::unique_ptr<Strategy> strategy_;  // null: the order of instants
+  Profile profile_;                     // empty unless it is asked for
   Recorder recorder_;
   std::optional<EventLines> lines_;
   std::optional<HistoryRecorder> history_;

@@ -43,6 +43,7 @@ void drop_frames_behind_news(std::vector<Enabled>& enabled) {
 
 void EventQueue::at(Instant when, net_fake::Occurrence& what, uint64_t ticket) {
   if (heap_.size() >= sweep_at_) sweep();
+  if (profile_ != nullptr) profile_->scheduled(what.chain());
   heap_.push_back({std::max(when, now_), next_serial_++, &what, ticket});
   sift_up(heap_.size() - 1);
 }
@@ -62,6 +63,8 @@ void EventQueue::take(const Event& next) {
   now_ = std::max(now_, next.when);
   chosen_ = 0;
   remove(static_cast<size_t>(place - heap_.data()));
+  if (strategy_ != nullptr) strategy_->happened(next.what->chain());
+  if (profile_ != nullptr) profile_->happened(next.what->chain());
 }
 
 // What is next is nearly always in front.
@@ -83,7 +86,11 @@ EventQueue::Event EventQueue::choose() {
     if (const Event* event = find(chosen_); event != nullptr && event->what->due(event->ticket))
       return *event;
   gather_enabled(heap_.front().when + window_);
-  const size_t place = enabled_.size() > 1 ? strategy_->pick(enabled_) : 0;
+  size_t place = 0;
+  if (enabled_.size() > 1) {
+    place = strategy_->pick(enabled_);
+    widths_.push_back(static_cast<uint8_t>(std::min<size_t>(enabled_.size(), UINT8_MAX)));
+  }
   REHEARSAL_CHECK(place < enabled_.size(), place);
   chosen_ = enabled_[place].serial;
   return *find(chosen_);

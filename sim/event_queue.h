@@ -33,6 +33,12 @@ class EventQueue final : public net_fake::Schedule {
   // From now on `strategy` chooses; null: the order of instants. It outlives its use.
   void set_strategy(Strategy* strategy, Duration window);
 
+  // Notes what is scheduled and happens; null: not any more. It outlives its use.
+  void set_profile(Profile* profile) { profile_ = profile; }
+
+  // How many events the strategy chose from, at each of its choices; 255 stands for more.
+  [[nodiscard]] const std::vector<uint8_t>& widths() const { return widths_; }
+
   // The next event; time is not moved yet. Empty if nothing will ever happen.
   [[nodiscard]] std::optional<Event> peek();
 
@@ -69,6 +75,8 @@ class EventQueue final : public net_fake::Schedule {
   Instant now_{};
   uint64_t next_serial_ = 1;
   Strategy* strategy_ = nullptr;
+  Profile* profile_ = nullptr;
+  std::vector<uint8_t> widths_;
   Duration window_{};
   uint64_t chosen_ = 0;           // serial of what the strategy chose last; zero: it has happened
   std::vector<Enabled> enabled_;  // what it chose from

@@ -1,5 +1,6 @@
 #include "sim/keyed_decisions.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <utility>
@@ -7,6 +8,49 @@
 #include "core/base/check.h"
 
 namespace rehearsal::sim {
+namespace {
+
+// Distinguishes what a redraw draws from what it selects.
+constexpr uint64_t kDrawnAnew = 0x726564726177;
+
+constexpr uint64_t kRareOneIn = 32;
+
+// Whether a run has few choices of this kind, each of which matters for all of it.
+bool is_rare(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::swarm:
+    case DecisionKind::crash_victim:
+    case DecisionKind::crash_moment:
+    case DecisionKind::restart:
+    case DecisionKind::partition_shape:
+    case DecisionKind::partition_length:
+    case DecisionKind::plan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool read_number(std::string_view text, uint64_t& number) {
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
+}
+
+}  // namespace
+
+std::string to_string(const Redraw& redraw) {
+  return std::to_string(redraw.salt) + "/" + std::to_string(redraw.one_in);
+}
+
+Redraw parse_redraw(std::string_view text) {
+  const size_t slash = text.find('/');
+  Redraw redraw;
+  if (slash == std::string_view::npos || !read_number(text.substr(0, slash), redraw.salt) ||
+      !read_number(text.substr(slash + 1), redraw.one_in) || redraw.one_in == 0)
+    throw std::invalid_argument("'" + std::string(text) +
+                                "' is no redraw; write it like 77/400: one choice in 400");
+  return redraw;
+}
 
 std::string to_string(const Override& override) {
   return net_fake::to_string(override.key) + "=" + std::to_string(override.value);
@@ -30,8 +74,8 @@ Override parse_override(std::string_view text) {
 }
 
 KeyedDecisions::KeyedDecisions(Seed seed, const std::vector<Override>& overrides,
-                               Otherwise otherwise, bool record)
-    : seed_(seed), otherwise_(otherwise), recording_(record) {
+                               Otherwise otherwise, bool record, std::vector<Redraw> redraws)
+    : seed_(seed), redraws_(std::move(redraws)), otherwise_(otherwise), recording_(record) {
   for (const Override& override : overrides) given_[override.key].value = override.value;
 }
 
@@ -39,7 +83,7 @@ uint64_t KeyedDecisions::choose(const Key& key, uint64_t n) {
   REHEARSAL_CHECK(n > 0);
   ++draws_;
   const uint64_t value = value_of(key, n);
-  if (recording_ && value != 0) chosen_[key] = value;
+  if (recording_ && value != 0) chosen_.try_emplace(key, Chosen{value, chosen_.size()});
   return value;
 }
 
@@ -54,10 +98,9 @@ uint64_t KeyedDecisions::value_of(const Key& key, uint64_t n) {
   }
   if (chooser_ != nullptr)
     if (const auto chosen = chooser_->choose(key, n)) return *chosen;
-  if (otherwise_ == Otherwise::benign) return 0;
+  if (otherwise_ == Otherwise::benign || key.kind == DecisionKind::hold) return 0;
   // The high half of the product: uniform for every n that is small against 2^64.
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(net_fake::hash_of(seed_, key)) * n >>
-                               64);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(hash_for(key)) * n >> 64);
 }
 
 void KeyedDecisions::set_listener(std::function<void(const Override&)> listener) {
@@ -66,10 +109,34 @@ void KeyedDecisions::set_listener(std::function<void(const Override&)> listener)
     if (given.used) listener_({key, given.value});
 }
 
-std::vector<Override> KeyedDecisions::choices() const {
-  std::vector<Override> choices;
-  for (const auto& [key, value] : chosen_) choices.push_back({key, value});
-  return choices;
+uint64_t KeyedDecisions::hash_for(const Key& key) const {
+  for (auto redraw = redraws_.rbegin(); redraw != redraws_.rend(); ++redraw) {
+    const uint64_t one_in =
+        is_rare(key.kind) ? std::min(redraw->one_in, kRareOneIn) : redraw->one_in;
+    if (net_fake::hash_of(Seed{redraw->salt}, key) % one_in == 0)
+      return net_fake::hash_of(Seed{mix(redraw->salt, kDrawnAnew)}, key);
+  }
+  return net_fake::hash_of(seed_, key);
+}
+
+bool KeyedDecisions::gives(DecisionKind kind) const {
+  return std::any_of(given_.begin(), given_.end(),
+                     [kind](const auto& given) { return given.first.kind == kind; });
+}
+
+void KeyedDecisions::note(const Key& key, uint64_t value) {
+  noted_.try_emplace(key, Chosen{0, noted_.size()}).first->second.value = value;
+}
+
+std::vector<Override> KeyedDecisions::choices() const { return in_order(chosen_); }
+
+std::vector<Override> KeyedDecisions::notes() const { return in_order(noted_); }
+
+// Nothing is ever taken out: the places are 0 to the size.
+std::vector<Override> KeyedDecisions::in_order(const std::map<Key, Chosen>& chosen) {
+  std::vector<Override> overrides(chosen.size());
+  for (const auto& [key, choice] : chosen) overrides[choice.order] = {key, choice.value};
+  return overrides;
 }
 
 std::vector<Key> KeyedDecisions::absent() const {

@@ -37,13 +37,25 @@ class Chooser {
   [[nodiscard]] virtual std::optional<uint64_t> choose(const Key& key, uint64_t n) = 0;
 };
 
-// Every choice of a run: the override of its key, else a hash of seed and key. A run is a pure
-// function of the program, the seed and the overrides.
+// Draws some of the choices of a run anew: one in so many, and which ones the salt says; of the
+// kinds of which a run has few, at least one in 32. Written `SALT/N`.
+struct Redraw {
+  uint64_t salt = 0;
+  uint64_t one_in = 1;
+};
+[[nodiscard]] std::string to_string(const Redraw& redraw);
+// Throws std::invalid_argument with a line that says what is wrong.
+[[nodiscard]] Redraw parse_redraw(std::string_view text);
+
+// Every choice of a run: the override of its key, else a hash of seed and key, where the last
+// redraw that has the key takes the place of the seed. A run is a pure function of the program, the
+// seed, the redraws and the overrides.
 class KeyedDecisions final : public net_fake::Decisions {
  public:
   // `record`: keeps what is chosen, for `choices`.
   KeyedDecisions(Seed seed, const std::vector<Override>& overrides,
-                 Otherwise otherwise = Otherwise::drawn, bool record = false);
+                 Otherwise otherwise = Otherwise::drawn, bool record = false,
+                 std::vector<Redraw> redraws = {});
 
   uint64_t choose(const Key& key, uint64_t n) override;
 
@@ -53,10 +65,18 @@ class KeyedDecisions final : public net_fake::Decisions {
   // Hears of each override when it first decides something; of those that have, at once.
   void set_listener(std::function<void(const Override&)> listener);
 
+  // Keeps a choice that this run did not ask for: it says in other words what was chosen.
+  void note(const Key& key, uint64_t value);
+  [[nodiscard]] std::vector<Override> notes() const;
+
+  // Whether a choice of this kind is given.
+  [[nodiscard]] bool gives(DecisionKind kind) const;
+
   // Choices made so far.
   [[nodiscard]] uint64_t draws() const { return draws_; }
 
-  // What was chosen and is not benign, by key.
+  // What was chosen and is not benign, in the order in which it first came up: what goes together
+  // in a run is near each other.
   [[nodiscard]] std::vector<Override> choices() const;
 
   // Overrides whose key has not come up. An override out of its range counts as its remainder.
@@ -67,15 +87,23 @@ class KeyedDecisions final : public net_fake::Decisions {
     uint64_t value = 0;
     bool used = false;
   };
+  struct Chosen {
+    uint64_t value = 0;
+    size_t order = 0;  // among all that were chosen
+  };
+  [[nodiscard]] static std::vector<Override> in_order(const std::map<Key, Chosen>& chosen);
   [[nodiscard]] uint64_t value_of(const Key& key, uint64_t n);
+  [[nodiscard]] uint64_t hash_for(const Key& key) const;
 
   const Seed seed_;
+  const std::vector<Redraw> redraws_;
   const Otherwise otherwise_;
   std::map<Key, Given> given_;
   std::function<void(const Override&)> listener_;
   const bool recording_;
   Chooser* chooser_ = nullptr;
-  std::map<Key, uint64_t> chosen_;
+  std::map<Key, Chosen> chosen_;
+  std::map<Key, Chosen> noted_;
   uint64_t draws_ = 0;
 };
 

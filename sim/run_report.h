@@ -11,6 +11,7 @@
 #include "core/base/time.h"
 #include "net_fake/network.h"
 #include "sim/keyed_decisions.h"
+#include "sim/profile.h"
 
 namespace rehearsal::sim {
 
@@ -42,7 +43,12 @@ struct RunReport {
   std::string faults;  // what the seed drew, in one line
   uint64_t crashes = 0;
   net_fake::NetworkStats network;
-  std::vector<Override> choices;              // other than benign, by key; if they were recorded
+  std::vector<Override> choices;  // other than benign, as they came up; if recorded
+  // What the strategy made of it: together with the choices that are not its own (of the kinds
+  // pick, priority and plan) they repeat the run without the strategy; if choices were recorded.
+  std::vector<Override> deviations;
+  std::vector<uint8_t> widths;                // how many events each choice of the strategy was of
+  std::vector<ChainCount> counts;             // events of the storm, if they were counted
   std::vector<std::string> absent_overrides;  // keys that never came up
   std::string reproduction;
 

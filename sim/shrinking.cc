@@ -11,10 +11,12 @@ class Shrinking {
       : choices_(std::move(choices)), trial_(trial) {}
 
   std::vector<Override> run() {
+    if (choices_.empty() || accept({})) return std::move(choices_);
     drop_kinds();
-    while (drop_stretches()) {
-    }
-    for (size_t i = 0; i < choices_.size(); ++i) lower_value(i);
+    do {
+      while (drop_stretches()) {
+      }
+    } while (lower_values());
     return std::move(choices_);
   }
 
@@ -54,7 +56,15 @@ class Shrinking {
     return any && trial_.may_go_on();
   }
 
-  void lower_value(size_t i) {
+  // Whether any could be lower, so that others may have become superfluous.
+  bool lower_values() {
+    bool any = false;
+    for (size_t i = 0; i < choices_.size(); ++i) any = lower_value(i) || any;
+    return any && trial_.may_go_on();
+  }
+
+  bool lower_value(size_t i) {
+    const uint64_t before = choices_[i].value;
     uint64_t enough = 0;  // too small
     while (choices_[i].value - enough > 1 && trial_.may_go_on()) {
       std::vector<Override> candidate = choices_;
@@ -62,6 +72,7 @@ class Shrinking {
       const uint64_t tried = candidate[i].value;
       if (!accept(std::move(candidate))) enough = tried;
     }
+    return choices_[i].value < before;
   }
 
   std::vector<Override> choices_;

@@ -13,9 +13,13 @@ constexpr uint64_t kFirstChangePoint = 1;
 
 constexpr uint64_t kFairAfter = 10;  // times the length
 
-std::vector<uint64_t> draw_change_points(net_fake::Decisions& decisions, uint64_t length) {
+uint64_t draw_depth(net_fake::Decisions& decisions) {
   constexpr uint64_t kDepths[] = {2, 2, 2, 2, 3, 3, 3, 4, 4, 5};
-  const uint64_t depth = kDepths[draw_plan(decisions, kDepth, std::size(kDepths))];
+  return kDepths[draw_plan(decisions, kDepth, std::size(kDepths))];
+}
+
+std::vector<uint64_t> draw_change_points(net_fake::Decisions& decisions, uint64_t depth,
+                                         uint64_t length) {
   std::vector<uint64_t> points;
   for (uint64_t i = 0; i + 1 < depth; ++i)
     points.push_back(1 + draw_plan(decisions, kFirstChangePoint + i, length));
@@ -24,8 +28,10 @@ std::vector<uint64_t> draw_change_points(net_fake::Decisions& decisions, uint64_
 
 }  // namespace
 
-Pct::Pct(net_fake::Decisions& decisions) : Pct(decisions, {}, draw_length(decisions)) {
-  change_points_ = draw_change_points(decisions, length_);
+Pct::Pct(net_fake::Decisions& decisions, const StrategySettings& settings)
+    : Pct(decisions, {}, settings.length ? *settings.length : draw_length(decisions)) {
+  change_points_ = draw_change_points(
+      decisions, settings.depth ? *settings.depth : draw_depth(decisions), length_);
 }
 
 Pct::Pct(net_fake::Decisions& decisions, std::vector<uint64_t> change_points, uint64_t length)

@@ -61,5 +61,55 @@ TEST(KeyedDecisions, AnOverrideIsReadBackFromItsText) {
     EXPECT_THROW((void)parse_override(text), std::invalid_argument) << text;
 }
 
+TEST(KeyedDecisions, ARedrawChangesAboutOneInSoManyAndTheLastOneThatHasTheKeyCounts) {
+  KeyedDecisions base(Seed{5}, {});
+  KeyedDecisions once(Seed{5}, {}, Otherwise::drawn, false, {{.salt = 77, .one_in = 10}});
+  KeyedDecisions twice(Seed{5}, {}, Otherwise::drawn, false,
+                       {{.salt = 77, .one_in = 10}, {.salt = 78, .one_in = 10}});
+  KeyedDecisions all(Seed{6}, {}, Otherwise::drawn, false, {{.salt = 78, .one_in = 1}});
+  int changed = 0;
+  int changed_again = 0;
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    const Key key{.kind = DecisionKind::latency, .number = i};
+    const uint64_t before = base.choose(key, net_fake::kMillion);
+    const uint64_t after = once.choose(key, net_fake::kMillion);
+    const uint64_t last = twice.choose(key, net_fake::kMillion);
+    changed += before != after ? 1 : 0;
+    if (last == after) continue;
+    ++changed_again;
+    EXPECT_EQ(last, all.choose(key, net_fake::kMillion));
+  }
+  EXPECT_NEAR(changed, 1000, 180);  // Six standard deviations.
+  EXPECT_NEAR(changed_again, 1000, 180);
+}
+
+TEST(KeyedDecisions, ARedrawTakesMoreOfTheKindsOfWhichARunHasFew) {
+  KeyedDecisions base(Seed{5}, {});
+  KeyedDecisions redrawn(Seed{5}, {}, Otherwise::drawn, false, {{.salt = 3, .one_in = 1'000'000}});
+  int changed = 0;
+  for (uint64_t i = 0; i < 3200; ++i) {
+    const Key swarm{.kind = DecisionKind::swarm, .number = i};
+    changed +=
+        base.choose(swarm, net_fake::kMillion) != redrawn.choose(swarm, net_fake::kMillion) ? 1 : 0;
+  }
+  EXPECT_NEAR(changed, 100, 59);
+}
+
+TEST(KeyedDecisions, ARedrawIsReadBackAsItWasWritten) {
+  EXPECT_EQ(to_string(parse_redraw("77/400")), "77/400");
+  for (const char* wrong : {"", "77", "77/", "/4", "77/0", "77/4x", "a/4"})
+    EXPECT_THROW(static_cast<void>(parse_redraw(wrong)), std::invalid_argument) << wrong;
+}
+
+TEST(KeyedDecisions, AHoldIsNeverDrawn) {
+  const Key key{.kind = DecisionKind::hold, .number = 1};
+  KeyedDecisions drawn(Seed{5}, {});
+  EXPECT_EQ(drawn.choose(key, 1000), 0u);
+  KeyedDecisions given(Seed{5}, {{key, 7}});
+  EXPECT_EQ(given.choose(key, 1000), 7u);
+  EXPECT_TRUE(given.gives(DecisionKind::hold));
+  EXPECT_FALSE(given.gives(DecisionKind::pick));
+}
+
 }  // namespace
 }  // namespace rehearsal::sim

@@ -31,6 +31,7 @@ class Recorded final : public net_fake::Occurrence {
 class TakeLast final : public Strategy {
  public:
   size_t pick(const std::vector<Enabled>& enabled) override { return enabled.size() - 1; }
+  void happened(const Chain&) override {}
 };
 
 class ChoosingQueue : public testing::Test {
@@ -90,7 +91,9 @@ TEST(StrategyRuns, ARunIsAFunctionOfItsSeedAndStrategy) {
     for (const StrategyKind kind : kStrategyKinds) {
       const std::string first = fingerprint(seed, kind);
       EXPECT_EQ(first, fingerprint(seed, kind)) << name_of(kind);
-      if (kind == StrategyKind::delays) continue;  // It may have nothing to deviate from.
+      // One may have nothing to deviate from; two are random walks while they know no counts.
+      if (kind == StrategyKind::delays || kind == StrategyKind::urw || kind == StrategyKind::surw)
+        continue;
       EXPECT_TRUE(seen.emplace(first, kind).second) << seed;
     }
   }

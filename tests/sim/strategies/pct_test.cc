@@ -5,49 +5,11 @@
 #include <vector>
 
 #include "sim/strategies/strategies.h"
+#include "tests/sim/strategies/chain_program.h"
 #include "tests/sim/strategies/scripted_decisions.h"
 
 namespace rehearsal::sim {
 namespace {
-
-// A program: so many events on each of some chains, which depend on nothing else. An order is the
-// chain of each event in turn.
-using Chains = std::vector<uint32_t>;
-using Order = std::vector<uint32_t>;
-
-std::vector<Enabled> enabled_of(const Chains& left) {
-  std::vector<Enabled> enabled;
-  for (uint32_t chain = 0; chain < left.size(); ++chain)
-    if (left[chain] > 0)
-      enabled.push_back({.chain = {net_fake::Chain::Kind::small_lane, chain, 0},
-                         .worker = WorkerId{0},
-                         .when = {},
-                         .serial = chain + 1});
-  return enabled;
-}
-
-// Runs the program; one enabled chain is no choice.
-Order run(Chains left, Strategy& strategy) {
-  Order order;
-  while (true) {
-    const std::vector<Enabled> enabled = enabled_of(left);
-    if (enabled.empty()) return order;
-    const size_t place = enabled.size() > 1 ? strategy.pick(enabled) : 0;
-    const uint32_t chain = enabled[place].chain.first;
-    --left[chain];
-    order.push_back(chain);
-  }
-}
-
-std::vector<Order> all_orders(const Chains& program) {
-  Order order;
-  for (uint32_t chain = 0; chain < program.size(); ++chain)
-    order.insert(order.end(), program[chain], chain);
-  std::vector<Order> orders;
-  do orders.push_back(order);
-  while (std::next_permutation(order.begin(), order.end()));
-  return orders;
-}
 
 uint64_t choices_of(Chains left, const Order& order) {
   uint64_t choices = 0;

@@ -1,7 +1,10 @@
 #include "net_fake/delay.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
+#include <cstdio>
 
 #include "core/base/check.h"
 #include "net_fake/decisions.h"
@@ -50,6 +53,9 @@ Duration scaled(Duration span, uint64_t draw) {
   const auto wide = static_cast<unsigned __int128>(span.count()) * draw;
   return Duration(static_cast<int64_t>(wide >> 32));
 }
+
+// No tail is longer than this, in means.
+constexpr int64_t kTailMeans = 23;
 
 Duration exponential_tail(Duration mean, uint64_t draw) {
   constexpr uint64_t kLn2 = 45426;  // ln 2 in units of 2^-16
@@ -109,6 +115,45 @@ Duration Delay::sample(uint64_t draw) const {
   if (draw < fast) return min_ + scaled(span_, (draw << 20) / fast << 12);
   const uint64_t slow = kDraws - fast;
   return slow_.min + scaled(slow_.max - slow_.min, ((draw - fast) << 20) / slow << 12);
+}
+
+Delay Delay::bounded(Duration longest) const {
+  Delay result = *this;
+  result.min_ = std::min(min_, longest);
+  const Duration room = longest - result.min_;
+  result.span_ = std::min(span_, shape_ == Shape::exponential ? room / kTailMeans : room);
+  result.slow_.min = std::min(slow_.min, longest);
+  result.slow_.max = std::min(slow_.max, longest);
+  return result;
+}
+
+std::string Delay::describe() const {
+  const std::string range = text_of(min_) + " to ";
+  switch (shape_) {
+    case Shape::constant:
+      return text_of(min_);
+    case Shape::uniform:
+      return range + text_of(min_ + span_);
+    case Shape::exponential:
+      return text_of(min_) + " and an exponential tail of mean " + text_of(span_);
+    case Shape::bimodal:
+      break;
+  }
+  return range + text_of(min_ + span_) + ", at times " + text_of(slow_.min) + " to " +
+         text_of(slow_.max);
+}
+
+std::string text_of(Duration duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  char text[32];
+  const auto print = [&text](double number, const char* unit) {
+    std::snprintf(text, sizeof text, "%.4g %s", number, unit);
+    return std::string(text);
+  };
+  if (duration.count() == 0) return "0";
+  if (duration < std::chrono::milliseconds(1)) return print(seconds * 1e6, "µs");
+  if (duration < std::chrono::seconds(1)) return print(seconds * 1e3, "ms");
+  return print(seconds, "s");
 }
 
 }  // namespace rehearsal::net_fake

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "core/base/time.h"
 
 namespace rehearsal::net_fake {
+
+// For people: "1.5 ms".
+[[nodiscard]] std::string text_of(Duration duration);
 
 // A distribution of delays, sampled by integer arithmetic only: the same on every machine.
 class Delay {
@@ -29,6 +33,12 @@ class Delay {
   [[nodiscard]] bool is_constant() const { return shape_ == Shape::constant; }
   [[nodiscard]] Duration min() const { return min_; }
   [[nodiscard]] Duration sample(uint64_t draw) const;
+
+  // The same shape, but with nothing beyond `longest`.
+  [[nodiscard]] Delay bounded(Duration longest) const;
+
+  // For people: "50 µs to 200 µs".
+  [[nodiscard]] std::string describe() const;
 
  private:
   enum class Shape : uint8_t { constant, uniform, exponential, bimodal };

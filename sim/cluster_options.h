@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "core/base/trace.h"
 #include "core/node/node.h"
 #include "net_fake/link_model.h"
+#include "net_fake/presets.h"
+#include "sim/fault_classes.h"
 #include "sim/keyed_decisions.h"
 #include "sim/strategy.h"
 
@@ -41,8 +44,11 @@ struct CrashPoint {
 struct ClusterOptions {
   StrategySettings strategy;  // the order of events
   FaultLevel faults = FaultLevel::mild;
-  uint32_t crashes = 0;          // of workers and at moments that the seed draws
-  bool long_partitions = false;  // also partitions that outlast `peer_timeout`
+  uint32_t crashes = 0;             // of workers and at moments that the seed draws
+  bool long_partitions = false;     // also partitions that outlast `peer_timeout`
+  std::vector<FaultClass> without;  // left out, whatever else is said
+  // How links behave. Without: as the seed draws, or with faults none as `network.link` says.
+  std::optional<net_fake::Preset> preset;
   Restart restart = Restart::never;
   std::vector<CrashPoint> crash_points;
   std::vector<Redraw> redraws;

@@ -10,66 +10,73 @@ namespace {
 using net_fake::Delay;
 using net_fake::in_doublings;
 using net_fake::kMillion;
+using net_fake::LinkModel;
+using net_fake::Preset;
+using net_fake::text_of;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// What of the run is drawn; part of the keys, so that a new one shifts no other.
-enum class Property : uint64_t {
-  delays,
-  scheduling,
-  retransmit_on,
-  retransmit,
-  cut_on,
-  cut,
-  refuse_on,
-  refuse,
-  silence_on,
-  silence,
-  partition_on,
-  partition,
-  long_partition,
-};
+// Numbers of keys: a class's own, then its strength's, then the run's.
+constexpr uint64_t kStrengths = 64;
+constexpr uint64_t kShare = 128;
 
 class Swarm {
  public:
-  explicit Swarm(net_fake::Decisions& decisions) : decisions_(decisions) {}
+  Swarm(net_fake::Decisions& decisions, const ClusterOptions& options)
+      : decisions_(decisions), options_(options) {}
 
-  uint64_t choose(Property property, uint64_t n) {
-    return decisions_.choose(
-        {.kind = DecisionKind::swarm, .number = static_cast<uint64_t>(property)}, n);
+  // Not among those that the options leave out.
+  bool allowed(FaultClass fault) const {
+    const auto& without = options_.without;
+    return std::find(without.begin(), without.end(), fault) == without.end();
   }
-  bool on(Property property) { return choose(property, 2) == 1; }
-
+  bool on(FaultClass fault) {
+    if (!allowed(fault)) return false;
+    const uint64_t share = decisions_.choose(share_key(), kShares);
+    return decisions_.choose(class_key(fault), kShares) + share >= kShares;
+  }
+  // Of n ways; 0 if the class is left out.
+  uint64_t way(FaultClass fault, uint64_t n) {
+    return allowed(fault) ? decisions_.choose(strength_key(fault), n) : 0;
+  }
   // Between min and max, each doubling as likely as any other.
-  uint64_t strength(Property property, uint64_t min, uint64_t max) {
+  uint64_t strength(FaultClass fault, uint64_t min, uint64_t max) {
     uint64_t doublings = 0;
     while (min << (doublings + 1) <= max) ++doublings;
-    return std::min(max, in_doublings(min, choose(property, (doublings + 1) << 10), 10));
+    const uint64_t drawn = decisions_.choose(strength_key(fault), (doublings + 1) << 10);
+    return std::min(max, in_doublings(min, drawn, 10));
+  }
+  // The same if the class is on; else 0.
+  uint64_t strength_if_on(FaultClass fault, uint64_t min, uint64_t max) {
+    return on(fault) ? strength(fault, min, max) : 0;
   }
 
  private:
   net_fake::Decisions& decisions_;
+  const ClusterOptions& options_;
 };
 
-Delay draw_delay(Swarm& swarm, Duration peer_timeout) {
-  const Duration longest = peer_timeout / 16;
-  const auto bounded = [longest](Duration delay) { return std::min(delay, longest); };
-  switch (swarm.choose(Property::delays, 6)) {
+LinkModel draw_link(Swarm& swarm) {
+  LinkModel link{.delay = Delay::constant(microseconds(100))};
+  switch (swarm.way(FaultClass::delays, 7)) {
     case 0:
-      return Delay::constant(bounded(microseconds(100)));
+      return link;
     case 1:
-      return Delay::uniform(microseconds(5), bounded(microseconds(20)));
+      return link_of(Preset::local);
     case 2:
-      return Delay::uniform(microseconds(50), bounded(microseconds(200)));
+      return link_of(Preset::rack);
     case 3:
-      return Delay::exponential(microseconds(20), bounded(milliseconds(1)) / 22);
+      link.delay = Delay::exponential(microseconds(20), microseconds(45));
+      return link;
     case 4:
-      return Delay::exponential(milliseconds(1), bounded(milliseconds(220)) / 22);
+      link.delay =
+          Delay::bimodal(microseconds(20), microseconds(300),
+                         {.min = milliseconds(2), .max = milliseconds(100), .millionths = 20'000});
+      return link;
+    case 5:
+      return link_of(Preset::wan);
     default:
-      return Delay::bimodal(microseconds(20), bounded(microseconds(300)),
-                            {.min = bounded(milliseconds(2)),
-                             .max = bounded(milliseconds(100)),
-                             .millionths = 20'000});
+      return link_of(Preset::hostile);
   }
 }
 
@@ -78,7 +85,7 @@ SchedulingModel draw_scheduling(Swarm& swarm) {
     const Delay delay = Delay::uniform({}, longest);
     return SchedulingModel{.start = delay, .resume = delay, .timer = delay};
   };
-  switch (swarm.choose(Property::scheduling, 4)) {
+  switch (swarm.way(FaultClass::scheduling, 4)) {
     case 0:
       return {};
     case 1:
@@ -90,36 +97,46 @@ SchedulingModel draw_scheduling(Swarm& swarm) {
   }
 }
 
-net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Duration peer_timeout) {
-  net_fake::Weather weather;
-  if (options.faults != FaultLevel::none) {
-    if (swarm.on(Property::retransmit_on))
-      weather.retransmit_millionths = swarm.strength(Property::retransmit, 500, 60'000);
-    if (swarm.on(Property::cut_on))
-      weather.cut_millionths = swarm.strength(Property::cut, 500, 60'000);
-    if (swarm.on(Property::refuse_on))
-      weather.refuse_millionths = swarm.strength(Property::refuse, 10'000, 500'000);
-    if (swarm.on(Property::silence_on))
-      weather.silence_millionths = swarm.strength(Property::silence, 30'000, 500'000);
-  }
-  if (options.long_partitions) {
-    weather.partition_millionths = swarm.strength(Property::long_partition, 3'000, 50'000);
+void draw_partitions(Swarm& swarm, const ClusterOptions& options, Duration peer_timeout,
+                     net_fake::Weather& weather) {
+  constexpr FaultClass kFault = FaultClass::partitions;
+  if (options.long_partitions && swarm.allowed(kFault)) {
+    weather.partition_millionths = swarm.strength(kFault, 3'000, 50'000);
     weather.partition_min = peer_timeout / 8;
     weather.partition_max = peer_timeout * 3;
     weather.partition_gap = peer_timeout;
-  } else if (options.faults == FaultLevel::hostile && swarm.on(Property::partition_on)) {
-    weather.partition_millionths = swarm.strength(Property::partition, 300, 20'000);
+  } else if (options.faults == FaultLevel::hostile && swarm.on(kFault)) {
+    weather.partition_millionths = swarm.strength(kFault, 300, 20'000);
     weather.partition_max = peer_timeout / 5;
     weather.partition_gap = peer_timeout / 10;
   }
+}
+
+net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Duration peer_timeout) {
+  net_fake::Weather weather;
+  if (options.faults != FaultLevel::none) {
+    weather.retransmit_millionths = swarm.strength_if_on(FaultClass::retransmissions, 500, 60'000);
+    weather.cut_millionths = swarm.strength_if_on(FaultClass::resets, 500, 60'000);
+    weather.refuse_millionths = swarm.strength_if_on(FaultClass::refusals, 10'000, 500'000);
+    weather.silence_millionths = swarm.strength_if_on(FaultClass::unheard_losses, 30'000, 500'000);
+  }
+  draw_partitions(swarm, options, peer_timeout, weather);
   return weather;
 }
 
-std::string milliseconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f ms",
-                std::chrono::duration<double, std::milli>(duration).count());
-  return text;
+std::vector<PlannedCrash> draw_crashes(net_fake::Decisions& decisions,
+                                       const ClusterOptions& options, size_t workers) {
+  std::vector<PlannedCrash> crashes;
+  for (uint64_t i = 0; i < options.crashes; ++i) {
+    PlannedCrash crash;
+    const Key victim{.kind = DecisionKind::crash_victim, .number = i};
+    crash.worker.value = static_cast<uint32_t>(decisions.choose(victim, workers));
+    // Early moments are as likely as late ones: within each doubling up to 4,096 events.
+    const Key moment{.kind = DecisionKind::crash_moment, .number = i};
+    crash.event = in_doublings(1, decisions.choose(moment, uint64_t{12} << 12), 12);
+    crashes.push_back(draw_restart(decisions, options.restart, crash, i));
+  }
+  return crashes;
 }
 
 std::string percent(uint64_t millionths) {
@@ -132,25 +149,29 @@ std::string percent(uint64_t millionths) {
 
 }  // namespace
 
+Key share_key() { return {.kind = DecisionKind::swarm, .number = kShare}; }
+
+Key class_key(FaultClass fault) {
+  return {.kind = DecisionKind::swarm, .number = static_cast<uint64_t>(fault)};
+}
+
+Key strength_key(FaultClass fault) {
+  return {.kind = DecisionKind::swarm, .number = kStrengths + static_cast<uint64_t>(fault)};
+}
+
 FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& options, size_t workers,
                       Duration peer_timeout) {
-  Swarm swarm(decisions);
+  Swarm swarm(decisions, options);
   FaultPlan plan;
   plan.link = options.network.link;
   if (options.faults != FaultLevel::none) {
-    plan.link.delay = draw_delay(swarm, peer_timeout);
+    plan.link = draw_link(swarm);
     plan.scheduling = draw_scheduling(swarm);
   }
+  if (options.preset) plan.link = link_of(*options.preset);
+  plan.link = bounded(plan.link, peer_timeout / 16);
   plan.weather = draw_weather(swarm, options, peer_timeout);
-  for (uint64_t i = 0; i < options.crashes; ++i) {
-    PlannedCrash crash;
-    const Key victim{.kind = DecisionKind::crash_victim, .number = i};
-    crash.worker.value = static_cast<uint32_t>(decisions.choose(victim, workers));
-    // Early moments are as likely as late ones: within each doubling up to 4,096 events.
-    const Key moment{.kind = DecisionKind::crash_moment, .number = i};
-    crash.event = in_doublings(1, decisions.choose(moment, uint64_t{12} << 12), 12);
-    plan.crashes.push_back(draw_restart(decisions, options.restart, crash, i));
-  }
+  if (swarm.allowed(FaultClass::crashes)) plan.crashes = draw_crashes(decisions, options, workers);
   return plan;
 }
 
@@ -167,20 +188,24 @@ PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart, Plann
 }
 
 std::string FaultPlan::describe(const std::vector<std::string>& names) const {
-  std::string text;
-  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (weather.cut_millionths > 0) add("resets " + percent(weather.cut_millionths));
-  if (weather.retransmit_millionths > 0)
-    add("retransmissions " + percent(weather.retransmit_millionths));
-  if (weather.refuse_millionths > 0) add("refusals " + percent(weather.refuse_millionths));
-  if (weather.silence_millionths > 0) add("unheard losses " + percent(weather.silence_millionths));
+  std::string text = "links " + link.delay.describe();
+  const auto add = [&text](const std::string& part) { text += ", " + part; };
+  const auto add_percent = [&add](const std::string& what, uint64_t millionths) {
+    if (millionths > 0) add(what + " " + percent(millionths));
+  };
+  if (link.bytes_per_second > 0) add(std::to_string(link.bytes_per_second / 1'000'000) + " MB/s");
+  if (!scheduling.start.is_constant()) add("scheduling " + scheduling.start.describe());
+  add_percent("resets", weather.cut_millionths);
+  add_percent("retransmissions", weather.retransmit_millionths + link.retransmit_millionths);
+  add_percent("refusals", weather.refuse_millionths);
+  add_percent("unheard losses", weather.silence_millionths);
   if (weather.partition_millionths > 0)
     add("partitions " + percent(weather.partition_millionths) + " up to " +
-        std::to_string(weather.partition_max / milliseconds(1)) + " ms");
+        text_of(weather.partition_max));
   for (const PlannedCrash& crash : crashes)
     add("crash of " + names[crash.worker.value] + " at its event " + std::to_string(crash.event) +
-        (crash.restarts ? ", back after " + milliseconds_text(crash.restart_after) : ""));
-  return text.empty() ? "none" : text;
+        (crash.restarts ? ", back after " + text_of(crash.restart_after) : ""));
+  return text;
 }
 
 }  // namespace rehearsal::sim

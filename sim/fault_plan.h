@@ -6,6 +6,7 @@
 
 #include "net_fake/link_model.h"
 #include "sim/cluster_options.h"
+#include "sim/fault_classes.h"
 #include "sim/sim_runtime.h"
 
 namespace rehearsal::sim {
@@ -19,16 +20,26 @@ struct PlannedCrash {
   Duration restart_after{};
 };
 
-// What a seed does to its run (timed swarm): which classes of fault are on, each with probability
-// one half, and how strong, each strength as likely at every order of magnitude.
+// What a seed does to its run (swarm testing, Groce and others 2012): which classes of fault are
+// on, every number of them equally likely, and how strong, each strength as likely at every order
+// of magnitude.
 struct FaultPlan {
   net_fake::LinkModel link;
   net_fake::Weather weather;
   SchedulingModel scheduling;
   std::vector<PlannedCrash> crashes;
 
+  // All of it, in one line.
   [[nodiscard]] std::string describe(const std::vector<std::string>& names) const;
 };
+
+// Whether a class is on, and how strong it is: the decisions of a plan. A class is on if its number
+// and the share of the run, both below kShares, add up to kShares or more: then as many classes as
+// not are on with every share, and turning one off changes no other.
+[[nodiscard]] Key share_key();
+[[nodiscard]] Key class_key(FaultClass fault);
+[[nodiscard]] Key strength_key(FaultClass fault);
+inline constexpr uint64_t kShares = 1 << 16;
 
 // Draws the plan. `peer_timeout` bounds what `mild` and `hostile` do: nobody may be taken for dead.
 [[nodiscard]] FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& options,

@@ -43,6 +43,7 @@ const std::map<std::string, std::string> kExamples = {
     {"list", "  rehearsal list --json\n"},
     {"run",
      "  rehearsal run storm --seed 7 --faults hostile --crashes 1\n"
+     "  rehearsal run rnn --network wan --without resets,partitions\n"
      "  rehearsal run rnn --net tcp --set size=tiny\n"},
     {"hunt",
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
@@ -83,7 +84,8 @@ constexpr const char* kReplayHelp =
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
-  std::string seed, net, faults, crashes, partitions, strategy;
+  std::string seed, net, faults, crashes, partitions, network, strategy;
+  std::vector<std::string> without;
   std::vector<std::string> set, mutants, decisions;
   std::string compare, trace, crash_at, schedule;
   std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
@@ -111,6 +113,13 @@ CrashAt parse_crash_at(const std::string& text) {
   }
   return {text.substr(0, colon), parse_whole("--crash-at: N", text.substr(colon + 1), 0,
                                              std::numeric_limits<uint64_t>::max())};
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
 }
 
 int available_cores() {
@@ -227,6 +236,12 @@ void Parser::declare_run_flags() {
   text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
   text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
+  text_flag("--network", flags_.network,
+            "How links behave: " + listed(backends_.networks) + " [drawn with the faults]");
+  app_.add_option("--without", flags_.without,
+                  "Classes of faults to leave out, of " + listed(backends_.fault_classes))
+      ->delimiter(',')
+      ->allow_extra_args(false);
   text_flag("--strategy", flags_.strategy,
             command_ == "hunt"
                 ? "How the order of events is chosen [each seed another one]"
@@ -324,6 +339,11 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     check_known("--partitions", flags_.partitions, {"long"});
     settings.long_partitions = true;
   }
+  if (!flags_.network.empty()) check_known("--network", flags_.network, backends_.networks);
+  for (const std::string& fault : flags_.without)
+    check_known("--without", fault, backends_.fault_classes);
+  settings.network = flags_.network;
+  settings.without = flags_.without;
   if (!flags_.strategy.empty()) {
     check_known("--strategy", flags_.strategy, backends_.strategies);
   }
@@ -355,6 +375,8 @@ RunCommand Parser::run_command() const {
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
       {"--partitions long", command.settings.long_partitions.value_or(false)},
+      {"--network " + flags_.network, !flags_.network.empty()},
+      {"--without", !flags_.without.empty()},
       {"--strategy " + flags_.strategy, !flags_.strategy.empty()},
       {"--decide", !flags_.decisions.empty()},
       {"--benign", flags_.benign},

@@ -35,6 +35,9 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   options.faults = level_of(plan.faults);
   options.crashes = static_cast<uint32_t>(plan.crashes);
   options.long_partitions = plan.long_partitions;
+  for (const std::string& fault : settings.without)
+    options.without.push_back(*sim::fault_class_named(fault));
+  if (!settings.network.empty()) options.preset = net_fake::preset_named(settings.network);
   for (const std::string& decision : settings.decisions)
     options.overrides.push_back(sim::parse_override(decision));
   options.otherwise = settings.benign ? sim::Otherwise::benign : sim::Otherwise::drawn;
@@ -67,6 +70,7 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   outcome.ok = report.ok;
   outcome.fingerprint = report.fingerprint;
   outcome.virtual_seconds = report.virtual_seconds();
+  outcome.faults = report.faults;
   outcome.calls = static_cast<int64_t>(report.calls);
   outcome.messages = static_cast<int64_t>(report.messages);
   for (const sim::Override& choice : report.choices) outcome.choices.push_back(to_string(choice));
@@ -127,9 +131,10 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   return outcome;
 }
 
-std::vector<std::string> strategy_names() {
+template <class Kinds>
+std::vector<std::string> names_of(const Kinds& kinds) {
   std::vector<std::string> names;
-  for (const sim::StrategyKind kind : sim::kStrategyKinds) names.emplace_back(name_of(kind));
+  for (const auto kind : kinds) names.emplace_back(name_of(kind));
   return names;
 }
 
@@ -161,8 +166,10 @@ std::vector<std::string> shrink_texts(const std::vector<std::string>& choices,
 Backends shipped_backends() {
   return {.simulate = simulate,
           .serve = serve_real_worker,
-          .strategies = strategy_names(),
+          .strategies = names_of(sim::kStrategyKinds),
           .portfolio = portfolio_name,
+          .networks = names_of(net_fake::kPresets),
+          .fault_classes = names_of(sim::kFaultClasses),
           .mutants = mutant_names(),
           .check_decision =
               [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },

@@ -60,6 +60,10 @@ struct Backends {
   // The strategy that a hunt gives this seed unless told otherwise; empty: the default one.
   std::function<std::string(Seed)> portfolio;
 
+  // Names that --network and --without know.
+  std::vector<std::string> networks;
+  std::vector<std::string> fault_classes;
+
   // Names that --mutant knows.
   std::vector<std::string> mutants;
 

@@ -88,6 +88,7 @@ Json to_json(const RunOutcome& outcome) {
             {"calls", outcome.calls},
             {"messages", outcome.messages},
             {"torch_threads", outcome.torch_threads},
+            {"faults", outcome.faults},
             {"decisions", outcome.decisions},
             {"choices", outcome.choices},
             {"absent", outcome.absent},
@@ -108,6 +109,7 @@ RunOutcome outcome_from_json(const Json& json) {
   outcome.calls = json.at("calls").get<int64_t>();
   outcome.messages = json.at("messages").get<int64_t>();
   outcome.torch_threads = json.at("torch_threads").get<int>();
+  outcome.faults = json.at("faults").get<std::string>();
   outcome.decisions = json.at("decisions").get<std::map<std::string, uint64_t>>();
   outcome.choices = json.at("choices").get<std::vector<std::string>>();
   outcome.absent = json.at("absent").get<std::vector<std::string>>();
@@ -146,6 +148,9 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
     json["faults"] = name_of(plan.faults);
     json["crashes"] = plan.crashes;
     json["long_partitions"] = plan.long_partitions;
+    json["network"] = settings.network.empty() ? Json(nullptr) : Json(settings.network);
+    json["without"] = settings.without;
+    json["drawn_faults"] = outcome.faults;
   }
   json["torch"] = torch_json(outcome.torch_threads);
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, replay);
@@ -163,6 +168,7 @@ std::string report_text(const RunSettings& settings, const RunOutcome& outcome,
   if (!outcome.results.tensors().empty())
     out << "  result digest  " << outcome.results.digest() << "\n";
   if (outcome.fingerprint) out << "  fingerprint    " << *outcome.fingerprint << "\n";
+  if (!outcome.faults.empty()) out << "  " << outcome.faults << "\n";
   out << "  " << outcome.calls << " calls, " << outcome.messages << " messages";
   out << std::fixed << std::setprecision(2);
   if (outcome.virtual_seconds) out << ", " << *outcome.virtual_seconds << " s of virtual time";

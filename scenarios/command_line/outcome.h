@@ -24,6 +24,7 @@ struct RunOutcome {
   int64_t calls = 0;
   int64_t messages = 0;
   int torch_threads = 0;  // that LibTorch calculated with, the most of any worker
+  std::string faults;     // of a simulated run: all that its seed drew
   // Of a simulated run, by worker: how many of its events a crash could come before.
   std::map<std::string, uint64_t> decisions;
   // Of a simulated run: what was chosen, KEY=VALUE, if it was recorded; and the keys of given

@@ -27,6 +27,12 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
 template <class T>
 void set_if_given(Json& json, const char* key, const std::optional<T>& value) {
   if (value) json[key] = *value;
@@ -47,6 +53,10 @@ FaultPlan RunSettings::fault_plan() const {
   plan.faults = faults.value_or(plan.faults);
   plan.crashes = crashes.value_or(plan.crashes);
   plan.long_partitions = long_partitions.value_or(plan.long_partitions);
+  for (const std::string& fault : without) {
+    if (fault == "crashes") plan.crashes = 0;
+    if (fault == "partitions") plan.long_partitions = false;
+  }
   return plan;
 }
 
@@ -62,6 +72,8 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (settings.faults) add("--faults", name_of(*settings.faults));
   if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
   if (settings.long_partitions.value_or(false)) add("--partitions", "long");
+  if (!settings.network.empty()) add("--network", settings.network);
+  if (!settings.without.empty()) add("--without", joined(settings.without));
   if (settings.crash_at) {
     add("--crash-at",
         settings.crash_at->worker + ":" + std::to_string(settings.crash_at->decision));
@@ -84,6 +96,8 @@ Json to_json(const RunSettings& settings) {
             {"seed", settings.seed.value},
             {"net", name_of(settings.net)},
             {"set", settings.options.assignments()},
+            {"network", settings.network},
+            {"without", settings.without},
             {"strategy", settings.strategy},
             {"trace_file", settings.trace_file},
             {"history_file", settings.history_file},
@@ -116,6 +130,8 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   }
   settings.crashes = get_if_given<int>(json, "crashes");
   settings.long_partitions = get_if_given<bool>(json, "long_partitions");
+  settings.network = json.at("network").get<std::string>();
+  settings.without = json.at("without").get<std::vector<std::string>>();
   settings.strategy = json.at("strategy").get<std::string>();
   settings.trace_file = json.at("trace_file").get<std::string>();
   settings.history_file = json.at("history_file").get<std::string>();

@@ -30,6 +30,8 @@ struct RunSettings {
   std::optional<int> crashes;           // without: what the scenario draws, or none
   std::optional<bool> long_partitions;  // the same
   std::optional<CrashAt> crash_at;      // beside what else goes wrong
+  std::string network;                  // a preset; empty: drawn with the faults
+  std::vector<std::string> without;     // classes of faults that are left out
   std::string strategy;                 // empty: the default one
   std::string trace_file;               // empty: none
   std::string history_file;             // for what explains the run; empty: none

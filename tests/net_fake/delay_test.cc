@@ -85,5 +85,31 @@ TEST(Delay, BimodalIsSlowAsOftenAsItsProbabilitySays) {
   EXPECT_GT(delay.sample(kLast), milliseconds(59));
 }
 
+TEST(Delay, ABoundedDelayKeepsItsShapeBelowTheBound) {
+  const Delay uniform = Delay::uniform(milliseconds(1), milliseconds(9)).bounded(milliseconds(5));
+  EXPECT_EQ(uniform.sample(0), milliseconds(1));
+  EXPECT_EQ(uniform.sample(Delay::kDraws / 2), milliseconds(3));
+  const Delay tail = Delay::exponential(milliseconds(1), milliseconds(9)).bounded(milliseconds(5));
+  EXPECT_LE(tail.sample(kLast), milliseconds(5));
+  EXPECT_GT(tail.sample(kLast), milliseconds(4));
+  const Delay bimodal =
+      Delay::bimodal(milliseconds(1), milliseconds(2),
+                     {.min = milliseconds(50), .max = milliseconds(60), .millionths = 100'000})
+          .bounded(milliseconds(5));
+  EXPECT_EQ(bimodal.sample(kLast), milliseconds(5));
+  EXPECT_EQ(Delay::constant(milliseconds(9)).bounded(milliseconds(5)).sample(0), milliseconds(5));
+}
+
+TEST(Delay, IsDescribedForPeople) {
+  EXPECT_EQ(Delay::constant({}).describe(), "0");
+  EXPECT_EQ(Delay::uniform(microseconds(50), milliseconds(2)).describe(), "50 µs to 2 ms");
+  EXPECT_EQ(Delay::exponential(milliseconds(30), microseconds(1500)).describe(),
+            "30 ms and an exponential tail of mean 1.5 ms");
+  EXPECT_EQ(Delay::bimodal(microseconds(1), microseconds(2),
+                           {.min = milliseconds(50), .max = milliseconds(60), .millionths = 1})
+                .describe(),
+            "1 µs to 2 µs, at times 50 ms to 60 ms");
+}
+
 }  // namespace
 }  // namespace rehearsal::net_fake

@@ -178,7 +178,7 @@ TEST(Cluster, ACutResponseIsResent) {
 
 TEST(Cluster, AnOverrideThatNeverComesUpIsReported) {
   const Program program = adding_program();
-  const Override used = parse_override("swarm:#0.0=2");
+  const Override used = parse_override("swarm:#64.0=2");
   const Override unused = parse_override("cut:9.0>8.0#7.0=1");
   Cluster cluster(Seed{1}, program, {.overrides = {used, unused}});
   EXPECT_EQ(cluster.run().absent_overrides, std::vector<std::string>{"cut:9.0>8.0#7.0"});

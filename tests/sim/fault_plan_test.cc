@@ -22,7 +22,7 @@ uint64_t count(const ClusterOptions& options, Predicate holds) {
 
 TEST(FaultPlan, LevelNoneHasNoFaults) {
   const ClusterOptions options{.faults = FaultLevel::none};
-  EXPECT_EQ(plan_of(1, options).describe({"a", "b", "c", "d"}), "none");
+  EXPECT_EQ(plan_of(1, options).describe({"a", "b", "c", "d"}), "links 50 µs to 200 µs");
   EXPECT_EQ(plan_of(1, options).weather.cut_millionths, 0u);
   EXPECT_TRUE(plan_of(1, options).scheduling.start.is_constant());
 }
@@ -98,14 +98,73 @@ TEST(FaultPlan, AnOverrideTurnsOneClassOff) {
   uint64_t seed = 1;
   while (plan_of(seed, {}).weather.cut_millionths == 0) ++seed;
   KeyedDecisions plain(Seed{seed}, {});
-  const Key cut_on{.kind = DecisionKind::swarm, .number = 4};
   ClusterOptions options;
-  options.overrides = {{cut_on, 0}};
+  options.overrides = {{class_key(FaultClass::resets), 0}};
   const FaultPlan with = plan_of(seed, {});
   const FaultPlan without = plan_of(seed, options);
   EXPECT_GT(with.weather.cut_millionths, 0u);
   EXPECT_EQ(without.weather.cut_millionths, 0u);
   EXPECT_EQ(with.weather.retransmit_millionths, without.weather.retransmit_millionths);
+}
+
+// Goal: few faults, some and many are equally likely, so that each is also met nearly alone.
+TEST(FaultPlan, EveryNumberOfClassesIsEquallyLikely) {
+  const ClusterOptions options{.faults = FaultLevel::mild};
+  std::vector<uint64_t> seeds_with(5);
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const net_fake::Weather weather = plan_of(seed, options).weather;
+    uint64_t on = 0;
+    for (const uint64_t millionths : {weather.cut_millionths, weather.retransmit_millionths,
+                                      weather.refuse_millionths, weather.silence_millionths})
+      on += millionths > 0 ? 1 : 0;
+    ++seeds_with[on];
+  }
+  for (const uint64_t seeds : seeds_with) EXPECT_NEAR(seeds, kSeeds / 5, 30);
+}
+
+TEST(FaultPlan, WhatIsLeftOutIsOffAndChangesNothingElse) {
+  const ClusterOptions all{.faults = FaultLevel::hostile, .crashes = 1, .long_partitions = true};
+  ClusterOptions some = all;
+  some.without = {FaultClass::resets, FaultClass::partitions, FaultClass::crashes};
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const FaultPlan whole = plan_of(seed, all);
+    const FaultPlan less = plan_of(seed, some);
+    EXPECT_EQ(less.weather.cut_millionths, 0u);
+    EXPECT_EQ(less.weather.partition_millionths, 0u);
+    EXPECT_TRUE(less.crashes.empty());
+    EXPECT_EQ(less.weather.retransmit_millionths, whole.weather.retransmit_millionths);
+    EXPECT_EQ(less.weather.silence_millionths, whole.weather.silence_millionths);
+    EXPECT_EQ(less.link.delay.describe(), whole.link.delay.describe());
+  }
+  some.without.assign(kFaultClasses.begin(), kFaultClasses.end());
+  EXPECT_EQ(plan_of(1, some).describe({"a", "b", "c", "d"}), "links 100 µs");
+}
+
+TEST(FaultPlan, ANamedNetworkTakesThePlaceOfTheDrawnOne) {
+  const ClusterOptions options{.faults = FaultLevel::mild, .preset = net_fake::Preset::wan};
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const FaultPlan plan = plan_of(seed, options);
+    EXPECT_EQ(plan.link.delay.min(), std::chrono::milliseconds(30));
+    EXPECT_EQ(plan.link.bytes_per_second, 125'000'000u);
+  }
+}
+
+// Goal: whatever is drawn or named, a frame's delay is a small part of what makes a peer lost.
+TEST(FaultPlan, NoDelayIsLongAgainstThePeerTimeout) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    KeyedDecisions decisions(Seed{seed}, {});
+    const Duration peer_timeout = std::chrono::milliseconds(400);
+    const FaultPlan plan = draw_faults(decisions, {}, 4, peer_timeout);
+    for (const uint64_t draw : {uint64_t{0}, net_fake::Delay::kDraws - 1}) {
+      EXPECT_LE(plan.link.delay.sample(draw), peer_timeout / 16);
+      EXPECT_LE(plan.link.connect.sample(draw), peer_timeout / 16);
+    }
+  }
+}
+
+TEST(FaultClass, NamesAreReadBack) {
+  for (const FaultClass fault : kFaultClasses) EXPECT_EQ(fault_class_named(name_of(fault)), fault);
+  EXPECT_FALSE(fault_class_named("weather"));
 }
 
 }  // namespace

@@ -129,8 +129,11 @@ void check_decision(const std::string& text) {
 }
 
 Backends backends() {
-  return {simulate,       serve,          {"swarm", "walk"}, /*portfolio=*/nullptr,
-          {"no_fencing"}, check_decision, /*shrink=*/nullptr};
+  return {simulate,          serve,
+          {"swarm", "walk"}, /*portfolio=*/nullptr,
+          {"near", "far"},   {"resets", "partitions"},
+          {"no_fencing"},    check_decision,
+          /*shrink=*/nullptr};
 }
 
 }  // namespace rehearsal::command_line::toy

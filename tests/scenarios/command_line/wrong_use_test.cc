@@ -72,6 +72,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"merge /proc/version", " merge: /proc/version: not an output of 'hunt --json'"},
         Case{"hunt toy --shrink-for x",
              " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h"},
+        Case{"run toy --network fra", " run: --network fra: did you mean 'far'?"},
+        Case{"run toy --without resets,parts",
+             " run: --without parts: there are resets, partitions"},
         Case{"run toy --decide x", " run: --decide: 'x' is no decision"},
         Case{"replay", " replay: type rehearsal replay FILE, a file that 'shrink --out' wrote"},
         Case{"replay /no/such",
@@ -102,7 +105,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"run toy --net tcp --crashes 1",
              " run: --crashes 1 needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --partitions long",
-             " run: --partitions long needs the simulator: type --net sim, or leave it out"}));
+             " run: --partitions long needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --network far",
+             " run: --network far needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --without resets",
+             " run: --without needs the simulator: type --net sim, or leave it out"}));
 
 TEST(Help, IsOnStandardOutput) {
   // Goal: help is no error. Method: both levels.

@@ -60,10 +60,10 @@ Status Mailbox::wait(std::string_view what, const CausalId& id,
   note_nodes();
   runtime_->post([this, &wait, &arrange] {
     if (killed_) return;  // The Runtime ends the park.
-    const WaitId started = waits_.begin(wait);
-    if (!closed()) return arrange(WaitHandle(shared_from_this(), started));
+    if (!closed()) return arrange(WaitHandle(shared_from_this(), waits_.begin(wait)));
+    // Its execution keeps its monitor: nobody may start or go on in there any more.
     wait.failure = *why_closed_;
-    waits_.end(started);
+    runtime_->wake(wait.waiter);
   });
   const ParkOutcome outcome = runtime_->park(wait.waiter);
   if (outcome == ParkOutcome::killed) throw NodeKilled{};

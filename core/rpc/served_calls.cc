@@ -154,6 +154,11 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
   if (!run->target.monitor) return enter(std::move(run), where);
   Monitor& monitor = *run->target.monitor;
   monitor.enter([this, run = std::move(run), where]() mutable {
+    // The node ended while the call waited for its turn.
+    if (mailbox_.closed()) {
+      run->target.monitor->leave();
+      return mailbox_.release_later(std::move(run));
+    }
     run->served->execution->monitor = run->target.monitor;
     enter(std::move(run), where);
   });
@@ -179,7 +184,10 @@ void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
         mailbox->post_always([this, run, mailbox] {
           if (mailbox->killed()) return;
           if (!mailbox->closed()) return ended(run, std::move(*run->outcome));
-          --running_;  // The node has ended meanwhile: nobody waits for the outcome.
+          // The node has ended meanwhile: nobody waits for the outcome.
+          Execution& execution = *run->served->execution;
+          if (execution.monitor) std::exchange(execution.monitor, nullptr)->leave();
+          --running_;
         });
       });
 }
@@ -311,8 +319,8 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
                                 done = std::move(done)]() mutable {
             if (mailbox->killed()) return;
             --running_;
-            if (mailbox->closed()) return;
             if (monitor) monitor->leave();
+            if (mailbox->closed()) return;
             if (encoded->ok())
               send_answer(served, std::move(*encoded).value());
             else

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/base/monitor.h"
 #include "tests/core/base/mailbox_fixture.h"
 
 namespace rehearsal {
@@ -48,6 +49,22 @@ TEST_F(MailboxTest, ClosingFailsWaitsAndLaterOnes) {
   EXPECT_EQ(second.error(), stopped());
   EXPECT_TRUE(mailbox_->closed());
   EXPECT_FALSE(mailbox_->killed());
+}
+
+// Goal: when the node has ended, nobody enters a value because its method fails to wait.
+TEST_F(MailboxTest, AWaitThatFailsAtOnceKeepsTheMonitor) {
+  main_->monitor = std::make_shared<Monitor>();
+  bool entered = false;
+  on_strand([&] {
+    main_->monitor->enter([] {});
+    main_->monitor->enter([&] { entered = true; });
+    mailbox_->close(stopped());
+  });
+  const Status status = mailbox_->wait("an answer", {}, [](WaitHandle) { ADD_FAILURE(); });
+  EXPECT_EQ(status.error(), stopped());
+  EXPECT_FALSE(entered);
+  on_strand([&] { main_->monitor->leave(); });
+  EXPECT_TRUE(entered);
 }
 
 TEST_F(MailboxTest, TheFirstReasonForClosingStays) {

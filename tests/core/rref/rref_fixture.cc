@@ -10,6 +10,7 @@ Stage* stage = nullptr;
 int64_t Counter::add_slowly(CallContext& context, const std::string& other, int64_t by) {
   const int64_t before = value_;
   stage->log.push_back("in " + std::to_string(by));
+  if (stage->on_entered) stage->on_entered();
   const int64_t given = context.rpc_sync(other, &answer, by);
   stage->log.push_back("out " + std::to_string(by));
   value_ += given;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ struct Stage {
   int alive = 0;                                           // Counters
   std::map<std::string, std::vector<RRef<Counter>>> kept;  // by worker
   std::vector<std::string> log;
+  std::function<void()> on_entered;  // called by a slow method before it waits
 };
 extern Stage* stage;
 

@@ -139,6 +139,21 @@ TEST_F(RRefUseTest, AMethodGivesUpItsValueWhileItWaits) {
   EXPECT_EQ(rref.rpc_sync(&Counter::get), 3);
 }
 
+TEST_F(RRefUseTest, WhenTheNodeHasEndedNoMethodStartsAnyMore) {
+  // The node ends while one method runs and another waits for its turn. The first fails to wait;
+  // the second must not start: it would wait for its turn for ever.
+  const RRef<Counter> rref = a().calls.remote<Counter>("b", 0);
+  stage_.on_entered = [this] {
+    b().runtime->post([this] { b().mailbox->close({.kind = ErrorKind::node_stopped}); });
+  };
+  const Future<int64_t> first = rref.rpc_async(&Counter::add_slowly, std::string("c"), 1);
+  const Future<int64_t> second = rref.rpc_async(&Counter::add_slowly, std::string("c"), 2);
+  deliver_all();
+  EXPECT_EQ(stage_.log, Texts{"in 1"});
+  EXPECT_FALSE(first.ready());
+  EXPECT_FALSE(second.ready());
+}
+
 TEST_F(RRefUseTest, LocalCodeGivesUpTheValueWhileItWaits) {
   // Inside, b calls a method of the same value and waits for it: no deadlock.
   const RRef<Counter> rref = b().calls.remote<Counter>("b", 1);

@@ -131,7 +131,7 @@ ClusterParts::~ClusterParts() {
     *options_.report = std::move(report_);
   }
   for (auto& lives : lives_)
-    for (auto& life : lives) life->crash();
+    for (auto& life : lives) life->abandon();
   for (auto& lives : lives_)
     for (auto& life : lives) life->bury();
   lives_.clear();

@@ -42,6 +42,13 @@ void Life::crash() {
   REHEARSAL_CHECK(runtime_->live_stacks() == 0, name_, runtime_->describe_stacks());
 }
 
+void Life::abandon() {
+  if (!over()) return crash();
+  if (runtime_->live_stacks() == 0) return;
+  runtime_->post([this] { node_->kill(); });
+  runtime_->kill();
+}
+
 void Life::bury() {
   if (node_ == nullptr) return;
   REHEARSAL_CHECK(over(), name_, "is still alive");

@@ -33,6 +33,9 @@ class Life final : private Trace, private FrameSink {
   // Ends the life as a crash of the process does. Every stack has unwound when it returns.
   void crash();
 
+  // The same for a run that has failed, in which a main may have ended before its worker's stacks.
+  void abandon();
+
   // Destroys the node. REQUIRES: the main has ended or the life has crashed.
   void bury();
 

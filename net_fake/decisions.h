@@ -16,10 +16,17 @@ enum class DecisionKind : uint8_t {
   retransmission,    // number: the frame; whether it is lost and sent again, and how often
   cut,               // number: the frame; whether the link is lost at it
   partition,         // number: the frame; whether a partition begins at it
-  partition_shape,   // number: the partition; who is cut off from whom
-  partition_length,  // number: the partition
+  partition_shape,   // number: the frame at which it begins; who is cut off from whom
+  partition_member,  // number: the partition; where a worker belongs
+  partition_length,  // number: the frame at which it begins
+  clog,              // number: the frame; whether a link is slowed or jammed from it on
+  clog_shape,        // number: the frame at which it begins; which links, and how
+  clog_length,       // number: the frame at which it begins, or the clog, for one of its workers
+  corruption,        // number: the frame; whether a bit of it flips
+  flipped_bit,       // number: the frame; which one
   connect_latency,   // number: the attempt
   refusal,           // number: the attempt
+  hang,              // number: the attempt; whether nobody answers
   back_off,          // number: the attempt; jitter
   lost_suffix,       // number: connection and lane; how many frames are gone with the link
   notice_latency,    // number: the connection; when an end hears of the loss
@@ -30,6 +37,11 @@ enum class DecisionKind : uint8_t {
   resume,  // place: the execution, occurrence: of its parks; when it goes on
   timer,   // number: the timer; how late it is
   boot,    // when a life of a worker starts
+
+  pause,              // number: the event of the worker; whether its machine pauses before it
+  pause_length,       // number: the event of the worker
+  clock_jump,         // number: the event of the worker; whether its clock jumps before it
+  clock_jump_length,  // number: the event of the worker
 
   swarm,         // number: which property of the run's faults
   crash_victim,  // number: which crash

@@ -26,6 +26,11 @@ Direction::Direction(Schedule& schedule, Decisions& decisions, LaneEnd& end,
       lanes_{FifoLane(schedule, end, chain_of(Chain::Kind::small_lane, from, to)),
              FifoLane(schedule, end, chain_of(Chain::Kind::large_lane, from, to))} {}
 
+void Direction::share_bandwidth(Flows& flows) {
+  FlowEnd& end = *this;
+  flow_ = std::make_unique<Flow>(flows, end, from_.worker, to_.worker);
+}
+
 void Direction::set_lives(LifeId from, LifeId to) {
   from_ = from;
   to_ = to;
@@ -53,18 +58,31 @@ void Direction::send(Frame frame, Name name, uint64_t extra_retransmit_millionth
   const uint64_t bytes = wire_bytes(frame);
   FifoLane& lane = lanes_[static_cast<size_t>(lane_of(frame))];
   const Duration delay = travel_time(name, bytes, lane, extra_retransmit_millionths);
-  push(lane, std::move(frame), bytes, delay);
+  count(bytes);
+  if (shares(lane)) return flow_->push(std::move(frame), bytes, delay, model_->bytes_per_second);
+  put(lane, std::move(frame), bytes, delay);
 }
 
 void Direction::send_after(Frame frame, Duration delay) {
   const uint64_t bytes = wire_bytes(frame);
-  push(lanes_[static_cast<size_t>(lane_of(frame))], std::move(frame), bytes, delay);
+  FifoLane& lane = lanes_[static_cast<size_t>(lane_of(frame))];
+  count(bytes);
+  if (shares(lane) && !flow_->empty())
+    return flow_->push(std::move(frame), bytes, delay, model_->bytes_per_second);
+  put(lane, std::move(frame), bytes, delay);
 }
 
-void Direction::push(FifoLane& lane, Frame frame, uint64_t bytes, Duration delay) {
+void Direction::count(uint64_t bytes) {
   carried_bytes_ += bytes;
   if (queued_bytes() > options_.high_water_bytes) above_high_water_ = true;
+}
+
+void Direction::put(FifoLane& lane, Frame frame, uint64_t bytes, Duration delay) {
   lane.push(std::move(frame), bytes, std::max(schedule_.now() + delay, earliest_));
+}
+
+void Direction::carried(Frame frame, uint64_t bytes, Duration delay) {
+  put(lanes_[static_cast<size_t>(Lane::large)], std::move(frame), bytes, delay);
 }
 
 Duration Direction::travel_time(Name name, uint64_t bytes, FifoLane& lane,
@@ -74,9 +92,10 @@ Duration Direction::travel_time(Name name, uint64_t bytes, FifoLane& lane,
   if (!model.delay.is_constant())
     delay = model.delay.sample(
         decisions_.choose(key(DecisionKind::latency, name.number, name.attempt), Delay::kDraws));
+  delay += extra_delay_;
   const uint64_t lossy = model.retransmit_millionths + extra_retransmit_millionths;
   if (lossy > 0) delay += retransmission(name, std::min(lossy, kMillion - 1));
-  if (model.bytes_per_second > 0) {
+  if (model.bytes_per_second > 0 && !shares(lane)) {
     const auto nanoseconds = static_cast<int64_t>(static_cast<unsigned __int128>(bytes) *
                                                   1'000'000'000 / model.bytes_per_second);
     lane.wire_free = std::max(lane.wire_free, schedule_.now()) + Duration(nanoseconds);
@@ -112,15 +131,20 @@ uint64_t Direction::queued_bytes() const {
 
 void Direction::lose_suffix(uint64_t connection) {
   for (uint64_t i = 0; i < lanes_.size(); ++i) {
-    const uint64_t size = lanes_[i].size();
+    const uint64_t waiting = shares(lanes_[i]) ? flow_->size() : 0;
+    const uint64_t size = lanes_[i].size() + waiting;
     if (size == 0) continue;
     const Key name = key(DecisionKind::lost_suffix, connection * lanes_.size() + i);
-    carried_bytes_ -= lanes_[i].drop_last(decisions_.choose(name, size + 1));
+    const uint64_t lost = decisions_.choose(name, size + 1);
+    const uint64_t unsent = std::min(lost, waiting);
+    if (unsent > 0) carried_bytes_ -= flow_->drop_last(unsent);
+    carried_bytes_ -= lanes_[i].drop_last(lost - unsent);
   }
 }
 
 void Direction::clear() {
   for (FifoLane& lane : lanes_) lane.clear();
+  if (flow_) (void)flow_->drop_last(flow_->size());
   carried_bytes_ = 0;
   above_high_water_ = false;
 }
@@ -134,6 +158,7 @@ bool Direction::set_blocked(bool blocked, uint64_t connection) {
     late =
         Delay::uniform({}, options_.retransmission_timeout * 2)
             .sample(decisions_.choose(key(DecisionKind::heal_latency, connection), Delay::kDraws));
+  if (flow_) flow_->set_stalled(blocked);
   for (FifoLane& lane : lanes_) {
     if (blocked) {
       lane.stall();

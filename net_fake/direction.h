@@ -3,19 +3,24 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 
 #include "net_fake/decisions.h"
 #include "net_fake/fifo_lane.h"
+#include "net_fake/flows.h"
 #include "net_fake/link_model.h"
 
 namespace rehearsal::net_fake {
 
 // One way of a link, from one life of a worker to one life of another: names its frames, and
 // decides when each arrives.
-class Direction {
+class Direction final : private FlowEnd {
  public:
   Direction(Schedule& schedule, Decisions& decisions, LaneEnd& end, const NetworkOptions& options,
             LifeId from, LifeId to);
+
+  // From now on large frames share the machines' bandwidth. Before the first frame.
+  void share_bandwidth(Flows& flows);
 
   // What the network says about this direction; read for each frame.
   void set_model(const LinkModel& model) { model_ = &model; }
@@ -50,12 +55,16 @@ class Direction {
   // Nothing arrives before this: the receiver has not been told of the connection.
   void set_earliest(Instant earliest) { earliest_ = earliest; }
 
-  [[nodiscard]] bool empty() const { return lanes_[0].empty() && lanes_[1].empty(); }
+  [[nodiscard]] bool empty() const {
+    return lanes_[0].empty() && lanes_[1].empty() && (flow_ == nullptr || flow_->empty());
+  }
   [[nodiscard]] uint64_t queued_bytes() const;
 
   // What the partitions say. Returns whether it changed.
   bool set_blocked(bool blocked, uint64_t connection);
   [[nodiscard]] bool blocked() const { return blocked_; }
+  // From now on everything travels for so much longer.
+  void set_extra_delay(Duration extra) { extra_delay_ = extra; }
 
   [[nodiscard]] LifeId from() const { return from_; }
   [[nodiscard]] LifeId to() const { return to_; }
@@ -64,7 +73,12 @@ class Direction {
   [[nodiscard]] Duration travel_time(Name name, uint64_t bytes, FifoLane& lane,
                                      uint64_t extra_retransmit_millionths);
   [[nodiscard]] Duration retransmission(Name name, uint64_t millionths);
-  void push(FifoLane& lane, Frame frame, uint64_t bytes, Duration delay);
+  void count(uint64_t bytes);
+  void put(FifoLane& lane, Frame frame, uint64_t bytes, Duration delay);
+  void carried(Frame frame, uint64_t bytes, Duration delay) override;
+  [[nodiscard]] bool shares(const FifoLane& lane) const {
+    return flow_ != nullptr && &lane == &lanes_[static_cast<size_t>(Lane::large)];
+  }
   [[nodiscard]] static uint64_t wire_bytes(const Frame& frame);
 
   Schedule& schedule_;
@@ -74,12 +88,14 @@ class Direction {
   LifeId from_;
   LifeId to_;
   std::array<FifoLane, 2> lanes_;
+  std::unique_ptr<Flow> flow_;  // into the large lane; null: bandwidth is the link's alone
   uint64_t highest_sequence_ = 0;
   uint64_t unsequenced_ = 0;
   std::map<uint64_t, uint64_t> resent_;  // how often, by sequence number
   uint64_t carried_bytes_ = 0;
   bool above_high_water_ = false;
   bool blocked_ = false;
+  Duration extra_delay_{};
   Instant earliest_{};
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "net_fake/corruption.h"
 #include "net_fake/fake_transport.h"
 #include "net_fake/network.h"
 
@@ -25,7 +26,9 @@ Link::Link(Network& network, WorkerId first, WorkerId second)
                             {second, 0}, {first, 0})} {
   directions_[0].set_model(network.model(first, second));
   directions_[1].set_model(network.model(second, first));
-  update_blocked();
+  if (network.flows_)
+    for (Direction& direction : directions_) direction.share_bandwidth(*network.flows_);
+  update_ways();
 }
 
 Key Link::key(DecisionKind kind, uint64_t number) const { return directions_[0].key(kind, number); }
@@ -115,11 +118,13 @@ void Link::open(int side) {
 // Plans an attempt to connect if anybody wants one and both are there to take part.
 void Link::consider_attempt(bool first) {
   if (attempt_pending_ || !can_connect()) return;
-  const uint64_t number = attempts_;
+  plan_attempt(first ? Duration{} : back_off(failures_));
+}
+
+void Link::plan_attempt(Duration waiting) {
   const Delay& model = directions_[0].model().connect;
   const uint64_t draw =
-      network_.decisions_.choose(key(DecisionKind::connect_latency, number), Delay::kDraws);
-  const Duration waiting = first ? Duration{} : back_off(failures_);
+      network_.decisions_.choose(key(DecisionKind::connect_latency, attempts_), Delay::kDraws);
   attempt_pending_ = true;
   schedule(Step::attempt, 0, ++attempt_serial_, waiting + model.sample(draw));
 }
@@ -155,7 +160,22 @@ void Link::attempt() {
     ++failures_;
     return consider_attempt(/*first=*/false);
   }
+  if (hangs(number)) {
+    ++failures_;
+    return plan_attempt(network_.options_.connect_timeout + back_off(failures_));
+  }
   connect();
+}
+
+// Nobody answers, and who tries gives up after a time. The next attempt is answered.
+bool Link::hangs(uint64_t attempt) {
+  const uint64_t hanging =
+      std::max(directions_[0].model().hang_millionths, directions_[1].model().hang_millionths) +
+      network_.weather_.hang_millionths;
+  hung_ = !hung_ && happens(network_.decisions_, key(DecisionKind::hang, attempt),
+                            std::min(hanging, kMillion));
+  if (hung_) ++network_.stats_.hangs;
+  return hung_;
 }
 
 // `side` wanted a connection; the other end has closed for good.
@@ -234,8 +254,27 @@ void Link::send(int side, Frame frame) {
       happens(network_.decisions_, direction.key(DecisionKind::cut, name.number, name.attempt),
               std::min(cutting, kMillion)))
     return break_connection(lost_error(side, "connection reset"), Cause::reset, {});
-  if (message && weather.partition_millionths > 0) network_.maybe_partition(direction, name);
+  if (message && (direction.model().corrupt_millionths | weather.corrupt_millionths) > 0 &&
+      corrupts(direction, frame, name))
+    return break_connection(lost_error(side, "bad checksum"), Cause::reset, {});
+  if (message && (weather.partition_millionths | weather.clog_millionths) > 0)
+    network_.consider_trouble(direction, name);
   direction.send(std::move(frame), name, weather.retransmit_millionths);
+}
+
+// A bit of the frame flips, and its receiver finds that it has.
+bool Link::corrupts(const Direction& direction, const Frame& frame, Direction::Name name) {
+  const uint64_t corrupting =
+      direction.model().corrupt_millionths + network_.weather_.corrupt_millionths;
+  if (!happens(network_.decisions_,
+               direction.key(DecisionKind::corruption, name.number, name.attempt),
+               std::min(corrupting, kMillion)))
+    return false;
+  const Key which = direction.key(DecisionKind::flipped_bit, name.number, name.attempt);
+  const uint64_t bit = network_.decisions_.choose(which, wire_bits(frame));
+  REHEARSAL_CHECK(!check_with_flipped_bit(frame, bit).ok(), "a flipped bit was not noticed", bit);
+  ++network_.stats_.corrupted;
+  return true;
 }
 
 uint64_t Link::queued_bytes(int side) { return whole_ ? out_of(side).queued_bytes() : 0; }
@@ -400,18 +439,22 @@ Error Link::lost_error(int side, std::string_view why) const {
           .worker = network_.names_[workers_[at(side)].value]};
 }
 
-void Link::update_blocked() {
+void Link::update_ways() {
   bool changed = false;
+  bool stopped = false;
   for (const int side : {0, 1}) {
-    const bool blocked = network_.blocked(workers_[at(side)], workers_[at(1 - side)]);
-    changed |= out_of(side).set_blocked(blocked, connection_ - connections_before_);
+    const WayState way = network_.way(workers_[at(side)], workers_[at(1 - side)]);
+    changed |=
+        out_of(side).set_blocked(way.stopped || way.jammed, connection_ - connections_before_);
+    out_of(side).set_extra_delay(way.extra);
+    stopped |= way.stopped;
   }
-  if (!changed) return;
-  ++give_up_serial_;
-  if (directions_[0].blocked() || directions_[1].blocked()) {
-    schedule(Step::give_up, 0, give_up_serial_, network_.options_.user_timeout);
-    return;
+  if (stopped != stopped_) {
+    stopped_ = stopped;
+    ++give_up_serial_;
+    if (stopped) schedule(Step::give_up, 0, give_up_serial_, network_.options_.user_timeout);
   }
+  if (!changed || directions_[0].blocked() || directions_[1].blocked()) return;
   if (std::exchange(attempt_blocked_, false)) consider_attempt(/*first=*/false);
   for (const int side : {0, 1})
     if (ends_[at(side)].ending) schedule(Step::ending, side, ++ends_[at(side)].ending_serial, {});

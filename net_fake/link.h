@@ -42,7 +42,7 @@ class Link final : public Occurrence, private LaneEnd {
   // Breaks the connection, as a reset does. Nothing if there is none.
   void reset(std::string_view why);
   // Partitions have changed.
-  void update_blocked();
+  void update_ways();
   [[nodiscard]] bool standing() const { return whole_; }
 
   WorkerId worker(uint64_t ticket) const override;
@@ -86,6 +86,9 @@ class Link final : public Occurrence, private LaneEnd {
   void connect();
   void tell_up(int side);
   [[nodiscard]] Duration back_off(uint64_t failures);
+  void plan_attempt(Duration waiting);
+  [[nodiscard]] bool hangs(uint64_t attempt);
+  [[nodiscard]] bool corrupts(const Direction& direction, const Frame& frame, Direction::Name name);
 
   // Breaking.
   void arrive(FifoLane& lane, Frame frame) override;
@@ -113,6 +116,8 @@ class Link final : public Occurrence, private LaneEnd {
   uint64_t attempt_serial_ = 0;
   bool attempt_pending_ = false;
   bool attempt_blocked_ = false;
+  bool hung_ = false;      // the last attempt was not answered
+  bool stopped_ = false;   // a partition stops a way
   uint64_t attempts_ = 0;  // of these two lives
   uint64_t failures_ = 0;  // attempts since the last connection
   uint64_t give_up_serial_ = 0;

@@ -13,7 +13,9 @@ struct LinkModel {
   Delay connect = Delay::uniform(std::chrono::microseconds(100), std::chrono::microseconds(500));
   uint64_t retransmit_millionths = 0;  // for each frame; again for each further loss of it
   uint64_t cut_millionths = 0;         // for each message: the link is lost at it
+  uint64_t corrupt_millionths = 0;     // for each message: a bit of it flips
   uint64_t refuse_millionths = 0;      // for each attempt to connect
+  uint64_t hang_millionths = 0;        // the same: nobody answers; never twice in a row
   uint64_t bytes_per_second = 0;       // zero: without limit
 };
 
@@ -21,16 +23,23 @@ struct LinkModel {
 struct Weather {
   uint64_t cut_millionths = 0;         // for each message
   uint64_t retransmit_millionths = 0;  // for each frame
+  uint64_t corrupt_millionths = 0;     // for each message
   uint64_t refuse_millionths = 0;      // for each attempt to connect
+  uint64_t hang_millionths = 0;        // for each attempt to connect
   uint64_t silence_millionths = 0;     // a lost link's end does not hear of it
   uint64_t partition_millionths = 0;   // for each message: a partition begins
-  Duration partition_min{};            // it lasts no less; zero: a 256th of the longest
+  uint64_t clog_millionths = 0;        // for each message: links are slowed or jammed from now on
+  Duration partition_min{};            // either lasts no less; zero: a 256th of the longest
   Duration partition_max{};            // it heals by itself, at the latest after this
   Duration partition_gap{};            // no other begins for so long after its end
 };
 
 struct NetworkOptions {
   LinkModel link;  // of all links that no rule names
+
+  // What each worker's machine sends and receives in a second, shared by the large frames that it
+  // sends and receives at a time; zero: without limit. What a link allows is its own limit.
+  uint64_t worker_bytes_per_second = 0;
 
   // What the sender's kernel takes: bytes beyond it count as queued.
   uint64_t socket_buffer_bytes = 256 * 1024;
@@ -39,7 +48,8 @@ struct NetworkOptions {
 
   Duration retransmission_timeout = std::chrono::milliseconds(200);  // doubles for each loss
   uint32_t losses_max = 4;                                           // of one frame in a row
-  Duration user_timeout = std::chrono::seconds(15);  // silence after which a link is given up
+  Duration user_timeout = std::chrono::seconds(15);    // silence after which a link is given up
+  Duration connect_timeout = std::chrono::seconds(5);  // the same of an attempt to connect
   Duration back_off_min = std::chrono::milliseconds(10);
   Duration back_off_max = std::chrono::seconds(1);
 

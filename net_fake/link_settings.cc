@@ -45,6 +45,16 @@ const LinkSettings& LinkSettings::cut(double probability) const {
   return *this;
 }
 
+const LinkSettings& LinkSettings::corrupt(double probability) const {
+  for (LinkModel* model : models_) model->corrupt_millionths = millionths(probability);
+  return *this;
+}
+
+const LinkSettings& LinkSettings::hang(double probability) const {
+  for (LinkModel* model : models_) model->hang_millionths = millionths(probability);
+  return *this;
+}
+
 const LinkSettings& LinkSettings::refuse(double probability) const {
   for (LinkModel* model : models_) model->refuse_millionths = millionths(probability);
   return *this;

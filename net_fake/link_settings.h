@@ -19,7 +19,9 @@ class LinkSettings {
   const LinkSettings& connect(const Delay& delay) const;
   const LinkSettings& retransmit(double probability) const;
   const LinkSettings& cut(double probability) const;
+  const LinkSettings& corrupt(double probability) const;
   const LinkSettings& refuse(double probability) const;
+  const LinkSettings& hang(double probability) const;
   const LinkSettings& bytes_per_second(uint64_t limit) const;
 
  private:

@@ -14,7 +14,15 @@ Network::Network(Schedule& schedule, Decisions& decisions, std::vector<std::stri
     : schedule_(schedule),
       decisions_(decisions),
       names_(std::move(names)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      trouble_({.schedule = schedule,
+                .decisions = decisions,
+                .partitions = partitions_,
+                .stats = stats_,
+                .on_change = [this] { update_ways(); }},
+               static_cast<uint32_t>(names_.size())) {
+  share_bandwidth(options_.worker_bytes_per_second);
+}
 
 Network::~Network() = default;
 
@@ -79,6 +87,12 @@ bool Network::connected(std::string_view one, std::string_view other) const {
   return link != nullptr && link->standing();
 }
 
+void Network::share_bandwidth(uint64_t worker_bytes_per_second) {
+  REHEARSAL_CHECK(links_.empty(), "there are links already");
+  flows_ = worker_bytes_per_second > 0 ? std::make_unique<Flows>(schedule_, worker_bytes_per_second)
+                                       : nullptr;
+}
+
 // Frames.
 
 Action Network::judge(const Direction& direction, const Frame& frame, Direction::Name name) {
@@ -100,96 +114,82 @@ Frame Network::carried(Frame frame, BufferPool& pool) const {
 
 // Partitions.
 
-std::vector<WorkerId> Network::all_but(const std::vector<WorkerId>& workers) const {
-  std::vector<WorkerId> rest;
-  for (uint32_t i = 0; i < names_.size(); ++i)
-    if (std::find(workers.begin(), workers.end(), WorkerId{i}) == workers.end())
-      rest.push_back(WorkerId{i});
-  return rest;
-}
-
 PartitionId Network::split(const std::vector<std::string>& one,
                            const std::vector<std::string>& other) {
-  Partitions::Cut cut;
-  for (const std::string& name : one) cut.from.push_back(worker_named(name));
-  for (const std::string& name : other) cut.to.push_back(worker_named(name));
-  return begin_partition(std::move(cut));
+  Partition partition{.places = std::vector<uint32_t>(names_.size(), Partition::kNowhere)};
+  for (const std::string& name : one) partition.places[worker_named(name).value] = 0;
+  for (const std::string& name : other) partition.places[worker_named(name).value] = 1;
+  return begin_partition(std::move(partition));
 }
 
 PartitionId Network::isolate(std::string_view worker) {
-  const std::vector<WorkerId> alone{worker_named(worker)};
-  return begin_partition({.from = alone, .to = all_but(alone)});
+  Partition partition{.places = std::vector<uint32_t>(names_.size(), 1)};
+  partition.places[worker_named(worker).value] = 0;
+  return begin_partition(std::move(partition));
 }
 
 PartitionId Network::block_one_way(std::string_view from, std::string_view to) {
-  return begin_partition({.from = {worker_named(from)}, .to = {worker_named(to)}, .one_way = true});
+  Partition partition = pair(from, to);
+  partition.shape = Partition::Shape::one_way;
+  return begin_partition(std::move(partition));
 }
 
-PartitionId Network::begin_partition(Partitions::Cut cut) {
+PartitionId Network::ring(const std::vector<std::string>& order) {
+  Partition partition{.shape = Partition::Shape::ring,
+                      .places = std::vector<uint32_t>(names_.size(), Partition::kNowhere)};
+  for (uint32_t i = 0; i < order.size(); ++i) partition.places[worker_named(order[i]).value] = i;
+  partition.ring_size = static_cast<uint32_t>(order.size());
+  return begin_partition(std::move(partition));
+}
+
+PartitionId Network::jam(std::string_view one, std::string_view other) {
+  Partition partition = pair(one, other);
+  partition.effect.kind = Effect::Kind::jam;
+  return begin_partition(std::move(partition));
+}
+
+PartitionId Network::slow(std::string_view one, std::string_view other, Duration extra) {
+  Partition partition = pair(one, other);
+  partition.effect = {Effect::Kind::slow, extra};
+  return begin_partition(std::move(partition));
+}
+
+void Network::swizzle(const std::vector<std::string>& workers, Duration length) {
+  std::vector<WorkerId> ids;
+  for (const std::string& name : workers) ids.push_back(worker_named(name));
+  trouble_.swizzle(ids, length, {Effect::Kind::jam});
+}
+
+Partition Network::pair(std::string_view from, std::string_view to) const {
+  Partition partition{.places = std::vector<uint32_t>(names_.size(), Partition::kNowhere)};
+  partition.places[worker_named(from).value] = 0;
+  partition.places[worker_named(to).value] = 1;
+  return partition;
+}
+
+PartitionId Network::begin_partition(Partition partition) {
   ++stats_.partitions;
-  if (witness_ != nullptr) witness_->on_partition(cut);
-  const PartitionId id = partitions_.add(std::move(cut));
-  update_blocked();
+  if (witness_ != nullptr) witness_->on_partition(partition);
+  const PartitionId id = partitions_.add(std::move(partition));
+  update_ways();
   return id;
 }
 
 void Network::heal(PartitionId partition) {
   if (witness_ != nullptr && partitions_.holds(partition)) witness_->on_healed();
   partitions_.remove(partition);
-  update_blocked();
+  update_ways();
 }
 
 void Network::heal() {
   if (witness_ != nullptr && !partitions_.empty()) witness_->on_healed();
+  trouble_.call_off();
   partitions_.clear();
-  update_blocked();
+  update_ways();
 }
 
-void Network::update_blocked() {
-  for (const auto& [ends, link] : links_) link->update_blocked();
-}
-
-// Chance may begin a partition at a message: of its sender, of its receiver, of a random half of
-// the workers, or one way only. One that chance began heals by itself; at most one holds at a time.
-void Network::maybe_partition(const Direction& direction, Direction::Name name) {
-  if (!partitions_.empty() || schedule_.now() < next_partition_) return;
-  const auto key = [&](DecisionKind kind, uint64_t number) {
-    return direction.key(kind, number, name.attempt);
-  };
-  if (!happens(decisions_, key(DecisionKind::partition, name.number),
-               weather_.partition_millionths))
-    return;
-  Partitions::Cut cut{.from = {direction.from().worker}, .to = {direction.to().worker}};
-  switch (decisions_.choose(key(DecisionKind::partition_shape, name.number), 4)) {
-    case 0:
-      cut.one_way = true;
-      break;
-    case 1:
-      cut.to = all_but(cut.from);
-      break;
-    case 2:
-      cut.from = all_but(cut.to);
-      break;
-    default:
-      for (uint32_t i = 0; i < names_.size(); ++i) {
-        const WorkerId worker{i};
-        if (worker == direction.from().worker || worker == direction.to().worker) continue;
-        const Key coin{.kind = DecisionKind::partition_shape,
-                       .subject = {worker, 0},
-                       .number = stats_.partitions};
-        (decisions_.choose(coin, 2) == 0 ? cut.from : cut.to).push_back(worker);
-      }
-  }
-  // Short ones are as likely as long ones: each half of the longest down to the shortest.
-  const Duration shortest = std::max(weather_.partition_min, weather_.partition_max / 256);
-  uint64_t lengths = 1;
-  while (weather_.partition_max / (int64_t{1} << lengths) >= shortest && lengths < 9) ++lengths;
-  const uint64_t halvings =
-      decisions_.choose(key(DecisionKind::partition_length, name.number), lengths);
-  const Duration length = weather_.partition_max / (int64_t{1} << halvings);
-  const PartitionId id = begin_partition(std::move(cut));
-  next_partition_ = schedule_.now() + length + weather_.partition_gap;
-  schedule_.at(schedule_.now() + length, *this, id.value);
+void Network::update_ways() {
+  for (const auto& [ends, link] : links_) link->update_ways();
 }
 
 }  // namespace rehearsal::net_fake

@@ -9,36 +9,26 @@
 #include <vector>
 
 #include "core/base/buffer_pool.h"
+#include "net_fake/flows.h"
 #include "net_fake/link.h"
 #include "net_fake/link_model.h"
 #include "net_fake/link_settings.h"
+#include "net_fake/network_stats.h"
 #include "net_fake/partitions.h"
 #include "net_fake/rules.h"
+#include "net_fake/trouble.h"
 #include "net_fake/witness.h"
 
 namespace rehearsal::net_fake {
 
-// What has happened on a network since its start.
-struct NetworkStats {
-  uint64_t messages = 0;      // frames with a message that were sent, each attempt
-  uint64_t other_frames = 0;  // acknowledgements, heartbeats and their like
-  uint64_t bytes = 0;         // of all frames
-  uint64_t delivered = 0;     // frames that arrived
-  uint64_t vanished = 0;      // sent on a link that was down or broken
-  uint64_t connections = 0;   // made
-  uint64_t refusals = 0;      // attempts that were refused
-  uint64_t losses = 0;        // connections that broke
-  uint64_t partitions = 0;    // that began
-};
-
 // All links between the workers of a cluster, the faults on them, and the rules made by hand.
 // Single-threaded. Everything random comes from `decisions`, all time from `schedule`; both outlive
 // the network, and so do the transports.
-class Network final : private Occurrence {
+class Network {
  public:
   Network(Schedule& schedule, Decisions& decisions, std::vector<std::string> names,
           NetworkOptions options = {});
-  ~Network() override;
+  ~Network();
 
   // How links behave. The last word about a direction wins. Unknown names throw
   // std::invalid_argument.
@@ -49,10 +39,19 @@ class Network final : private Occurrence {
   // A rule sees every frame that is sent while its guard lives.
   [[nodiscard]] Rules::Guard rule(Rule rule) { return rules_.add(std::move(rule)); }
 
-  // Partitions hold until they are healed.
+  // Partitions hold until they are healed. Who is on neither side of a split reaches both: a
+  // bridge.
   PartitionId split(const std::vector<std::string>& one, const std::vector<std::string>& other);
   PartitionId isolate(std::string_view worker);
   PartitionId block_one_way(std::string_view from, std::string_view to);
+  // Each worker reaches the next one and the one before.
+  PartitionId ring(const std::vector<std::string>& order);
+  // The link of two workers: nothing passes, but no connection breaks; or all is late by `extra`.
+  PartitionId jam(std::string_view one, std::string_view other);
+  PartitionId slow(std::string_view one, std::string_view other, Duration extra);
+  // Jams all links of these workers, one worker after another, and frees them within `length` in an
+  // order that is drawn.
+  void swizzle(const std::vector<std::string>& workers, Duration length);
   void heal(PartitionId partition);
   void heal();  // all of them
 
@@ -61,6 +60,10 @@ class Network final : private Occurrence {
 
   // Of all links that were not named: what a test says about a link wins over it.
   void set_default_link(const LinkModel& model) { options_.link = model; }
+
+  // What every worker's machine can send, and receive, in a second; large frames share it. Before
+  // the first link is made.
+  void share_bandwidth(uint64_t worker_bytes_per_second);
 
   void set_weather(const Weather& weather) { weather_ = weather; }
   [[nodiscard]] const Weather& weather() const { return weather_; }
@@ -88,18 +91,15 @@ class Network final : private Occurrence {
   [[nodiscard]] LinkModel& own_model(WorkerId from, WorkerId to);
   [[nodiscard]] Action judge(const Direction& direction, const Frame& frame, Direction::Name name);
   [[nodiscard]] Frame carried(Frame frame, BufferPool& pool) const;
-  [[nodiscard]] bool blocked(WorkerId from, WorkerId to) const {
-    return partitions_.blocks(from, to);
+  [[nodiscard]] WayState way(WorkerId from, WorkerId to) const {
+    return partitions_.state(from, to);
   }
-  void maybe_partition(const Direction& direction, Direction::Name name);
-  PartitionId begin_partition(Partitions::Cut cut);
-  void update_blocked();
-  [[nodiscard]] std::vector<WorkerId> all_but(const std::vector<WorkerId>& workers) const;
-
-  // A partition that chance began has come to its end.
-  WorkerId worker(uint64_t) const override { return WorkerId{0}; }
-  bool due(uint64_t ticket) const override { return partitions_.holds(PartitionId{ticket}); }
-  void happen(uint64_t ticket) override { heal(PartitionId{ticket}); }
+  void consider_trouble(const Direction& direction, Direction::Name name) {
+    trouble_.consider(weather_, direction.key(DecisionKind::partition, name.number, name.attempt));
+  }
+  PartitionId begin_partition(Partition partition);
+  [[nodiscard]] Partition pair(std::string_view from, std::string_view to) const;
+  void update_ways();
 
   Schedule& schedule_;
   Decisions& decisions_;
@@ -111,7 +111,8 @@ class Network final : private Occurrence {
   std::function<uint32_t(const Frame&)> inspector_;
   Witness* witness_ = nullptr;
   NetworkStats stats_;
-  Instant next_partition_{};  // chance begins none before
+  Trouble trouble_;
+  std::unique_ptr<Flows> flows_;  // null: every link has its bandwidth for itself
   std::map<std::pair<WorkerId, WorkerId>, std::unique_ptr<Link>> links_;  // the lower id first
   std::map<std::pair<WorkerId, WorkerId>, std::unique_ptr<LinkModel>> models_;
 };

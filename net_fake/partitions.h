@@ -4,35 +4,64 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/time.h"
 
 namespace rehearsal::net_fake {
 
 using PartitionId = Id<struct PartitionTag, uint64_t>;
 
-// Who cannot reach whom. Several partitions may hold at once; a way is blocked if any blocks it.
+// What a partition does to the ways that it cuts.
+struct Effect {
+  enum class Kind : uint8_t {
+    stop,  // nothing passes; what lasts for longer than the user time-out breaks connections
+    jam,   // nothing passes, but the machines answer each other: no connection breaks
+    slow,  // everything passes, later by `extra`
+  };
+  Kind kind = Kind::stop;
+  Duration extra{};
+};
+
+// Who cannot reach whom, by the place of each worker.
+struct Partition {
+  enum class Shape : uint8_t {
+    sides,    // workers of different places do not reach each other
+    one_way,  // those of place 0 do not reach those of place 1
+    ring,     // each reaches the next place and the one before
+  };
+  static constexpr uint32_t kNowhere = UINT32_MAX;  // reaches all: a bridge between the sides
+
+  Shape shape = Shape::sides;
+  std::vector<uint32_t> places;  // by worker
+  uint32_t ring_size = 0;        // how many places a ring has
+  Effect effect;
+
+  [[nodiscard]] bool cuts(WorkerId from, WorkerId to) const;
+};
+
+// What the partitions in force do to one way.
+struct WayState {
+  bool stopped = false;
+  bool jammed = false;
+  Duration extra{};
+};
+
+// Several partitions may hold at once; a way suffers what any of them does to it.
 class Partitions {
  public:
-  // From every worker in `from` to every worker in `to`; and back unless one-way.
-  struct Cut {
-    std::vector<WorkerId> from;
-    std::vector<WorkerId> to;
-    bool one_way = false;
-  };
-
-  PartitionId add(Cut cut);
+  PartitionId add(Partition partition);
   void remove(PartitionId id);
-  void clear() { cuts_.clear(); }
+  void clear() { entries_.clear(); }
 
-  [[nodiscard]] bool empty() const { return cuts_.empty(); }
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] bool holds(PartitionId id) const;
-  [[nodiscard]] bool blocks(WorkerId from, WorkerId to) const;
+  [[nodiscard]] WayState state(WorkerId from, WorkerId to) const;
 
  private:
   struct Entry {
     PartitionId id;
-    Cut cut;
+    Partition partition;
   };
-  std::vector<Entry> cuts_;
+  std::vector<Entry> entries_;
   uint64_t next_ = 1;
 };
 

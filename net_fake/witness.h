@@ -21,7 +21,7 @@ class Witness {
   virtual void on_arrived(LifeId from, LifeId to, const Frame& frame) = 0;
   // The connection of these two breaks.
   virtual void on_broken(LifeId one, LifeId other, std::string_view why) = 0;
-  virtual void on_partition(const Partitions::Cut& cut) = 0;
+  virtual void on_partition(const Partition& partition) = 0;
   // A partition, or all of them, have come to their end.
   virtual void on_healed() = 0;
 };

@@ -1,5 +1,6 @@
 #include "sim/explain/history_recorder.h"
 
+#include <map>
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -132,16 +133,22 @@ void HistoryRecorder::on_broken(LifeId one, LifeId other, std::string_view why) 
        .text = std::string(why)});
 }
 
-void HistoryRecorder::on_partition(const net_fake::Partitions::Cut& cut) {
-  const auto list = [this](const std::vector<WorkerId>& workers) {
-    std::string text;
-    for (const WorkerId worker : workers)
-      text += (text.empty() ? "" : ", ") + names_.at(worker.value);
-    return text;
-  };
-  add({.kind = EntryKind::partition,
-       .text = list(cut.from) + (cut.one_way ? " cannot reach " : " and ") + list(cut.to) +
-               (cut.one_way ? "" : " are cut off from each other")});
+void HistoryRecorder::on_partition(const net_fake::Partition& partition) {
+  using Shape = net_fake::Partition::Shape;
+  std::map<uint32_t, std::string> places;  // the names of each
+  for (uint32_t worker = 0; worker < partition.places.size(); ++worker) {
+    if (partition.places[worker] == net_fake::Partition::kNowhere) continue;
+    std::string& names = places[partition.places[worker]];
+    names += (names.empty() ? "" : ", ") + names_.at(worker);
+  }
+  std::string text;
+  const char* const between = partition.shape == Shape::one_way ? " cannot reach " : " and ";
+  for (const auto& [place, names] : places) text += (text.empty() ? "" : between) + names;
+  if (partition.shape == Shape::sides) text += " are cut off from each other";
+  if (partition.shape == Shape::ring) text += " reach their neighbours only";
+  if (partition.effect.kind == net_fake::Effect::Kind::jam) text += ", for a while: a jam";
+  if (partition.effect.kind == net_fake::Effect::Kind::slow) text += " in time: all is late";
+  add({.kind = EntryKind::partition, .text = std::move(text)});
 }
 
 void HistoryRecorder::on_healed() { add({.kind = EntryKind::healed}); }

@@ -35,7 +35,7 @@ class HistoryRecorder final : public net_fake::Witness {
   void on_sent(LifeId from, LifeId to, const Frame& frame, uint64_t attempt) override;
   void on_arrived(LifeId from, LifeId to, const Frame& frame) override;
   void on_broken(LifeId one, LifeId other, std::string_view why) override;
-  void on_partition(const net_fake::Partitions::Cut& cut) override;
+  void on_partition(const net_fake::Partition& partition) override;
   void on_healed() override;
 
  private:

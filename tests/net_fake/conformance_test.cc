@@ -1,3 +1,4 @@
+#include "tests/conformance/transport_fault_suite.h"
 #include "tests/conformance/transport_suite.h"
 #include "tests/net_fake/fake_world.h"
 
@@ -27,6 +28,14 @@ class FakeTransportWorld {
     }
   }
   void set_refusing(bool refusing) { cluster_.network.everywhere().refuse(refusing ? 1.0 : 0.0); }
+  void corrupt_next() {
+    bool done = false;
+    cluster_.network.everywhere().corrupt(0.5);
+    cluster_.decisions.answers[net_fake::DecisionKind::corruption] = [done](const net_fake::Key&,
+                                                                            uint64_t n) mutable {
+      return std::exchange(done, true) ? 0 : n - 1;
+    };
+  }
   void crash(int end) { cluster_.crash(number(end)); }
   void restart(int end) { cluster_.restart(number(end)); }
   uint64_t segments_taken(int end) { return cluster_.pool(number(end)).taken(); }
@@ -38,6 +47,8 @@ class FakeTransportWorld {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportSuite, FakeTransportWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportSuite, FakeTransportWorld<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportFaultSuite, FakeTransportWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportFaultSuite, FakeTransportWorld<true>);
 
 }  // namespace
 }  // namespace rehearsal::conformance

@@ -143,6 +143,8 @@ bool FaultProxy::read_way(Pipe& pipe, int from) {
     way.ended = true;
     return true;
   }
+  std::atomic<bool>* const corruption = corruption_;
+  if (corruption != nullptr && corruption->exchange(false)) bytes[count - 1] ^= 1;
   const auto due = Clock::now() + delay_.load();
   way.held.push_back({std::string(bytes, static_cast<size_t>(count)), due});
   way.held_bytes += static_cast<size_t>(count);

@@ -37,6 +37,10 @@ class FaultProxy {
   // Every `bytes` forwarded, the connection that carried them is reset; zero: never.
   void set_reset_after(uint64_t bytes) { reset_after_ = bytes; }
 
+  // Whenever `flag` is set, it is cleared and the last bit of what is read next flips. Several
+  // proxies may share a flag; it outlives them.
+  void set_corruption(std::atomic<bool>& flag) { corruption_ = &flag; }
+
   // Both returned when done.
   void reset_all();
   // Ends the direction towards the target in good order; the other one goes on.
@@ -85,6 +89,7 @@ class FaultProxy {
   std::atomic<Duration> delay_{Duration::zero()};
   std::atomic<uint64_t> reset_after_{0};
   std::atomic<uint64_t> hold_after_{0};
+  std::atomic<std::atomic<bool>*> corruption_{nullptr};
   std::atomic<size_t> connections_{0};
   std::atomic<uint64_t> forwarded_{0};
   std::atomic<Command> command_{Command::none};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -77,6 +78,7 @@ class TcpWorld {
   }
 
   TcpWorld() {
+    for (FaultProxy& proxy : proxies_) proxy.set_corruption(corrupt_next_);
     for (const int end : {0, 1}) start(end);
     for (const int end : {0, 1}) tell_address(end);
   }
@@ -103,6 +105,7 @@ class TcpWorld {
   void set_refusing(bool refusing) {
     for (FaultProxy& proxy : proxies_) proxy.set_refusing(refusing);
   }
+  void corrupt_next() { corrupt_next_ = true; }
   void crash(int end) {
     ends_[index(end)]->end();
     proxies_[index(end)].set_target(0);
@@ -130,6 +133,7 @@ class TcpWorld {
   }
 
   uint64_t lives_ = 0;
+  std::atomic<bool> corrupt_next_{false};
   std::array<FaultProxy, 2> proxies_;  // [end]: on the way to that end
   std::array<std::unique_ptr<TcpEnd>, 2> ends_;
   std::vector<std::unique_ptr<TcpEnd>> ended_;  // tests may still hold their sinks

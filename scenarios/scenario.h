@@ -23,6 +23,7 @@ struct FaultPlan {
   Faults faults = Faults::mild;
   int crashes = 0;               // workers that crash, at drawn moments
   bool long_partitions = false;  // partitions that outlive `peer_timeout`
+  bool long_pauses = false;      // the same of workers that stand still, and clocks that jump
 };
 
 // What a worker of a scenario tells those who watch and those who compare. Use it from

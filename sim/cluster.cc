@@ -71,6 +71,10 @@ void Cluster::crash(std::string_view worker) {
 
 void Cluster::restart(std::string_view worker) { parts_->restart(network().worker_named(worker)); }
 
+void Cluster::pause(std::string_view worker, Duration time) {
+  parts_->pause(network().worker_named(worker), time);
+}
+
 Instant Cluster::now() const { return parts_->queue().now(); }
 
 Node& Cluster::node(std::string_view worker) {

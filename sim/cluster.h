@@ -66,6 +66,9 @@ class Cluster {
   void crash(std::string_view worker);
   void restart(std::string_view worker);
 
+  // A worker does nothing for so long, from now on, and then goes on where it was.
+  void pause(std::string_view worker, Duration time);
+
   [[nodiscard]] Instant now() const;
   // The present life of the worker. Its strand is free between events.
   [[nodiscard]] Node& node(std::string_view worker);

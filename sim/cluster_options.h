@@ -27,7 +27,8 @@ class HistorySink;
 struct RunReport;
 
 // What goes wrong by itself, drawn from the seed. Whatever the level, every call still succeeds:
-// mild delays, resets and refuses; hostile also partitions, for shorter than `peer_timeout`.
+// mild delays, breaks, corrupts and refuses; hostile also partitions, clogs and pauses, for shorter
+// than `peer_timeout`, slows workers and lets clocks jump.
 enum class FaultLevel : uint8_t { none, mild, hostile };
 
 // Whether a crashed worker comes back, as a new incarnation that runs its main from the beginning.
@@ -46,6 +47,7 @@ struct ClusterOptions {
   FaultLevel faults = FaultLevel::mild;
   uint32_t crashes = 0;             // of workers and at moments that the seed draws
   bool long_partitions = false;     // also partitions that outlast `peer_timeout`
+  bool long_pauses = false;         // also pauses and jumps of clocks that outlast `peer_timeout`
   std::vector<FaultClass> without;  // left out, whatever else is said
   // How links behave. Without: as the seed draws, or with faults none as `network.link` says.
   std::optional<net_fake::Preset> preset;
@@ -72,7 +74,8 @@ struct ClusterOptions {
   bool oracles = true;
   // Tables are checked after every so many events of a worker; zero: only at the end.
   uint64_t check_interval = 16;
-  // How a worker's main may fail once a worker has crashed or a long partition was asked for.
+  // How a worker's main may fail once a worker has crashed, or long partitions or pauses were asked
+  // for.
   std::vector<ErrorKind> errors_after_crash = {
       ErrorKind::timeout,      ErrorKind::peer_lost,    ErrorKind::fenced,  ErrorKind::cancelled,
       ErrorKind::node_stopped, ErrorKind::rref_deleted, ErrorKind::autograd};

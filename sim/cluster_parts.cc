@@ -82,9 +82,12 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   world_.decisions = &decisions_;
   world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
   world_.scheduling = plan_.scheduling;
+  world_.clocks = plan_.machines.clocks;
+  if (plan_.machines.any()) make_machines();
   world_.queue.set_strategy(strategy_.get(), peer_timeout_ / kWindowPart);
   if (options_.profile) world_.queue.set_profile(&profile_);
   network_.set_default_link(plan_.link);
+  network_.share_bandwidth(plan_.worker_bytes_per_second);
   network_.set_weather(plan_.weather);
   network_.set_inspector([codec = std::shared_ptr<Codec>(make_protobuf_codec())](
                              const Frame& frame) { return message_type_of(*codec, frame); });
@@ -125,6 +128,15 @@ void ClusterParts::stop_recording_history() {
   history_.reset();
 }
 
+void ClusterParts::make_machines() {
+  const auto jumped = [this](WorkerId worker) {
+    if (!lives_[worker.value].empty()) life(worker).runtime().clock_jumped();
+  };
+  machines_ = std::make_unique<Machines>(world_, plan_.machines,
+                                         static_cast<uint32_t>(names_.size()), jumped);
+  recorder_.set_machines(machines_.get());
+}
+
 ClusterParts::~ClusterParts() {
   if (options_.report != nullptr) {
     if (!finished_) report_choices();
@@ -153,6 +165,12 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) const {
 net_fake::NetworkOptions ClusterParts::network_options() const {
   net_fake::NetworkOptions network = options_.network;
   network.user_timeout = std::min(network.user_timeout, peer_timeout_ / 2);
+  network.connect_timeout = std::min(network.connect_timeout, peer_timeout_ / 8);
+  if (plan_.buffer_bytes > 0) {
+    network.socket_buffer_bytes = plan_.buffer_bytes / 4;
+    network.high_water_bytes = plan_.buffer_bytes;
+    network.low_water_bytes = plan_.buffer_bytes / 4;
+  }
   while (network.losses_max > 1 &&
          network.retransmission_timeout * (1 << network.losses_max) > peer_timeout_ / 4)
     --network.losses_max;
@@ -185,7 +203,9 @@ bool ClusterParts::step(Instant limit) {
   const auto next = world_.queue.peek();
   if (!next || next->when > limit) return false;
   const WorkerId worker = next->what->worker(next->ticket);
-  if (worker.value < decisions_of_.size()) {
+  const bool of_worker = worker.value < decisions_of_.size();
+  if (of_worker) {
+    if (machines_ && machines_->keeps(*next, worker, decisions_of_[worker.value])) return true;
     if (!crashes_.empty()) {
       if (const auto due = crash_due(worker)) {
         world_.queue.move_to(next->when);
@@ -200,10 +220,12 @@ bool ClusterParts::step(Instant limit) {
 
 void ClusterParts::run_event(const EventQueue::Event& next) {
   const WorkerId worker = next.what->worker(next.ticket);
-  if (worker.value < decisions_of_.size()) ++decisions_of_[worker.value];
+  const bool of_worker = worker.value < decisions_of_.size();
+  if (of_worker) ++decisions_of_[worker.value];
   world_.queue.take(next);
+  if (machines_ && of_worker) machines_->spend_time(worker);
   next.what->happen(next.ticket);
-  if (history_ && worker.value < lives_.size())
+  if (history_ && of_worker)
     history_->after_step(life(worker).id(), life(worker).node().census());
   if (until_check_-- == 0) check(/*idle=*/false);
 }
@@ -284,6 +306,13 @@ void ClusterParts::restart(WorkerId worker) {
   lives.back()->start();
 }
 
+void ClusterParts::pause(WorkerId worker, Duration time) {
+  if (!machines_) make_machines();
+  long_pause_ |= time > peer_timeout_ / 2;
+  recorder_.note("pause", life(worker).id());
+  machines_->pause(worker, time);
+}
+
 void ClusterParts::calm() {
   if (std::exchange(calm_, true)) return;
   actions_[storm_end_] = nullptr;
@@ -299,6 +328,7 @@ void ClusterParts::calm() {
   });
   network_.set_weather({});
   network_.heal();
+  if (machines_) machines_->heal();
 }
 
 // The end.
@@ -378,6 +408,8 @@ void ClusterParts::fill_report() {
   report_.widths = world_.queue.widths();
   report_.counts = profile_.counts();
   report_.crashes = crash_count_;
+  report_.pauses = machines_ ? machines_->pauses() : 0;
+  report_.clock_jumps = machines_ ? machines_->jumps() : 0;
   report_.faults = plan_.describe(names_);
   report_choices();
   for (uint32_t i = 0; i < names_.size(); ++i) {

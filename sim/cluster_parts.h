@@ -14,6 +14,7 @@
 #include "sim/fault_plan.h"
 #include "sim/heap_pool.h"
 #include "sim/life.h"
+#include "sim/machines.h"
 #include "sim/recorder.h"
 #include "sim/strategy.h"
 
@@ -38,6 +39,7 @@ class ClusterParts final : private net_fake::Occurrence {
   void restart(WorkerId worker);
   // `worker` takes `peer` for dead, whether it is or not.
   void give_up(WorkerId worker, WorkerId peer);
+  void pause(WorkerId worker, Duration time);
   void add_oracle(std::unique_ptr<Oracle> oracle);
 
   [[nodiscard]] Life& life(WorkerId worker);
@@ -57,6 +59,7 @@ class ClusterParts final : private net_fake::Occurrence {
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life) const;
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
+  void make_machines();
   void calm();
   void check(bool idle);
   void judge_mains();
@@ -64,7 +67,8 @@ class ClusterParts final : private net_fake::Occurrence {
   void finish();
   [[nodiscard]] ClusterView view(bool idle) const;
   [[nodiscard]] bool disturbed() const {
-    return crash_count_ > 0 || given_up_ || options_.long_partitions;
+    return crash_count_ > 0 || given_up_ || long_pause_ || options_.long_partitions ||
+           options_.long_pauses;
   }
   [[nodiscard]] bool all_over() const;
   void report_choices();
@@ -86,6 +90,7 @@ class ClusterParts final : private net_fake::Occurrence {
   FaultPlan plan_;
   std::unique_ptr<Strategy> strategy_;  // null: the order of instants
   Profile profile_;                     // empty unless it is asked for
+  std::unique_ptr<Machines> machines_;  // null: none is ever busy
   Recorder recorder_;
   std::optional<EventLines> lines_;
   std::optional<HistoryRecorder> history_;
@@ -100,6 +105,7 @@ class ClusterParts final : private net_fake::Occurrence {
   uint64_t restarts_pending_ = 0;
   uint64_t crash_count_ = 0;
   bool given_up_ = false;  // somebody was made to give up a peer
+  bool long_pause_ = false;  // one that a test asked for has outlasted `peer_timeout`
   uint64_t until_check_ = 0;
   bool begun_ = false;
   bool calm_ = false;

@@ -14,12 +14,28 @@ std::string_view name_of(FaultClass fault) {
       return "retransmissions";
     case FaultClass::resets:
       return "resets";
+    case FaultClass::corruption:
+      return "corruption";
     case FaultClass::refusals:
       return "refusals";
+    case FaultClass::hangs:
+      return "hangs";
     case FaultClass::unheard_losses:
       return "unheard_losses";
+    case FaultClass::bandwidth:
+      return "bandwidth";
+    case FaultClass::buffers:
+      return "buffers";
+    case FaultClass::clocks:
+      return "clocks";
     case FaultClass::partitions:
       return "partitions";
+    case FaultClass::clogs:
+      return "clogs";
+    case FaultClass::pauses:
+      return "pauses";
+    case FaultClass::slow_workers:
+      return "slow_workers";
     case FaultClass::crashes:
       return "crashes";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 
 namespace rehearsal::sim {
 namespace {
@@ -19,6 +20,10 @@ using std::chrono::milliseconds;
 // Numbers of keys: a class's own, then its strength's, then the run's.
 constexpr uint64_t kStrengths = 64;
 constexpr uint64_t kShare = 128;
+constexpr uint64_t kAbout = 129;  // of a worker's own, and on
+
+constexpr uint64_t kMegabyte = 1'000'000;
+constexpr uint64_t kDriftMax = 500;  // millionths, either way
 
 class Swarm {
  public:
@@ -40,11 +45,17 @@ class Swarm {
     return allowed(fault) ? decisions_.choose(strength_key(fault), n) : 0;
   }
   // Between min and max, each doubling as likely as any other.
-  uint64_t strength(FaultClass fault, uint64_t min, uint64_t max) {
+  uint64_t strength(FaultClass fault, uint64_t min, uint64_t max,
+                    WorkerId worker = WorkerId{UINT32_MAX}) {
     uint64_t doublings = 0;
     while (min << (doublings + 1) <= max) ++doublings;
-    const uint64_t drawn = decisions_.choose(strength_key(fault), (doublings + 1) << 10);
+    const uint64_t drawn = decisions_.choose(strength_key(fault, worker), (doublings + 1) << 10);
     return std::min(max, in_doublings(min, drawn, 10));
+  }
+  // A number below n about a worker; `number` tells such numbers apart.
+  uint64_t about(WorkerId worker, uint64_t number, uint64_t n) {
+    return decisions_.choose(
+        {.kind = DecisionKind::swarm, .subject = {worker, 0}, .number = kAbout + number}, n);
   }
   // The same if the class is on; else 0.
   uint64_t strength_if_on(FaultClass fault, uint64_t min, uint64_t max) {
@@ -99,17 +110,66 @@ SchedulingModel draw_scheduling(Swarm& swarm) {
 
 void draw_partitions(Swarm& swarm, const ClusterOptions& options, Duration peer_timeout,
                      net_fake::Weather& weather) {
-  constexpr FaultClass kFault = FaultClass::partitions;
-  if (options.long_partitions && swarm.allowed(kFault)) {
-    weather.partition_millionths = swarm.strength(kFault, 3'000, 50'000);
+  if (options.long_partitions && swarm.allowed(FaultClass::partitions)) {
+    weather.partition_millionths = swarm.strength(FaultClass::partitions, 3'000, 50'000);
     weather.partition_min = peer_timeout / 8;
     weather.partition_max = peer_timeout * 3;
     weather.partition_gap = peer_timeout;
-  } else if (options.faults == FaultLevel::hostile && swarm.on(kFault)) {
-    weather.partition_millionths = swarm.strength(kFault, 300, 20'000);
-    weather.partition_max = peer_timeout / 5;
-    weather.partition_gap = peer_timeout / 10;
+    return;
   }
+  if (options.faults != FaultLevel::hostile) return;
+  weather.partition_millionths = swarm.strength_if_on(FaultClass::partitions, 300, 20'000);
+  weather.clog_millionths = swarm.strength_if_on(FaultClass::clogs, 300, 20'000);
+  weather.partition_max = peer_timeout / 5;
+  weather.partition_gap = peer_timeout / 10;
+}
+
+// Every worker's clock began at another time, up to twelve days ago, and runs fast or slow.
+void draw_clocks(Swarm& swarm, const ClusterOptions& options, size_t workers, Duration peer_timeout,
+                 MachineFaults& machines) {
+  if (options.faults == FaultLevel::none || !swarm.on(FaultClass::clocks)) return;
+  for (uint32_t i = 0; i < workers; ++i) {
+    LocalClock clock;
+    const WorkerId worker{i};
+    clock.offset = microseconds(1) * static_cast<int64_t>(swarm.strength(
+                                         FaultClass::clocks, 1, uint64_t{1} << 40, worker));
+    const auto drift = static_cast<int64_t>(swarm.about(worker, 0, 2 * kDriftMax + 1));
+    clock.drift_millionths = drift % 2 == 0 ? drift / 2 : -(drift + 1) / 2;
+    machines.clocks.push_back(clock);
+  }
+  if (options.faults != FaultLevel::hostile && !options.long_pauses) return;
+  machines.jump_millionths = swarm.strength(FaultClass::clocks, 200, 20'000);
+  machines.jump_max = options.long_pauses ? peer_timeout * 3 : peer_timeout / 16;
+  machines.jump_gap = peer_timeout;
+}
+
+// Long pauses are asked for; others are shorter than what makes a peer lost.
+void draw_pauses(Swarm& swarm, const ClusterOptions& options, Duration peer_timeout,
+                 MachineFaults& machines) {
+  if (options.long_pauses && swarm.allowed(FaultClass::pauses)) {
+    machines.pause_millionths = swarm.strength(FaultClass::pauses, 2'000, 20'000);
+    machines.pause_min = peer_timeout / 8;
+    machines.pause_max = peer_timeout * 3;
+    machines.pause_gap = peer_timeout;
+  } else if (options.faults == FaultLevel::hostile) {
+    machines.pause_millionths = swarm.strength_if_on(FaultClass::pauses, 300, 20'000);
+    machines.pause_max = peer_timeout / 16;
+    machines.pause_gap = peer_timeout / 16;
+  }
+}
+
+MachineFaults draw_machines(Swarm& swarm, const ClusterOptions& options, size_t workers,
+                            Duration peer_timeout) {
+  MachineFaults machines;
+  draw_clocks(swarm, options, workers, peer_timeout, machines);
+  draw_pauses(swarm, options, peer_timeout, machines);
+  if (options.faults != FaultLevel::hostile || !swarm.on(FaultClass::slow_workers)) return machines;
+  machines.steps.resize(workers);
+  for (uint32_t i = 0; i < workers; ++i)
+    if (swarm.about(WorkerId{i}, 1, 2) == 1)
+      machines.steps[i] = microseconds(1) * static_cast<int64_t>(swarm.strength(
+                                                FaultClass::slow_workers, 10, 2'000, WorkerId{i}));
+  return machines;
 }
 
 net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Duration peer_timeout) {
@@ -117,7 +177,9 @@ net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Dura
   if (options.faults != FaultLevel::none) {
     weather.retransmit_millionths = swarm.strength_if_on(FaultClass::retransmissions, 500, 60'000);
     weather.cut_millionths = swarm.strength_if_on(FaultClass::resets, 500, 60'000);
+    weather.corrupt_millionths = swarm.strength_if_on(FaultClass::corruption, 500, 30'000);
     weather.refuse_millionths = swarm.strength_if_on(FaultClass::refusals, 10'000, 500'000);
+    weather.hang_millionths = swarm.strength_if_on(FaultClass::hangs, 10'000, 300'000);
     weather.silence_millionths = swarm.strength_if_on(FaultClass::unheard_losses, 30'000, 500'000);
   }
   draw_partitions(swarm, options, peer_timeout, weather);
@@ -155,8 +217,11 @@ Key class_key(FaultClass fault) {
   return {.kind = DecisionKind::swarm, .number = static_cast<uint64_t>(fault)};
 }
 
-Key strength_key(FaultClass fault) {
-  return {.kind = DecisionKind::swarm, .number = kStrengths + static_cast<uint64_t>(fault)};
+Key strength_key(FaultClass fault, WorkerId worker) {
+  const LifeId subject = worker.value == UINT32_MAX ? LifeId{} : LifeId{worker, 0};
+  return {.kind = DecisionKind::swarm,
+          .subject = subject,
+          .number = kStrengths + static_cast<uint64_t>(fault)};
 }
 
 FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& options, size_t workers,
@@ -164,13 +229,24 @@ FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& opti
   Swarm swarm(decisions, options);
   FaultPlan plan;
   plan.link = options.network.link;
+  plan.worker_bytes_per_second = options.network.worker_bytes_per_second;
   if (options.faults != FaultLevel::none) {
     plan.link = draw_link(swarm);
     plan.scheduling = draw_scheduling(swarm);
   }
-  if (options.preset) plan.link = link_of(*options.preset);
+  if (options.preset) {
+    plan.link = link_of(*options.preset);
+    plan.worker_bytes_per_second = plan.link.bytes_per_second;
+  }
   plan.link = bounded(plan.link, peer_timeout / 16);
   plan.weather = draw_weather(swarm, options, peer_timeout);
+  if (options.faults != FaultLevel::none) {
+    const uint64_t bandwidth =
+        swarm.strength_if_on(FaultClass::bandwidth, 20 * kMegabyte, 1'000 * kMegabyte);
+    if (bandwidth > 0) plan.worker_bytes_per_second = bandwidth;
+    plan.buffer_bytes = swarm.strength_if_on(FaultClass::buffers, 4'096, 1 << 20);
+  }
+  plan.machines = draw_machines(swarm, options, workers, peer_timeout);
   if (swarm.allowed(FaultClass::crashes)) plan.crashes = draw_crashes(decisions, options, workers);
   return plan;
 }
@@ -187,21 +263,53 @@ PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart, Plann
   return crash;
 }
 
+namespace {
+
+std::string chance_up_to(const std::string& what, uint64_t millionths, Duration longest) {
+  return what + " " + percent(millionths) + " up to " + text_of(longest);
+}
+
+void describe_machines(const MachineFaults& machines, const std::vector<std::string>& names,
+                       const std::function<void(const std::string&)>& add) {
+  if (machines.pause_millionths > 0)
+    add(chance_up_to("pauses", machines.pause_millionths, machines.pause_max));
+  for (size_t i = 0; i < machines.steps.size(); ++i)
+    if (machines.steps[i].count() > 0)
+      add("a step of " + names[i] + " takes " + text_of(machines.steps[i]));
+  for (size_t i = 0; i < machines.clocks.size(); ++i) {
+    const LocalClock& clock = machines.clocks[i];
+    add("clock of " + names[i] + " + " + text_of(clock.offset) + ", " +
+        std::to_string(clock.drift_millionths) + " ppm");
+  }
+  if (machines.jump_millionths > 0)
+    add(chance_up_to("jumps of clocks", machines.jump_millionths, machines.jump_max));
+}
+
+}  // namespace
+
 std::string FaultPlan::describe(const std::vector<std::string>& names) const {
   std::string text = "links " + link.delay.describe();
   const auto add = [&text](const std::string& part) { text += ", " + part; };
   const auto add_percent = [&add](const std::string& what, uint64_t millionths) {
     if (millionths > 0) add(what + " " + percent(millionths));
   };
+  const auto add_up_to = [&add](const std::string& what, uint64_t millionths, Duration longest) {
+    if (millionths > 0) add(chance_up_to(what, millionths, longest));
+  };
   if (link.bytes_per_second > 0) add(std::to_string(link.bytes_per_second / 1'000'000) + " MB/s");
+  if (worker_bytes_per_second > 0)
+    add("machines " + std::to_string(worker_bytes_per_second / kMegabyte) + " MB/s");
+  if (buffer_bytes > 0) add("queues full after " + std::to_string(buffer_bytes) + " bytes");
   if (!scheduling.start.is_constant()) add("scheduling " + scheduling.start.describe());
   add_percent("resets", weather.cut_millionths);
   add_percent("retransmissions", weather.retransmit_millionths + link.retransmit_millionths);
+  add_percent("flipped bits", weather.corrupt_millionths);
   add_percent("refusals", weather.refuse_millionths);
+  add_percent("hanging connects", weather.hang_millionths);
   add_percent("unheard losses", weather.silence_millionths);
-  if (weather.partition_millionths > 0)
-    add("partitions " + percent(weather.partition_millionths) + " up to " +
-        text_of(weather.partition_max));
+  add_up_to("partitions", weather.partition_millionths, weather.partition_max);
+  add_up_to("clogs", weather.clog_millionths, weather.partition_max);
+  describe_machines(machines, names, add);
   for (const PlannedCrash& crash : crashes)
     add("crash of " + names[crash.worker.value] + " at its event " + std::to_string(crash.event) +
         (crash.restarts ? ", back after " + text_of(crash.restart_after) : ""));

@@ -7,6 +7,7 @@
 #include "net_fake/link_model.h"
 #include "sim/cluster_options.h"
 #include "sim/fault_classes.h"
+#include "sim/machine_faults.h"
 #include "sim/sim_runtime.h"
 
 namespace rehearsal::sim {
@@ -25,8 +26,11 @@ struct PlannedCrash {
 // of magnitude.
 struct FaultPlan {
   net_fake::LinkModel link;
+  uint64_t worker_bytes_per_second = 0;  // as NetworkOptions has it
+  uint64_t buffer_bytes = 0;             // after which a sender's queue is full; zero: as it is
   net_fake::Weather weather;
   SchedulingModel scheduling;
+  MachineFaults machines;
   std::vector<PlannedCrash> crashes;
 
   // All of it, in one line.
@@ -38,7 +42,8 @@ struct FaultPlan {
 // not are on with every share, and turning one off changes no other.
 [[nodiscard]] Key share_key();
 [[nodiscard]] Key class_key(FaultClass fault);
-[[nodiscard]] Key strength_key(FaultClass fault);
+// The strength at one worker, where each has its own.
+[[nodiscard]] Key strength_key(FaultClass fault, WorkerId worker = WorkerId{UINT32_MAX});
 inline constexpr uint64_t kShares = 1 << 16;
 
 // Draws the plan. `peer_timeout` bounds what `mild` and `hostile` do: nobody may be taken for dead.

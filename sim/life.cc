@@ -11,6 +11,7 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
       name_(options.names[id.worker.value]),
       incarnation_(options.incarnation),
       recorder_(environment.recorder),
+      queue_(environment.world.queue),
       runtime_(std::make_shared<SimRuntime>(environment.world, id)),
       transport_(environment.network, id.worker,
                  {.life = id.life, .runtime = runtime_.get(), .pool = &environment.pool}) {
@@ -28,7 +29,7 @@ void Life::start() {
   runtime_->post([this] {
     runtime_->execute(node_->main_execution(), Where::pool, [this] {
       result_.emplace(node_->run_main());
-      ended_ = runtime_->now();
+      ended_ = queue_.now();
     });
   });
 }

@@ -46,7 +46,7 @@ class Life final : private Trace, private FrameSink {
   [[nodiscard]] bool crashed() const { return crashed_; }
   [[nodiscard]] bool over() const { return crashed_ || result_.has_value(); }
   [[nodiscard]] const std::optional<Status>& result() const { return result_; }
-  // When the main ended.
+  // When the main ended, in virtual time.
   [[nodiscard]] Instant ended() const { return ended_; }
   [[nodiscard]] LifeView view() const;
 
@@ -66,6 +66,7 @@ class Life final : private Trace, private FrameSink {
   const std::string name_;
   const Incarnation incarnation_;
   Recorder& recorder_;
+  const EventQueue& queue_;
   const std::shared_ptr<SimRuntime> runtime_;
   net_fake::FakeTransport transport_;
   std::unique_ptr<Node> node_;

@@ -16,8 +16,9 @@ struct Observation {
   const Event& event;
   net_fake::LifeId life;
   Incarnation incarnation;
-  Instant when{};
+  Instant when{};        // in virtual time, whatever the worker's clock shows
   uint64_t tensors = 0;  // see Recorder::on_event
+  Duration busy_time{};  // for how long its machine was paused or busy: by so much it may be late
 };
 
 // One life, as oracles see it.

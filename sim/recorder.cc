@@ -5,6 +5,7 @@
 
 #include "sim/event_lines.h"
 #include "sim/explain/history_recorder.h"
+#include "sim/machines.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -32,7 +33,8 @@ void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation
                         uint64_t tensors) {
   fold(event, incarnation, tensors);
   if (event.kind == EventKind::call_executed) ++calls_;
-  const Observation seen{event, life, incarnation, queue_.now(), tensors};
+  Observation seen{event, life, incarnation, queue_.now(), tensors};
+  if (machines_ != nullptr) seen.busy_time = machines_->busy_time(life.worker);
   if (history_ != nullptr) history_->on_event(seen);
   for (Oracle* oracle : oracles_) oracle->on_event(seen, findings_);
   if (history_ != nullptr && findings_.first()) history_->on_finding(findings_.first()->oracle);

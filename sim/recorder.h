@@ -14,6 +14,7 @@ namespace rehearsal::sim {
 
 class EventLines;
 class HistoryRecorder;
+class Machines;
 
 // Where the events of all nodes meet: folds them into the fingerprint and hands them on to oracles,
 // traces and the event lines.
@@ -33,6 +34,8 @@ class Recorder {
   void add(Oracle& oracle) { oracles_.push_back(&oracle); }
   void set_lines(EventLines* lines) { lines_ = lines; }
   void set_history(HistoryRecorder* history) { history_ = history; }
+  // Null: no machine is ever busy.
+  void set_machines(const Machines* machines) { machines_ = machines; }
 
   [[nodiscard]] const Fingerprint& fingerprint() const { return fingerprint_; }
   [[nodiscard]] Findings& findings() { return findings_; }
@@ -50,6 +53,7 @@ class Recorder {
   std::vector<Trace*> traces_;
   EventLines* lines_ = nullptr;
   HistoryRecorder* history_ = nullptr;
+  const Machines* machines_ = nullptr;
   uint64_t calls_ = 0;
 };
 

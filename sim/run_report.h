@@ -42,6 +42,8 @@ struct RunReport {
   std::optional<RunFailure> failure;
   std::string faults;  // what the seed drew, in one line
   uint64_t crashes = 0;
+  uint64_t pauses = 0;
+  uint64_t clock_jumps = 0;
   net_fake::NetworkStats network;
   std::vector<Override> choices;  // other than benign, as they came up; if recorded
   // What the strategy made of it: together with the choices that are not its own (of the kinds

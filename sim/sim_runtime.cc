@@ -15,11 +15,22 @@
 namespace rehearsal::sim {
 
 SimRuntime::SimRuntime(World& world, net_fake::LifeId life)
-    : world_(&world), life_(life), timers_(*this, life) {}
+    : world_(&world),
+      life_(life),
+      clock_(world.clocks.empty() ? nullptr : &world.clocks[life.worker.value]),
+      timers_(*this, life, clock_) {}
 
 SimRuntime::~SimRuntime() { REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_); }
 
-Instant SimRuntime::now() const { return world_ != nullptr ? world_->queue.now() : Instant{}; }
+Instant SimRuntime::now() const {
+  if (world_ == nullptr) return Instant{};
+  const Instant now = world_->queue.now();
+  return clock_ == nullptr ? now : clock_->local(now);
+}
+
+void SimRuntime::clock_jumped() {
+  if (world_ != nullptr && !killed_) timers_.rearm(*world_);
+}
 
 TimerId SimRuntime::call_at(Instant when, Task task) {
   if (world_ == nullptr || killed_) return TimerId{};

@@ -10,6 +10,7 @@
 #include "net_fake/decisions.h"
 #include "net_fake/delay.h"
 #include "sim/event_queue.h"
+#include "sim/local_clock.h"
 #include "sim/timer_table.h"
 
 namespace rehearsal::sim {
@@ -29,6 +30,7 @@ struct World {
   net_fake::Decisions* decisions = nullptr;
   fibers::StackPool* stacks = nullptr;
   SchedulingModel scheduling;
+  std::vector<LocalClock> clocks;  // by worker; empty: every clock shows virtual time
 };
 
 // The Runtime of one life of a simulated worker. The strand is free whenever no task of it is
@@ -52,6 +54,9 @@ class SimRuntime final : public Runtime, public Executions {
 
   Execution* running() const override;
   bool may_park() const override;
+
+  // The clock has jumped: timers are due when it shows their instant.
+  void clock_jumped();
 
   // Kills the life: timers and unstarted executions are dropped, and every parked stack unwinds
   // before this returns, in the order in which the stacks were made. Off the strand.
@@ -85,6 +90,7 @@ class SimRuntime final : public Runtime, public Executions {
 
   World* world_;  // null once detached
   const net_fake::LifeId life_;
+  const LocalClock* const clock_;  // null: it shows virtual time
   TimerTable timers_;
 
   bool on_strand_ = false;

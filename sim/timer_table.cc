@@ -19,9 +19,21 @@ TimerId TimerTable::add(World& world, Instant when, Task task) {
   slot.number = ++made_;
   slot.late = world.scheduling.timer.is_constant();
   ++slot.generation;
-  const TimerId id = id_of(index, slot.generation);
-  world.queue.at(when, *this, id.value);
-  return id;
+  slot.when = when;
+  schedule(world, index);
+  return id_of(index, slot.generation);
+}
+
+void TimerTable::schedule(World& world, size_t slot) {
+  const Instant when = slots_[slot].when;
+  const TimerId id = id_of(slot, slots_[slot].generation);
+  world.queue.at(clock_ == nullptr ? when : clock_->virtual_time(when), *this, id.value);
+}
+
+// A timer that was scheduled already is so twice: whichever comes first counts.
+void TimerTable::rearm(World& world) {
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].world != nullptr) schedule(world, i);
 }
 
 Task TimerTable::remove(TimerId timer) {

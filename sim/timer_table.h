@@ -10,14 +10,19 @@
 namespace rehearsal::sim {
 
 struct World;
+class LocalClock;
 
 // The timers of one life. A timer that comes due is posted to the life's strand, later by what the
 // scheduling model draws.
 class TimerTable final : public net_fake::Occurrence {
  public:
-  TimerTable(Runtime& runtime, net_fake::LifeId life) : runtime_(runtime), life_(life) {}
+  // Instants are what `clock` shows; null: virtual time.
+  TimerTable(Runtime& runtime, net_fake::LifeId life, const LocalClock* clock = nullptr)
+      : runtime_(runtime), life_(life), clock_(clock) {}
 
   TimerId add(World& world, Instant when, Task task);
+  // The clock has jumped.
+  void rearm(World& world);
   // The closure, to be destroyed by the caller; empty if the timer is gone.
   [[nodiscard]] Task remove(TimerId timer);
   // All closures, to be destroyed by the caller.
@@ -34,6 +39,7 @@ class TimerTable final : public net_fake::Occurrence {
  private:
   struct Slot {
     Task task;
+    Instant when{};           // on the clock
     World* world = nullptr;   // null: the slot is free
     uint32_t generation = 0;  // of its present timer
     uint64_t number = 0;      // of the timer in its life: names its lateness
@@ -44,9 +50,11 @@ class TimerTable final : public net_fake::Occurrence {
   }
   [[nodiscard]] static size_t slot_of(uint64_t ticket) { return ticket & 0xffffffff; }
   Task release(size_t slot);
+  void schedule(World& world, size_t slot);
 
   Runtime& runtime_;
   const net_fake::LifeId life_;
+  const LocalClock* const clock_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   uint64_t made_ = 0;

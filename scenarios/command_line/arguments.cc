@@ -84,7 +84,7 @@ constexpr const char* kReplayHelp =
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
-  std::string seed, net, faults, crashes, partitions, network, strategy;
+  std::string seed, net, faults, crashes, partitions, pauses, network, strategy;
   std::vector<std::string> without;
   std::vector<std::string> set, mutants, decisions;
   std::string compare, trace, crash_at, schedule;
@@ -236,6 +236,8 @@ void Parser::declare_run_flags() {
   text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
   text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
+  text_flag("--pauses", flags_.pauses,
+            "long: workers that stand still, and clocks that jump, for longer than peer_timeout");
   text_flag("--network", flags_.network,
             "How links behave: " + listed(backends_.networks) + " [drawn with the faults]");
   app_.add_option("--without", flags_.without,
@@ -339,6 +341,10 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     check_known("--partitions", flags_.partitions, {"long"});
     settings.long_partitions = true;
   }
+  if (!flags_.pauses.empty()) {
+    check_known("--pauses", flags_.pauses, {"long"});
+    settings.long_pauses = true;
+  }
   if (!flags_.network.empty()) check_known("--network", flags_.network, backends_.networks);
   for (const std::string& fault : flags_.without)
     check_known("--without", fault, backends_.fault_classes);
@@ -375,6 +381,7 @@ RunCommand Parser::run_command() const {
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
       {"--partitions long", command.settings.long_partitions.value_or(false)},
+      {"--pauses long", command.settings.long_pauses.value_or(false)},
       {"--network " + flags_.network, !flags_.network.empty()},
       {"--without", !flags_.without.empty()},
       {"--strategy " + flags_.strategy, !flags_.strategy.empty()},

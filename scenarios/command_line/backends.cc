@@ -35,6 +35,7 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   options.faults = level_of(plan.faults);
   options.crashes = static_cast<uint32_t>(plan.crashes);
   options.long_partitions = plan.long_partitions;
+  options.long_pauses = plan.long_pauses;
   for (const std::string& fault : settings.without)
     options.without.push_back(*sim::fault_class_named(fault));
   if (!settings.network.empty()) options.preset = net_fake::preset_named(settings.network);
@@ -86,7 +87,9 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
 // What the scenario itself says of a run that ended well.
 void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   if (!outcome.ok || !settings.scenario->verdict) return;
-  const auto wrong = settings.scenario->verdict(outcome.results, settings.fault_plan());
+  FaultPlan plan = settings.fault_plan();
+  if (settings.crash_at) ++plan.crashes;
+  const auto wrong = settings.scenario->verdict(outcome.results, plan);
   if (!wrong) return;
   outcome.ok = false;
   outcome.failure = Failure{"result", settings.scenario->name, *wrong};

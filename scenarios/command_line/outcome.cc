@@ -62,6 +62,7 @@ std::string fault_text(const RunSettings& settings) {
   std::string text = std::string(", faults ") + name_of(plan.faults);
   if (plan.crashes > 0) text += ", crashes " + std::to_string(plan.crashes);
   if (plan.long_partitions) text += ", long partitions";
+  if (plan.long_pauses) text += ", long pauses";
   return text;
 }
 
@@ -148,6 +149,7 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
     json["faults"] = name_of(plan.faults);
     json["crashes"] = plan.crashes;
     json["long_partitions"] = plan.long_partitions;
+    json["long_pauses"] = plan.long_pauses;
     json["network"] = settings.network.empty() ? Json(nullptr) : Json(settings.network);
     json["without"] = settings.without;
     json["drawn_faults"] = outcome.faults;

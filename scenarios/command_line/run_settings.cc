@@ -48,14 +48,16 @@ std::optional<T> get_if_given(const Json& json, const char* key) {
 
 FaultPlan RunSettings::fault_plan() const {
   FaultPlan plan;
-  const bool asked = faults || crashes || long_partitions || crash_at;
+  const bool asked = faults || crashes || long_partitions || long_pauses || crash_at;
   if (!asked && scenario->draw_faults) plan = scenario->draw_faults(options, seed);
   plan.faults = faults.value_or(plan.faults);
   plan.crashes = crashes.value_or(plan.crashes);
   plan.long_partitions = long_partitions.value_or(plan.long_partitions);
+  plan.long_pauses = long_pauses.value_or(plan.long_pauses);
   for (const std::string& fault : without) {
     if (fault == "crashes") plan.crashes = 0;
     if (fault == "partitions") plan.long_partitions = false;
+    if (fault == "pauses") plan.long_pauses = false;
   }
   return plan;
 }
@@ -72,6 +74,7 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (settings.faults) add("--faults", name_of(*settings.faults));
   if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
   if (settings.long_partitions.value_or(false)) add("--partitions", "long");
+  if (settings.long_pauses.value_or(false)) add("--pauses", "long");
   if (!settings.network.empty()) add("--network", settings.network);
   if (!settings.without.empty()) add("--without", joined(settings.without));
   if (settings.crash_at) {
@@ -112,6 +115,7 @@ Json to_json(const RunSettings& settings) {
   }
   set_if_given(json, "crashes", settings.crashes);
   set_if_given(json, "long_partitions", settings.long_partitions);
+  set_if_given(json, "long_pauses", settings.long_pauses);
   return json;
 }
 
@@ -130,6 +134,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   }
   settings.crashes = get_if_given<int>(json, "crashes");
   settings.long_partitions = get_if_given<bool>(json, "long_partitions");
+  settings.long_pauses = get_if_given<bool>(json, "long_pauses");
   settings.network = json.at("network").get<std::string>();
   settings.without = json.at("without").get<std::vector<std::string>>();
   settings.strategy = json.at("strategy").get<std::string>();

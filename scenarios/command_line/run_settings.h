@@ -29,6 +29,7 @@ struct RunSettings {
   std::optional<Faults> faults;         // without: what the scenario draws, or mild
   std::optional<int> crashes;           // without: what the scenario draws, or none
   std::optional<bool> long_partitions;  // the same
+  std::optional<bool> long_pauses;      // the same
   std::optional<CrashAt> crash_at;      // beside what else goes wrong
   std::string network;                  // a preset; empty: drawn with the faults
   std::vector<std::string> without;     // classes of faults that are left out

@@ -27,12 +27,14 @@ std::vector<RunSettings> milder(const RunSettings& settings) {
   same.faults = plan.faults;
   same.crashes = plan.crashes;
   same.long_partitions = plan.long_partitions;
+  same.long_pauses = plan.long_pauses;
   std::vector<RunSettings> candidates;
   const auto add = [&](auto change) { change(candidates.emplace_back(same)); };
   if (!settings.strategy.empty()) add([](RunSettings& other) { other.strategy.clear(); });
   if (plan.crashes > 0) add([](RunSettings& other) { other.crashes = 0; });
   if (plan.crashes > 1) add([&](RunSettings& other) { other.crashes = plan.crashes - 1; });
   if (plan.long_partitions) add([](RunSettings& other) { other.long_partitions = false; });
+  if (plan.long_pauses) add([](RunSettings& other) { other.long_pauses = false; });
   if (plan.faults != Faults::none) add([](RunSettings& other) { other.faults = Faults::none; });
   if (plan.faults == Faults::hostile) add([](RunSettings& other) { other.faults = Faults::mild; });
   return candidates;

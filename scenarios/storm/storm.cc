@@ -36,12 +36,13 @@ FaultPlan draw_storm_faults(const Options&, Seed seed) {
   plan.faults = level < 1 ? Faults::none : level < 5 ? Faults::mild : Faults::hostile;
   plan.crashes = dice.happens(40) ? 1 + dice.draw(2) : 0;
   plan.long_partitions = dice.happens(40);
+  plan.long_pauses = dice.happens(20);
   return plan;
 }
 
 // Operations may be lost only where a worker could be.
 std::optional<std::string> judge_storm(const Results& results, const FaultPlan& plan) {
-  if (plan.crashes > 0 || plan.long_partitions) return std::nullopt;
+  if (plan.crashes > 0 || plan.long_partitions || plan.long_pauses) return std::nullopt;
   for (const auto& [name, number] : results.numbers())
     if (name.starts_with("lost operations") && number > 0)
       return name + ": " + std::to_string(static_cast<int64_t>(number)) +

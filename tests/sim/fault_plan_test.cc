@@ -110,16 +110,17 @@ TEST(FaultPlan, AnOverrideTurnsOneClassOff) {
 // Goal: few faults, some and many are equally likely, so that each is also met nearly alone.
 TEST(FaultPlan, EveryNumberOfClassesIsEquallyLikely) {
   const ClusterOptions options{.faults = FaultLevel::mild};
-  std::vector<uint64_t> seeds_with(5);
+  std::vector<uint64_t> seeds_with(7);
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const net_fake::Weather weather = plan_of(seed, options).weather;
     uint64_t on = 0;
-    for (const uint64_t millionths : {weather.cut_millionths, weather.retransmit_millionths,
-                                      weather.refuse_millionths, weather.silence_millionths})
+    for (const uint64_t millionths :
+         {weather.cut_millionths, weather.retransmit_millionths, weather.refuse_millionths,
+          weather.silence_millionths, weather.corrupt_millionths, weather.hang_millionths})
       on += millionths > 0 ? 1 : 0;
     ++seeds_with[on];
   }
-  for (const uint64_t seeds : seeds_with) EXPECT_NEAR(seeds, kSeeds / 5, 30);
+  for (const uint64_t seeds : seeds_with) EXPECT_NEAR(seeds, kSeeds / 7, 27);
 }
 
 TEST(FaultPlan, WhatIsLeftOutIsOffAndChangesNothingElse) {
@@ -138,6 +139,32 @@ TEST(FaultPlan, WhatIsLeftOutIsOffAndChangesNothingElse) {
   }
   some.without.assign(kFaultClasses.begin(), kFaultClasses.end());
   EXPECT_EQ(plan_of(1, some).describe({"a", "b", "c", "d"}), "links 100 µs");
+}
+
+// Goal: what hostile does to machines is a small part of what makes a peer lost; mild only lets
+// clocks differ.
+TEST(FaultPlan, MachinesAreDisturbedForShorterThanThePeerTimeout) {
+  const auto machines_of = [](uint64_t seed, FaultLevel level) {
+    return plan_of(seed, {.faults = level}).machines;
+  };
+  uint64_t paused = 0;
+  uint64_t slow = 0;
+  uint64_t clocked = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const MachineFaults hostile = machines_of(seed, FaultLevel::hostile);
+    EXPECT_LE(hostile.pause_max, kPeerTimeout / 16);
+    EXPECT_LE(hostile.jump_max, kPeerTimeout / 16);
+    for (const Duration step : hostile.steps) EXPECT_LE(step, std::chrono::milliseconds(2));
+    paused += hostile.pause_millionths > 0 ? 1 : 0;
+    slow += hostile.steps.empty() ? 0 : 1;
+    const MachineFaults mild = machines_of(seed, FaultLevel::mild);
+    EXPECT_FALSE(mild.any());
+    clocked += mild.clocks.empty() ? 0 : 1;
+    for (const LocalClock& clock : mild.clocks) EXPECT_LE(std::abs(clock.drift_millionths), 500);
+  }
+  EXPECT_NEAR(paused, kSeeds / 2, 60);
+  EXPECT_NEAR(slow, kSeeds / 2, 60);
+  EXPECT_NEAR(clocked, kSeeds / 2, 60);
 }
 
 TEST(FaultPlan, ANamedNetworkTakesThePlaceOfTheDrawnOne) {

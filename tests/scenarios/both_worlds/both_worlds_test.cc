@@ -51,11 +51,11 @@ TEST(Hunt, CrashesAreSurvived) {
   EXPECT_EQ(run.status, 0) << run.out << run.err;
 }
 
-TEST(Hunt, ACrashBeforeAnyEventOfTrainingEndsEveryWorker) {
+TEST(Hunt, ACrashBeforeAnyEventEndsEveryWorkerOfEveryScenario) {
   // Goal: the others end with an error, nothing is left. Method: every decision point of one seed.
-  const ToolRun run = run_tool("hunt rnn --crash-sweep --seeds 1 --json");
+  const ToolRun run = run_tool("hunt quickstart rnn rl storm --crash-sweep --seeds 1 --json");
   EXPECT_EQ(run.status, 0) << run.out << run.err;
-  EXPECT_GT(run.json()["runs"], 150);
+  EXPECT_GT(run.json()["runs"], 600);
 }
 
 // A rule of the protocol that is left out, and the oracle that notices.

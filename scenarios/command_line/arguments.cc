@@ -5,15 +5,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
 
 #include "scenarios/command_line/report_arguments.h"
 #include "scenarios/command_line/run_file.h"
+#include "scenarios/command_line/strategy_flag.h"
 #include "scenarios/suggestion.h"
 #include "scenarios/wrong_use.h"
 #include "sim/commit_seed.h"
+#include "sim/decision_words.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -48,9 +51,12 @@ const std::map<std::string, std::string> kExamples = {
     {"hunt",
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
      "  rehearsal hunt rnn rl --for 10m --out found\n"
+     "  rehearsal hunt storm --first-seed 7 --strategy delays:bound=1\n"
      "  rehearsal hunt storm --commit $(git rev-parse HEAD) --shard 0/4 --json > shard0.json\n"},
     {"merge", "  rehearsal merge shard0.json shard1.json --junit hunt.xml\n"},
-    {"shrink", "  rehearsal shrink storm --seed 61 --set size=tiny --out failure.run\n"},
+    {"shrink",
+     "  rehearsal shrink storm --seed 61 --set size=tiny --out failure.run\n"
+     "  rehearsal shrink failure.run --for 5m --out failure.run    goes on from there\n"},
     {"explore",
      "  rehearsal explore rref_fork\n"
      "  rehearsal explore rref_fork --set use=1 --set faults=0 --for 5m\n"},
@@ -86,7 +92,7 @@ struct Flags {
   std::vector<std::string> names;
   std::string seed, net, faults, crashes, partitions, pauses, network, strategy;
   std::vector<std::string> without;
-  std::vector<std::string> set, mutants, decisions;
+  std::vector<std::string> set, mutants, decisions, redraws;
   std::string compare, trace, crash_at, schedule;
   std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
   std::string rank, world_size, rendezvous;
@@ -213,6 +219,9 @@ void Parser::declare() {
   if (command_ == "run" || command_ == "shrink") {
     text_flag("--seed", flags_.seed, "Seed of the run [1]");
     text_flag("--crash-at", flags_.crash_at, "WORKER:N, a crash before its event N, from 0");
+    app_.add_option("--redraw", flags_.redraws,
+                    "SALT/N, draws one choice in N anew; may be repeated")
+        ->allow_extra_args(false);
     app_.add_flag("--benign", flags_.benign, "What --decide does not give is benign, not drawn");
     app_.add_option("--decide", flags_.decisions,
                     "KEY=VALUE, one choice of the run; may be repeated")
@@ -246,7 +255,7 @@ void Parser::declare_run_flags() {
       ->allow_extra_args(false);
   text_flag("--strategy", flags_.strategy,
             command_ == "hunt"
-                ? "How the order of events is chosen [each seed another one]"
+                ? "How the order of events is chosen; delays:bound=D: all within D [portfolio]"
                 : "How the order of events is chosen [" + backends_.strategies.front() + "]");
   declare_mutants();
 }
@@ -350,25 +359,26 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     check_known("--without", fault, backends_.fault_classes);
   settings.network = flags_.network;
   settings.without = flags_.without;
-  if (!flags_.strategy.empty()) {
-    check_known("--strategy", flags_.strategy, backends_.strategies);
-  }
+  if (!flags_.strategy.empty())
+    settings.strategy = checked_strategy(command_, flags_.strategy, backends_);
+  for (const std::string& redraw : flags_.redraws) check_redraw(redraw, backends_);
+  settings.redraws = flags_.redraws;
   for (const std::string& mutant : flags_.mutants)
     check_known("--mutant", mutant, backends_.mutants);
   if (!flags_.crash_at.empty()) settings.crash_at = parse_crash_at(flags_.crash_at);
-  try {
-    for (const std::string& decision : flags_.decisions) backends_.check_decision(decision);
-  } catch (const std::invalid_argument& wrong) {
-    throw WrongUse(std::string("--decide: ") + wrong.what());
-  }
-  settings.decisions = flags_.decisions;
   settings.benign = flags_.benign;
-  settings.strategy = flags_.strategy;
   settings.mutants = flags_.mutants;
   settings.trace_file = flags_.trace;
   // What the options name is looked at now, so that a bad file is wrong usage and not a failed run.
-  Reporter unused;
-  static_cast<void>(settings.scenario->program({settings.options, settings.seed, unused}));
+  const std::vector<std::string> workers = worker_names(settings);
+  try {
+    for (const std::string& decision : flags_.decisions) {
+      settings.decisions.push_back(sim::with_numbers(decision, workers));
+      backends_.check_decision(settings.decisions.back());
+    }
+  } catch (const std::invalid_argument& wrong) {
+    throw WrongUse(std::string("--decide: ") + wrong.what());
+  }
   return settings;
 }
 
@@ -385,6 +395,7 @@ RunCommand Parser::run_command() const {
       {"--network " + flags_.network, !flags_.network.empty()},
       {"--without", !flags_.without.empty()},
       {"--strategy " + flags_.strategy, !flags_.strategy.empty()},
+      {"--redraw", !flags_.redraws.empty()},
       {"--decide", !flags_.decisions.empty()},
       {"--benign", flags_.benign},
       {"--trace " + flags_.trace, !flags_.trace.empty()}};
@@ -429,11 +440,14 @@ HuntCommand Parser::hunt_command() const {
   }
   constexpr uint64_t kSeedsMax = 1'000'000'000'000;
   command.crash_sweep = flags_.crash_sweep;
+  command.delay_bound = delay_bound_of(command.scenarios.front().strategy);
+  if (command.crash_sweep && (command.delay_bound || flags_.strategy == kGuided))
+    throw WrongUse("--crash-sweep and --strategy " + flags_.strategy + ": type one of them");
   if (command.crash_sweep && !flags_.time.empty()) {
     throw WrongUse("--crash-sweep and --for: a sweep runs to its end, type --seeds N instead");
   }
   if (flags_.time.empty()) {
-    const uint64_t otherwise = command.crash_sweep ? 1 : 1000;
+    const uint64_t otherwise = command.crash_sweep || command.delay_bound ? 1 : 1000;
     command.seed_count =
         flags_.seeds.empty() ? otherwise : parse_whole("--seeds", flags_.seeds, 1, kSeedsMax);
   } else {
@@ -515,6 +529,21 @@ ParsedCommand parse_replay(const std::vector<std::string>& words,
   }
 }
 
+// `shrink FILE …` goes on from a run that was written down: FILE stands for what it holds.
+std::vector<std::string> with_run_file(const std::vector<std::string>& words,
+                                       const std::vector<Scenario>& scenarios) {
+  std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (rest.empty() || rest.front().starts_with("-") ||
+      std::any_of(scenarios.begin(), scenarios.end(),
+                  [&rest](const Scenario& scenario) { return scenario.name == rest.front(); }) ||
+      !std::filesystem::is_regular_file(rest.front()))
+    return rest;
+  std::vector<std::string> run = read_run_file(rest.front());
+  run.erase(run.begin());
+  run.insert(run.end(), rest.begin() + 1, rest.end());
+  return run;
+}
+
 }  // namespace
 
 bool is_command(const std::string& word) {
@@ -549,6 +578,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
   if (command == "report")
     return parse_report({words.begin() + 1, words.end()}, scenarios, backends);
   Parser parser(command, scenarios, backends);
+  if (command == "shrink") return parser.parse(with_run_file(words, scenarios));
   return parser.parse({words.begin() + 1, words.end()});
 }
 

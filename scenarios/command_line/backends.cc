@@ -11,7 +11,9 @@
 #include "scenarios/command_line/schedule_check.h"
 #include "scenarios/wrong_use.h"
 #include "sim/cluster.h"
+#include "sim/decision_words.h"
 #include "sim/explain/history_file.h"
+#include "sim/features.h"
 #include "sim/shrinking.h"
 
 namespace rehearsal::command_line {
@@ -43,7 +45,9 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
     options.overrides.push_back(sim::parse_override(decision));
   options.otherwise = settings.benign ? sim::Otherwise::benign : sim::Otherwise::drawn;
   options.record_choices = settings.record;
-  if (!settings.strategy.empty()) options.strategy = *sim::strategy_named(settings.strategy);
+  if (!settings.strategy.empty()) options.strategy = sim::parse_strategy(settings.strategy);
+  for (const std::string& redraw : settings.redraws)
+    options.redraws.push_back(sim::parse_redraw(redraw));
   options.adjust_node = [&settings](NodeOptions& node) { node.mutants = settings.mutants; };
   if (!settings.trace_file.empty()) {
     trace.open(settings.trace_file);
@@ -72,9 +76,12 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   outcome.fingerprint = report.fingerprint;
   outcome.virtual_seconds = report.virtual_seconds();
   outcome.faults = report.faults;
+  outcome.steps = report.widths.size();
+  outcome.draws = report.draws;
   outcome.calls = static_cast<int64_t>(report.calls);
   outcome.messages = static_cast<int64_t>(report.messages);
-  for (const sim::Override& choice : report.choices) outcome.choices.push_back(to_string(choice));
+  for (const auto* list : {&report.choices, &report.deviations})
+    for (const sim::Override& choice : *list) outcome.choices.push_back(to_string(choice));
   outcome.absent = report.absent_overrides;
   outcome.results = std::move(results);
   if (report.failure) {
@@ -95,12 +102,41 @@ void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   outcome.failure = Failure{"result", settings.scenario->name, *wrong};
 }
 
+std::vector<std::string> names_of_workers(const RunSettings& settings) {
+  Reporter silent;
+  return settings.scenario->program({settings.options, settings.seed, silent}).names();
+}
+
 // A decision that was given and never asked for: the run is not the one that was meant.
-void judge_decisions(RunOutcome& outcome) {
+void judge_decisions(const RunSettings& settings, RunOutcome& outcome) {
   if (!outcome.ok || outcome.absent.empty()) return;
+  const std::vector<std::string> workers = names_of_workers(settings);
+  std::string message = "this decision does not come up in the run any more";
+  for (size_t i = 1; i < outcome.absent.size(); ++i)
+    message += (i == 1 ? "; nor do " : ", ") + sim::with_names(outcome.absent[i], workers);
   outcome.ok = false;
-  outcome.failure = Failure{"decisions", outcome.absent.front(),
-                            "this decision does not come up in the run any more"};
+  outcome.failure =
+      Failure{"decisions", sim::with_names(outcome.absent.front(), workers), std::move(message)};
+}
+
+bool learns_counts(const sim::StrategySettings& strategy) {
+  return (strategy.kind == sim::StrategyKind::urw || strategy.kind == sim::StrategyKind::surw) &&
+         strategy.counts.empty();
+}
+
+// How many events each chain has if the same program, with the same faults, runs in the order of
+// instants.
+std::vector<sim::ChainCount> counts_of(const RunSettings& settings, sim::ClusterOptions options) {
+  Reporter silent{
+      .line = [](const std::string&) {}, .progress = [](const std::string&) {}, .results = {}};
+  const Program program = settings.scenario->program({settings.options, settings.seed, silent});
+  options.strategy = sim::StrategyKind::timed_swarm;
+  options.profile = true;
+  options.oracles = false;
+  options.record_choices = false;
+  options.event_lines = nullptr;
+  options.traces.clear();
+  return sim::Cluster(settings.seed, program, std::move(options)).try_run().counts;
 }
 
 RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, bool oracles) {
@@ -115,9 +151,17 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, bool o
   std::ofstream history(settings.history_file);
   sim::HistoryWriter writer(history);
   if (!settings.history_file.empty()) options.history = &writer;
+  const bool learns = learns_counts(options.strategy);
+  if (learns) options.strategy.counts = counts_of(settings, options);
+  sim::Features features;
+  if (settings.tell_features) options.traces.push_back(&features);
   sim::Cluster cluster(settings.seed, program, options);
   const sim::RunReport& report = cluster.try_run();
-  return outcome_of(report, reporter.results);
+  RunOutcome outcome = outcome_of(report, reporter.results);
+  if (learns) outcome.strategy = to_string(options.strategy);
+  if (settings.tell_widths) outcome.widths = report.widths;
+  if (settings.tell_features) outcome.features = features.seen();
+  return outcome;
 }
 
 RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
@@ -130,7 +174,7 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
         return simulate_once(again, silent, /*oracles=*/false);
       },
       outcome);
-  judge_decisions(outcome);
+  judge_decisions(settings, outcome);
   return outcome;
 }
 
@@ -142,6 +186,7 @@ std::vector<std::string> names_of(const Kinds& kinds) {
 }
 
 std::string portfolio_name(Seed seed) {
+  if (sim::portfolio_guides(seed)) return std::string(kGuided);
   const sim::StrategyKind kind = sim::portfolio_strategy(seed);
   return kind == sim::StrategyKind::timed_swarm ? std::string() : std::string(name_of(kind));
 }
@@ -167,18 +212,22 @@ std::vector<std::string> shrink_texts(const std::vector<std::string>& choices,
 }  // namespace
 
 Backends shipped_backends() {
-  return {.simulate = simulate,
-          .serve = serve_real_worker,
-          .strategies = names_of(sim::kStrategyKinds),
-          .portfolio = portfolio_name,
-          .networks = names_of(net_fake::kPresets),
-          .fault_classes = names_of(sim::kFaultClasses),
-          .mutants = mutant_names(),
-          .check_decision =
-              [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },
-          .shrink = shrink_texts,
-          .explore = explore_all,
-          .run_schedule = run_one_schedule};
+  return {
+      .simulate = simulate,
+      .serve = serve_real_worker,
+      .strategies = names_of(sim::kStrategyKinds),
+      .portfolio = portfolio_name,
+      .networks = names_of(net_fake::kPresets),
+      .fault_classes = names_of(sim::kFaultClasses),
+      .mutants = mutant_names(),
+      .check_decision =
+          [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },
+      .check_strategy =
+          [](const std::string& text) { static_cast<void>(sim::parse_strategy(text)); },
+      .check_redraw = [](const std::string& text) { static_cast<void>(sim::parse_redraw(text)); },
+      .shrink = shrink_texts,
+      .explore = explore_all,
+      .run_schedule = run_one_schedule};
 }
 
 }  // namespace rehearsal::command_line

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/command_line/outcome.h"
@@ -47,6 +48,9 @@ struct ExploreOutcome {
   std::optional<Failure> failure;  // of that run
 };
 
+// What a hunt gives a seed that goes on from an earlier run instead of being run itself.
+inline constexpr std::string_view kGuided = "guided";
+
 struct Backends {
   // A whole cluster in this process. An error of the run is in the outcome.
   std::function<RunOutcome(const RunSettings&, Reporter&)> simulate;
@@ -57,7 +61,8 @@ struct Backends {
   // Names that --strategy knows; the first is the default.
   std::vector<std::string> strategies;
 
-  // The strategy that a hunt gives this seed unless told otherwise; empty: the default one.
+  // The strategy that a hunt gives this seed unless told otherwise; empty: the default one;
+  // `guided`: it goes on from an earlier run.
   std::function<std::string(Seed)> portfolio;
 
   // Names that --network and --without know.
@@ -69,6 +74,11 @@ struct Backends {
 
   // Throws std::invalid_argument with one line if this is no KEY=VALUE of a decision.
   std::function<void(const std::string&)> check_decision;
+
+  // The same for the NAME[:k=v,…] of a strategy and the SALT/N of a redraw; null: what is behind a
+  // name is not looked at.
+  std::function<void(const std::string&)> check_strategy;
+  std::function<void(const std::string&)> check_redraw;
 
   // Fewer and smaller choices with which a run still fails; see sim/shrinking.h.
   std::function<std::vector<std::string>(const std::vector<std::string>&, const ShrinkTrial&)>

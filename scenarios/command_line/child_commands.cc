@@ -1,6 +1,8 @@
 // What a child process of this binary does: simulate for `hunt` and `verify`, or be one real worker
 // for `run --net tcp`. And `worker`, which is the same for somebody else's launcher.
 #include <iostream>
+#include <set>
+#include <utility>
 
 #include "scenarios/command_line/child_process.h"
 #include "scenarios/command_line/commands.h"
@@ -49,11 +51,18 @@ RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
 int serve_requests(const Tool& tool, bool scattered) {
   std::optional<ScatteredMemory> memory;
   if (scattered) memory.emplace();
+  // What an earlier run has shown is no news for who asks: it learns from runs in their order, and
+  // the runs of one child are in order.
+  std::set<std::pair<const Scenario*, uint32_t>> told;
   while (const auto request = read_request()) {
     Reporter reporter = silent_reporter();
     const RunSettings settings = settings_from_json(*request, tool.scenarios);
     if (memory) memory->scatter(settings.seed.value);
-    write_report(to_json(tool.backends.simulate(settings, reporter)));
+    RunOutcome outcome = tool.backends.simulate(settings, reporter);
+    std::erase_if(outcome.features, [&](uint32_t feature) {
+      return !told.emplace(settings.scenario, feature).second;
+    });
+    write_report(to_json(outcome));
   }
   return kHolds;
 }

@@ -44,7 +44,10 @@ struct HuntCommand {
   std::optional<uint64_t> seed_count;  // of each scenario; without: until `seconds` are over
   double seconds = 0;
   int jobs = 1;
-  bool crash_sweep = false;    // each run again with a crash at each event of each worker
+  bool crash_sweep = false;  // each run again with a crash at each event of each worker
+  // Instead of drawn schedules every one with so many deviations from first come, first served, of
+  // each seed.
+  std::optional<uint64_t> delay_bound;
   uint64_t shard = 0;          // takes the seeds whose distance from the first leaves this rest …
   uint64_t shard_count = 1;    // … when divided by this
   std::string directory;       // for what a failure leaves; empty: none
@@ -65,17 +68,6 @@ struct ShrinkCommand {
   std::string file;  // for what is left, as `replay` reads it; empty: none
 };
 int shrink(const Tool& tool, const ShrinkCommand& command);
-
-// A run that fails like another one, and is smaller.
-struct Shrunk {
-  RunSettings settings;
-  Failure failure;
-  size_t runs = 0;  // that it took
-  double seconds = 0;
-};
-// Empty if the run holds.
-[[nodiscard]] std::optional<Shrunk> shrink_run(const Tool& tool, const RunSettings& settings,
-                                               double seconds);
 
 struct ReportCommand {
   RunSettings settings;

@@ -1,100 +1,22 @@
 // `hunt`: many seeds on all cores; the first failure, in the order of seeds, is reported.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iomanip>
 #include <iostream>
-#include <map>
-#include <sstream>
 
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/delay_bound.h"
 #include "scenarios/command_line/explanation.h"
 #include "scenarios/command_line/hunt_result.h"
-#include "scenarios/command_line/hunt_tasks.h"
+#include "scenarios/command_line/hunt_search.h"
 #include "scenarios/command_line/junit.h"
 #include "scenarios/command_line/run_file.h"
+#include "scenarios/command_line/shrinker.h"
 #include "scenarios/wrong_use.h"
 
 namespace rehearsal::command_line {
 namespace {
 
-struct Found {
-  size_t task;
-  RunOutcome outcome;
-};
-
-class Hunt {
- public:
-  Hunt(const HuntCommand& command, const HuntTasks& tasks)
-      : command_(command), tasks_(tasks), crew_(make_crew(command.jobs)) {
-    for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
-  }
-
-  std::optional<Found> search() {
-    while (true) {
-      if (!found_) hand_out();
-      if (!crew_.busy()) return std::move(found_);
-      for (Crew::Done& done : crew_.wait()) take(done);
-      show_progress();
-    }
-  }
-
-  double seconds() const { return stopwatch_.seconds(); }
-  const std::map<std::string, uint64_t>& runs() const { return runs_; }
-  // By strategy; the default one has an empty name.
-  const std::map<std::string, Spent>& spent() const { return spent_; }
-
- private:
-  bool tasks_left() const {
-    const bool in_time = command_.seed_count || stopwatch_.seconds() < command_.seconds;
-    return in_time && (!tasks_.count || next_task_ < *tasks_.count);
-  }
-
-  void hand_out() {
-    for (size_t child = 0; child < crew_.size(); ++child) {
-      while (crew_.can_take(child) && tasks_left()) {
-        crew_.give(child, next_task_, tasks_.settings_of(next_task_));
-        ++next_task_;
-      }
-    }
-  }
-
-  void take(Crew::Done& done) {
-    ++done_count_;
-    count_spent(done);
-    if (done.outcome.ok || (found_ && found_->task < done.task)) return;
-    found_ = Found{done.task, std::move(done.outcome)};
-  }
-
-  void count_spent(const Crew::Done& done) {
-    const RunSettings settings = tasks_.settings_of(done.task);
-    ++runs_[settings.scenario->name];
-    Spent& spent = spent_[settings.strategy];
-    ++spent.runs;
-    for (const auto& [worker, decisions] : done.outcome.decisions) spent.decisions += decisions;
-  }
-
-  void show_progress() {
-    std::ostringstream text;
-    text << "hunt: " << done_count_ << " runs, " << std::fixed << std::setprecision(0)
-         << static_cast<double>(done_count_) / std::max(seconds(), 1e-3) << " a second";
-    if (tasks_.count) text << ", of " << *tasks_.count;
-    progress_.show(text.str());
-  }
-
-  const HuntCommand& command_;
-  const HuntTasks& tasks_;
-  Crew crew_;
-  Stopwatch stopwatch_;
-  ProgressLine progress_;
-  size_t next_task_ = 0;
-  size_t done_count_ = 0;
-  std::optional<Found> found_;
-  std::map<std::string, uint64_t> runs_;  // by scenario
-  std::map<std::string, Spent> spent_;
-};
-
-HuntResult result_of(const Tool& tool, const HuntCommand& command, const Hunt& search) {
+HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSearch& search) {
   HuntResult result{.identity = identity_of(command),
                     .runs = search.runs(),
                     .spent = {},
@@ -117,31 +39,37 @@ void make_directory(const std::string& directory) {
   std::filesystem::remove(std::filesystem::path(directory) / "failure.json", error);
 }
 
+std::string file_in(const HuntCommand& command, const char* name) {
+  if (command.directory.empty()) return "";
+  return (std::filesystem::path(command.directory) / name).string();
+}
+
 // A run that ended its process is not made to do so again and again.
 std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
                                    const RunSettings& settings, const Failure& failure) {
   if (command.shrink_seconds <= 0 || failure.oracle == "process" || !tool.backends.shrink)
     return std::nullopt;
-  std::optional<Shrunk> shrunk = shrink_run(tool, settings, command.shrink_seconds);
-  if (!shrunk)
-    std::cerr << "hunt: the same run held when it was run again; 'rehearsal verify "
-              << settings.scenario->name << "' says more" << std::endl;
-  return shrunk;
+  Shrunk shrunk =
+      shrink_run(tool, settings, {command.shrink_seconds, file_in(command, "failure.run")});
+  if (shrunk.end == Shrunk::End::shrunk) return shrunk;
+  std::cerr << "hunt: the same run "
+            << (shrunk.end == Shrunk::End::holds ? "held" : "was not the same")
+            << " when it was run again; 'rehearsal verify " << settings.scenario->name
+            << "' says more" << std::endl;
+  return std::nullopt;
 }
 
 void leave_files(const HuntCommand& command, const Json& report, const RunSettings& smallest,
                  const Failure& failure) {
   if (command.directory.empty()) return;
-  const std::filesystem::path directory = command.directory;
-  std::ofstream(directory / "failure.json") << report.dump(2) << "\n";
-  write_run_file((directory / "failure.run").string(), smallest, failure);
+  std::ofstream(file_in(command, "failure.json")) << report.dump(2) << "\n";
+  write_run_file(file_in(command, "failure.run"), smallest, failure);
 }
 
 void leave_pictures(const HuntCommand& command, const std::optional<Explanation>& explanation) {
   if (command.directory.empty() || !explanation) return;
-  const std::filesystem::path directory = command.directory;
-  write_pictures(*explanation, (directory / "failure.html").string(),
-                 (directory / "failure.trace.json").string());
+  write_pictures(*explanation, file_in(command, "failure.html"),
+                 file_in(command, "failure.trace.json"));
 }
 
 std::string crash_text(const RunSettings& settings) {
@@ -167,12 +95,68 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
                          .crash_at = crash_text(settings),
                          .failure = shrunk ? shrunk->failure : failure,
                          .replay = replay_command(tool.program, smallest),
-                         .as_found = as_found};
+                         .as_found = as_found,
+                         .others = shrunk ? others_json(tool, *shrunk) : Json::array()};
   Json report = report_json(settings, outcome, wall_seconds, as_found);
   if (shrunk) report["shrunk"] = to_json(last.failure, last.replay);
   leave_files(command, report, smallest, last.failure);
+  if (shrunk) (tool.json ? std::cerr : std::cout) << others_text(tool, *shrunk);
   leave_pictures(command, explain_failure(tool, smallest, last.failure));
   return last;
+}
+
+// "hunt: storm, seed 1: no failure with at most 2 deviations from first come, first served, in 212
+// choices: 22579 schedules"
+std::string certificate(const HuntCommand& command, const RunSettings& settings,
+                        const DelaySearch& search) {
+  std::string text = settings.scenario->name + ", seed " + std::to_string(settings.seed.value) +
+                     ": no failure with at most " + std::to_string(*command.delay_bound) +
+                     " deviation" + (*command.delay_bound == 1 ? "" : "s") +
+                     " from first come, first served, in " + std::to_string(search.choices) +
+                     " choices: " + std::to_string(search.schedules) + " schedules";
+  if (command.shard_count > 1)
+    text +=
+        " in part " + std::to_string(command.shard) + " of " + std::to_string(command.shard_count);
+  if (!search.complete) text += " so far, not all of them: no time was left";
+  return text;
+}
+
+Json delays_json(const HuntCommand& command, const RunSettings& settings,
+                 const DelaySearch& search) {
+  return {{"scenario", settings.scenario->name}, {"seed", settings.seed.value},
+          {"deviations", *command.delay_bound},  {"choices", search.choices},
+          {"schedules", search.schedules},       {"decisions", search.decisions},
+          {"complete", search.complete}};
+}
+
+// All schedules within the bound, of every seed.
+int hunt_delays(const Tool& tool, const HuntCommand& command) {
+  const Stopwatch stopwatch;
+  HuntResult result{.identity = identity_of(command)};
+  Json certificates = Json::array();
+  for (uint64_t i = 0; i < command.seed_count.value_or(1) && !result.failure; ++i) {
+    for (RunSettings settings : command.scenarios) {
+      settings.seed = Seed{command.first_seed + i};
+      const DelaySearch search = search_delays(command, settings);
+      result.runs[settings.scenario->name] += search.schedules;
+      result.spent["delays"].runs += search.schedules;
+      result.spent["delays"].decisions += search.decisions;
+      result.wall_seconds = result.shard_seconds = stopwatch.seconds();
+      if (search.failed) {
+        result.failure =
+            failure_of(tool, command, {*search.failed, search.outcome, result.wall_seconds});
+        break;
+      }
+      certificates.push_back(delays_json(command, settings, search));
+      if (!tool.json) std::cout << "hunt: " << certificate(command, settings, search) << std::endl;
+    }
+  }
+  write_junit(command.junit_file, "hunt", junit_cases(result));
+  if (result.failure) return print_result(tool, result);
+  Json json = to_json(result);
+  json["certificates"] = std::move(certificates);
+  if (tool.json) std::cout << json.dump(2) << std::endl;
+  return kHolds;
 }
 
 }  // namespace
@@ -180,15 +164,15 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
 int hunt(const Tool& tool, const HuntCommand& command) {
   make_directory(command.directory);
   check_junit_file(command.junit_file);
+  if (command.delay_bound) return hunt_delays(tool, command);
   const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command, tool.backends)
                                               : seed_tasks(command, tool.backends);
-  Hunt search(command, tasks);
-  const std::optional<Found> found = search.search();
+  HuntSearch search(command, tasks);
+  const std::optional<HuntSearch::Found> found = search.search();
   HuntResult result = result_of(tool, command, search);
-  if (found) {
-    const RunSettings settings = tasks.settings_of(found->task);
-    result.failure = failure_of(tool, command, {settings, found->outcome, result.wall_seconds});
-  }
+  if (found)
+    result.failure =
+        failure_of(tool, command, {found->settings, found->outcome, result.wall_seconds});
   write_junit(command.junit_file, "hunt", junit_cases(result));
   return print_result(tool, result);
 }

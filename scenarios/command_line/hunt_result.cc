@@ -50,7 +50,8 @@ HuntFailure failure_from_json(const Json& json) {
       .failure = {failure.at("oracle").get<std::string>(), failure.at("object").get<std::string>(),
                   failure.at("message").get<std::string>()},
       .replay = failure.at("replay").get<std::string>(),
-      .as_found = json.at("as_found").get<std::string>()};
+      .as_found = json.at("as_found").get<std::string>(),
+      .others = json.value("other_failures", Json::array())};
 }
 
 HuntResult result_from_json(const Json& json) {
@@ -161,6 +162,7 @@ Json to_json(const HuntResult& result) {
   json["crash_at"] = result.failure->crash_at;
   json["failure"] = to_json(result.failure->failure, result.failure->replay);
   json["as_found"] = result.failure->as_found;
+  json["other_failures"] = result.failure->others;
   return json;
 }
 

@@ -25,7 +25,8 @@ struct HuntFailure {
   std::string crash_at;  // WORKER:N, of a crash sweep; empty: none
   Failure failure;       // of the run that `replay` repeats
   std::string replay;
-  std::string as_found;  // the command of the run before it was made small
+  std::string as_found;         // the command of the run before it was made small
+  Json others = Json::array();  // what else failed while it was made small
 };
 
 // Which hunt this is. Results are merged only if all of it is equal, but for the shard.

@@ -1,5 +1,6 @@
 #include "scenarios/command_line/hunt_tasks.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -66,6 +67,13 @@ HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
         all > shard ? (all - shard + command.shard_count - 1) / command.shard_count : 0;
     tasks.count = seeds * scenario_count;
   }
+  tasks.learns = !command.crash_sweep;
+  tasks.guided = !command.crash_sweep &&
+                 std::any_of(command.scenarios.begin(), command.scenarios.end(),
+                             [&backends](const RunSettings& settings) {
+                               return settings.strategy == kGuided ||
+                                      (settings.strategy.empty() && backends.portfolio);
+                             });
   tasks.settings_of = [&command, &backends, scenario_count](size_t task) {
     RunSettings settings = command.scenarios[task % scenario_count];
     const uint64_t index = command.shard + task / scenario_count * command.shard_count;
@@ -81,10 +89,11 @@ HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends
   const HuntTasks whole = seed_tasks(command, backends);
   const std::vector<RunOutcome> outcomes = simulate_all(whole, command.jobs);
   auto sweeps = std::make_shared<std::vector<Sweep>>();
-  HuntTasks tasks{0, nullptr};
+  HuntTasks tasks{.count = 0, .settings_of = nullptr};
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const RunSettings settings = whole.settings_of(i);
-    if (!outcomes[i].ok) return {1, [settings](size_t) { return settings; }};
+    if (!outcomes[i].ok)
+      return {.count = 1, .settings_of = [settings](size_t) { return settings; }};
     sweeps->push_back({settings, outcomes[i].decisions});
     *tasks.count += sweeps->back().size();
   }

@@ -13,6 +13,8 @@ namespace rehearsal::command_line {
 struct HuntTasks {
   std::optional<size_t> count;  // without: no end
   std::function<RunSettings(size_t)> settings_of;
+  bool learns = false;  // later ones from earlier ones
+  bool guided = false;  // some of them go on from what others showed
 };
 
 // The seeds of this shard, each for every scenario.

@@ -93,6 +93,11 @@ Json to_json(const RunOutcome& outcome) {
             {"decisions", outcome.decisions},
             {"choices", outcome.choices},
             {"absent", outcome.absent},
+            {"strategy", outcome.strategy},
+            {"steps", outcome.steps},
+            {"draws", outcome.draws},
+            {"widths", outcome.widths},
+            {"features", outcome.features},
             {"numbers", numbers_json(outcome.results)},
             {"tensors", tensors_json(outcome.results)}};
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, "");
@@ -114,6 +119,11 @@ RunOutcome outcome_from_json(const Json& json) {
   outcome.decisions = json.at("decisions").get<std::map<std::string, uint64_t>>();
   outcome.choices = json.at("choices").get<std::vector<std::string>>();
   outcome.absent = json.at("absent").get<std::vector<std::string>>();
+  outcome.strategy = json.at("strategy").get<std::string>();
+  outcome.steps = json.at("steps").get<uint64_t>();
+  outcome.widths = json.at("widths").get<std::vector<uint8_t>>();
+  outcome.draws = json.at("draws").get<uint64_t>();
+  outcome.features = json.at("features").get<std::vector<uint32_t>>();
   for (const auto& [name, value] : json.at("numbers").items()) {
     outcome.results.number(name, value.is_null() ? std::nan("") : value.get<double>());
   }
@@ -153,6 +163,7 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
     json["network"] = settings.network.empty() ? Json(nullptr) : Json(settings.network);
     json["without"] = settings.without;
     json["drawn_faults"] = outcome.faults;
+    json["strategy"] = settings.strategy.empty() ? Json(nullptr) : Json(settings.strategy);
   }
   json["torch"] = torch_json(outcome.torch_threads);
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, replay);

@@ -27,10 +27,20 @@ struct RunOutcome {
   std::string faults;     // of a simulated run: all that its seed drew
   // Of a simulated run, by worker: how many of its events a crash could come before.
   std::map<std::string, uint64_t> decisions;
-  // Of a simulated run: what was chosen, KEY=VALUE, if it was recorded; and the keys of given
-  // decisions that did not come up.
+  // Of a simulated run: what was chosen, KEY=VALUE, if it was recorded, the order of a strategy
+  // also as deviations from the order of instants; and the keys of given decisions that did not
+  // come up.
   std::vector<std::string> choices;
   std::vector<std::string> absent;
+  // Of a simulated run, for later ones: its strategy with what it has learnt, if anything; how
+  // often the strategy chose and how many decisions there were in all; and if they were asked for,
+  // how many events each choice of the strategy was of, and what the run has shown
+  // (sim/features.h).
+  std::string strategy;
+  uint64_t steps = 0;
+  uint64_t draws = 0;
+  std::vector<uint8_t> widths;
+  std::vector<uint32_t> features;
   Results results;
   std::optional<Failure> failure;  // if not ok
 };

@@ -61,12 +61,13 @@ void print_failed_run(const Tool& tool, const FailedRun& run, const Failure& fai
 }
 
 int run(const Tool& tool, const RunCommand& command) {
-  const RunSettings& settings = command.settings;
+  RunSettings settings = command.settings;
   check_junit_file(command.junit_file);
   std::optional<Comparison> comparison;
   if (!command.compare_file.empty()) comparison = read_comparison(command.compare_file);
   const Stopwatch stopwatch;
   RunOutcome outcome = carry_out(tool, settings);
+  if (!outcome.strategy.empty()) settings.strategy = outcome.strategy;
   if (outcome.ok && comparison) {
     if (const auto difference = first_difference(*comparison, outcome.results)) {
       outcome.ok = false;

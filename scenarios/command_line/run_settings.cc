@@ -4,6 +4,7 @@
 
 #include "scenarios/suggestion.h"
 #include "scenarios/wrong_use.h"
+#include "sim/decision_words.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -62,6 +63,11 @@ FaultPlan RunSettings::fault_plan() const {
   return plan;
 }
 
+std::vector<std::string> worker_names(const RunSettings& settings) {
+  Reporter unused;
+  return settings.scenario->program({settings.options, settings.seed, unused}).names();
+}
+
 std::vector<std::string> run_arguments(const RunSettings& settings) {
   std::vector<std::string> arguments = {"run", settings.scenario->name, "--seed",
                                         std::to_string(settings.seed.value)};
@@ -82,9 +88,13 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
         settings.crash_at->worker + ":" + std::to_string(settings.crash_at->decision));
   }
   if (!settings.strategy.empty()) add("--strategy", settings.strategy);
+  for (const std::string& redraw : settings.redraws) add("--redraw", redraw);
   for (const std::string& mutant : settings.mutants) add("--mutant", mutant);
   if (settings.benign) arguments.emplace_back("--benign");
-  for (const std::string& decision : settings.decisions) add("--decide", decision);
+  if (settings.decisions.empty()) return arguments;
+  const std::vector<std::string> workers = worker_names(settings);
+  for (const std::string& decision : settings.decisions)
+    add("--decide", sim::with_names(decision, workers));
   return arguments;
 }
 
@@ -107,7 +117,10 @@ Json to_json(const RunSettings& settings) {
             {"mutants", settings.mutants},
             {"decisions", settings.decisions},
             {"benign", settings.benign},
-            {"record", settings.record}};
+            {"record", settings.record},
+            {"redraws", settings.redraws},
+            {"tell_widths", settings.tell_widths},
+            {"tell_features", settings.tell_features}};
   if (settings.faults) json["faults"] = name_of(*settings.faults);
   if (settings.crash_at) {
     json["crash_at"] = {{"worker", settings.crash_at->worker},
@@ -144,6 +157,9 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.decisions = json.at("decisions").get<std::vector<std::string>>();
   settings.benign = json.at("benign").get<bool>();
   settings.record = json.at("record").get<bool>();
+  settings.redraws = json.at("redraws").get<std::vector<std::string>>();
+  settings.tell_widths = json.at("tell_widths").get<bool>();
+  settings.tell_features = json.at("tell_features").get<bool>();
   return settings;
 }
 

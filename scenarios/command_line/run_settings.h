@@ -33,17 +33,23 @@ struct RunSettings {
   std::optional<CrashAt> crash_at;      // beside what else goes wrong
   std::string network;                  // a preset; empty: drawn with the faults
   std::vector<std::string> without;     // classes of faults that are left out
-  std::string strategy;                 // empty: the default one
+  std::string strategy;                 // NAME[:k=v,…]; empty: the default one
+  std::vector<std::string> redraws;     // SALT/N: some choices are drawn anew, in this order
   std::string trace_file;               // empty: none
   std::string history_file;             // for what explains the run; empty: none
   std::vector<std::string> mutants;     // protocol rules left out; for tests of the oracles
   std::vector<std::string> decisions;   // KEY=VALUE: choices that are given instead of drawn
   bool benign = false;                  // every other choice is the benign one, not drawn
   bool record = false;                  // the outcome tells what was chosen
+  bool tell_widths = false;             // and how many events each choice of the strategy was of
+  bool tell_features = false;           // and what the run has shown
 
   // What goes wrong in this run if it is simulated.
   [[nodiscard]] FaultPlan fault_plan() const;
 };
+
+// The workers of this run's program, in the order of their numbers.
+[[nodiscard]] std::vector<std::string> worker_names(const RunSettings& settings);
 
 // The arguments of `rehearsal run` that repeat this run, without the program's name.
 [[nodiscard]] std::vector<std::string> run_arguments(const RunSettings& settings);

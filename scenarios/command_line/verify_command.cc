@@ -5,8 +5,8 @@
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/crew.h"
 #include "scenarios/command_line/determinism.h"
-#include "scenarios/command_line/surroundings.h"
 #include "scenarios/command_line/junit.h"
+#include "scenarios/command_line/surroundings.h"
 
 namespace rehearsal::command_line {
 namespace {

@@ -98,7 +98,7 @@ TEST(Hunt, SaysWhatEachStrategyWasGiven) {
     EXPECT_GT(spent.at("decisions").get<uint64_t>(), 0u) << strategy;
   }
   EXPECT_EQ(runs, 200u);
-  EXPECT_EQ(json["strategies"].size(), 5u);
+  EXPECT_EQ(json["strategies"].size(), 7u);
   const Json one = run_tool("hunt storm --seeds 20 --strategy pct --json").json();
   EXPECT_EQ(one["strategies"]["pct"]["runs"], 20);
 }

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -45,6 +46,26 @@ void write_history(const RunSettings& settings) {
   history.add({.event = EventKind::frame, .worker = 1, .peer = 0, .id = "00000007#0"});
 }
 
+constexpr const char* kCut = "cut:1.0>0.0#7.0=1";
+constexpr const char* kHold = "hold:1.2#0.2=3";
+
+bool has(const std::vector<std::string>& decisions, const char* decision) {
+  return std::find(decisions.begin(), decisions.end(), decision) != decisions.end();
+}
+
+// A run that fails because of a cut and of the order that `walk` chose: for which a step was held
+// back. The cut alone breaks something else.
+void fail_by_decisions(const RunSettings& settings, RunOutcome& outcome) {
+  const std::vector<std::string> all = {"latency:1.0>0.0#1.0=5", kCut, "pick:#3.0=2", kHold};
+  if (settings.record) outcome.choices = all;
+  const std::vector<std::string>& made = settings.benign ? settings.decisions : all;
+  const bool ordered = settings.benign ? has(made, kHold) : settings.strategy == "walk";
+  if (!has(made, kCut)) return;
+  outcome.ok = false;
+  outcome.failure = ordered ? Failure{"toy oracle", "object 7", "it broke"}
+                            : Failure{"other oracle", "thing", "it bent"};
+}
+
 RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   const uint64_t seed = settings.seed.value;
   write_history(settings);
@@ -64,7 +85,9 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
                            settings.crash_at->decision == 2 && is(settings, "fragile_at");
   outcome.ok = !is(settings, "fail_at") && !fatal_crash;
   if (!outcome.ok) outcome.failure = Failure{"toy oracle", "object 7", "it broke"};
+  if (is(settings, "needs_at")) fail_by_decisions(settings, outcome);
   outcome.fingerprint = std::to_string(seed * 1000 + (drifts ? 1 : 0));
+  if (is(settings, "flaky_at")) *outcome.fingerprint += std::to_string(getpid());
   outcome.virtual_seconds = 1.5;
   outcome.calls = 3;
   outcome.messages = 4;
@@ -110,6 +133,8 @@ std::vector<Scenario> scenarios() {
   seed_option("drift_at", "seed that depends on the environment");
   seed_option("fragile_at", "seed that does not survive a crash of the leader at 2");
   seed_option("hang_at", "seed that never ends");
+  seed_option("needs_at", "seed that fails because of some decisions");
+  seed_option("flaky_at", "seed whose run is another one in every process");
   toy.options.integer("unusable", {0, 0, 0, 1, "1: the program refuses"})
       .integer("followers", {2, 1, 1, 9, "workers beside the leader"})
       .real("rate", {0.5, 0.25, 0, 1, "a number"})
@@ -128,12 +153,29 @@ void check_decision(const std::string& text) {
     throw std::invalid_argument("'" + text + "' is no decision");
 }
 
+// Leaves out one after the other what can be left out.
+std::vector<std::string> shrink(const std::vector<std::string>& choices, const ShrinkTrial& trial) {
+  std::vector<std::string> left = choices;
+  for (size_t i = left.size(); i-- > 0 && trial.may_go_on();) {
+    std::vector<std::string> fewer = left;
+    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
+    if (trial.fails(fewer)) left = fewer;
+  }
+  return left;
+}
+
 Backends backends() {
-  return {simulate,          serve,
-          {"swarm", "walk"}, /*portfolio=*/nullptr,
-          {"near", "far"},   {"resets", "partitions"},
-          {"no_fencing"},    check_decision,
-          /*shrink=*/nullptr};
+  return {.simulate = simulate,
+          .serve = serve,
+          .strategies = {"swarm", "walk"},
+          .portfolio = nullptr,
+          .networks = {"near", "far"},
+          .fault_classes = {"resets", "partitions"},
+          .mutants = {"no_fencing"},
+          .check_decision = check_decision,
+          .check_strategy = nullptr,
+          .check_redraw = nullptr,
+          .shrink = shrink};
 }
 
 }  // namespace rehearsal::command_line::toy

@@ -50,6 +50,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"run toy --faults some", " run: --faults some: type none, mild or hostile"},
         Case{"run toy --partitions short", " run: --partitions short: there are long"},
         Case{"run toy --strategy best", " run: --strategy best: there are swarm, walk"},
+        Case{"run toy --strategy guided",
+             " run: --strategy guided: goes on from other runs, which only 'hunt' has; what it "
+             "found "
+             "is repeated with --redraw"},
+        Case{"run toy --decide 'cut:nobody.0>leader.0#7.0=1'",
+             " run: --decide: 'cut:nobody.0>leader.0#7.0=1': the program has no worker 'nobody'"},
         Case{"run toy --mutant x", " run: --mutant x: there are no_fencing"},
         Case{"hunt toy --seeds 0", " hunt: --seeds 0: type a whole number from 1 to 1000000000000"},
         Case{"hunt toy --for 60", " hunt: --for 60: type a time, for example 60s, 5m or 2h"},

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+// Fails because of two decisions of four, under a strategy that one of them stands for.
+constexpr const char* kFailing =
+    "shrink toy --seed 3 --set needs_at=3 --set followers=3 --strategy walk ";
+
+// What is left of it, as a file.
+constexpr const char* kSmall =
+    "# toy FAILED: toy oracle: object 7: it broke\n"
+    "run toy\n"
+    "--seed 3\n"
+    "--set needs_at=3\n"
+    "--set followers=1\n"
+    "--faults none\n"
+    "--crashes 0\n"
+    "--benign\n"
+    "--decide cut:follower0.0>leader.0#7.0=1  # follower0→leader: the link is cut at message 7\n"
+    "--decide hold:follower0.2#0.2=3  # follower0: step 1 of stack 3 lets 3 others go first\n"
+    "end\n";
+
+class RunFile : public testing::Test {
+ protected:
+  RunFile() : name_(testing::TempDir() + "run_file_" + std::to_string(getpid())) {}
+  ~RunFile() override { std::filesystem::remove(name_); }
+  void write(const std::string& text) const { std::ofstream(name_) << text; }
+  std::string text() const { return read_whole_file(name_); }
+
+  const std::string name_;
+};
+
+TEST(Shrink, LeavesTheOptionsAndDecisionsThatTheFailureNeeds) {
+  // Goal: smaller options, no strategy, two decisions of four; what failed otherwise on the way is
+  // told apart. Method: a toy of which all this is known.
+  const ToolRun run = run_tool(std::string(kFailing) + "--json");
+  EXPECT_EQ(run.status, 1) << run.err;
+  const Json json = run.json();
+  EXPECT_EQ(json.at("decisions"),
+            (std::vector<std::string>{"cut:1.0>0.0#7.0=1", "hold:1.2#0.2=3"}));
+  const std::string replay = json.at("failure").at("replay");
+  EXPECT_EQ(replay.substr(replay.find(" run ")),
+            " run toy --seed 3 --set needs_at=3 --set followers=1 --faults none --crashes 0 "
+            "--benign --decide 'cut:follower0.0>leader.0#7.0=1' --decide "
+            "'hold:follower0.2#0.2=3'");
+  ASSERT_EQ(json.at("other_failures").size(), 1u);
+  EXPECT_EQ(json["other_failures"][0].at("oracle"), "other oracle");
+  const ToolRun again = run_tool(replay.substr(replay.find(" run ")));
+  EXPECT_EQ(again.status, 1);
+}
+
+TEST(Shrink, RefusesARunThatIsNotTheSameTwice) {
+  // Goal: exit status 3, as of verify. Method: a toy that differs from process to process.
+  const ToolRun run = run_tool("shrink toy --seed 3 --set needs_at=3 --set flaky_at=3");
+  EXPECT_EQ(run.status, 3);
+  EXPECT_NE(run.out.find("two runs of it in two processes were not the same"), std::string::npos)
+      << run.out;
+}
+
+TEST_F(RunFile, SaysInWordsWhatEachDecisionDoesAndReplays) {
+  const ToolRun shrunk = run_tool(kFailing + ("--out " + name_));
+  EXPECT_EQ(shrunk.status, 1) << shrunk.err;
+  EXPECT_EQ(text(), kSmall);
+  const ToolRun replayed = run_tool("replay " + name_);
+  EXPECT_EQ(replayed.status, 1) << replayed.err;
+  EXPECT_EQ(replayed.out_lines().back(), shrunk.out_lines().back());
+}
+
+TEST_F(RunFile, OfAShrinkThatWasEndedIsShrunkFurther) {
+  // Goal: nothing is lost. Method: no time at all, then the file that this has left.
+  EXPECT_EQ(run_tool(kFailing + ("--for 0s --out " + name_)).status, 1);
+  EXPECT_NE(text().find("latency:"), std::string::npos) << text();
+  const ToolRun further = run_tool("shrink " + name_ + " --out " + name_);
+  EXPECT_EQ(further.status, 1) << further.err;
+  EXPECT_NE(text().find("hold:"), std::string::npos) << text();
+  EXPECT_EQ(text().find("latency:"), std::string::npos) << text();
+}
+
+TEST_F(RunFile, ThatIsCutShortOrForeignOrOfAnotherProgramIsWrongUse) {
+  // Goal: exit status 2, one line that begins with the file.
+  const std::string small = kSmall;
+  const std::pair<std::string, std::string> cases[] = {
+      {small.substr(0, small.size() - 4), "is cut short: its last line is not 'end'"},
+      {small.substr(0, small.find("hold:")), "is cut short: its last line is not 'end'"},
+      {"", "is no file of 'shrink --out': its first line is 'run NAME --seed N'"},
+      {"{\"command\": \"hunt\"}\n",
+       "is no file of 'shrink --out': its first line is 'run NAME --seed N'"},
+      {"run toys\n--seed 1\nend\n", "no scenario 'toys'; did you mean 'toy'?"},
+      {"run toy\n--seed 1\n--decide cut:trainer0.0>leader.0#7.0=1  # words\nend\n",
+       "--decide: 'cut:trainer0.0>leader.0#7.0=1': the program has no worker 'trainer0'"}};
+  for (const auto& [content, why] : cases) {
+    write(content);
+    const ToolRun run = run_tool("replay " + name_);
+    EXPECT_EQ(run.status, 2) << content;
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(run.err, "rehearsal replay: " + name_ + ": " + why + "\n");
+  }
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

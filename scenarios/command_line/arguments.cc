@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 
+#include "scenarios/command_line/flags.h"
+#include "scenarios/command_line/help_texts.h"
 #include "scenarios/command_line/report_arguments.h"
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/command_line/strategy_flag.h"
@@ -21,85 +23,8 @@
 namespace rehearsal::command_line {
 namespace {
 
-constexpr const char* kOverview =
-    "rehearsal: the same distributed LibTorch program, simulated and over TCP\n"
-    "\n"
-    "  rehearsal list                   the scenarios, one line each\n"
-    "  rehearsal run NAME               one run, in the simulator or as processes over TCP\n"
-    "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
-    "  rehearsal merge FILE...          what all shards of one hunt found, as one result\n"
-    "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
-    "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down\n"
-    "  rehearsal explore NAME           every order of messages of a small cluster\n"
-    "  rehearsal report FILE            that run as text, as a page, as a trace for Perfetto\n"
-    "  rehearsal verify NAME            every seed twice, in two different processes\n"
-    "  rehearsal worker NAME            one real worker; rank and address from the environment\n"
-    "\n"
-    "rehearsal COMMAND --help lists the flags of a command.\n"
-    "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
-
 const std::vector<std::string> kCommands = {"list",   "run",    "hunt",    "merge",  "shrink",
                                             "replay", "report", "explore", "verify", "worker"};
-
-// What a command's help ends with.
-const std::map<std::string, std::string> kExamples = {
-    {"list", "  rehearsal list --json\n"},
-    {"run",
-     "  rehearsal run storm --seed 7 --faults hostile --crashes 1\n"
-     "  rehearsal run rnn --network wan --without resets,partitions\n"
-     "  rehearsal run rnn --net tcp --set size=tiny\n"},
-    {"hunt",
-     "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
-     "  rehearsal hunt rnn rl --for 10m --out found\n"
-     "  rehearsal hunt storm --first-seed 7 --strategy delays:bound=1\n"
-     "  rehearsal hunt storm --commit $(git rev-parse HEAD) --shard 0/4 --json > shard0.json\n"},
-    {"merge", "  rehearsal merge shard0.json shard1.json --junit hunt.xml\n"},
-    {"shrink",
-     "  rehearsal shrink storm --seed 61 --set size=tiny --out failure.run\n"
-     "  rehearsal shrink failure.run --for 5m --out failure.run    goes on from there\n"},
-    {"explore",
-     "  rehearsal explore rref_fork\n"
-     "  rehearsal explore rref_fork --set use=1 --set faults=0 --for 5m\n"},
-    {"verify",
-     "  rehearsal verify storm --seeds 100\n"
-     "  rehearsal verify rnn --set size=full --faults hostile --json\n"},
-    {"worker",
-     "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"}};
-
-constexpr const char* kVerifyHelp =
-    "Runs every seed in two processes, the second with other addresses, fill of memory, "
-    "variables,\n"
-    "locale, time zone, working folder and core, and with the seeds in reverse. Where runs differ, "
-    "it\n"
-    "names the first event that does, its key and what it follows from, and exits with status 3.\n";
-
-constexpr const char* kExitStatus =
-    "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
-
-constexpr const char* kReplayHelp =
-    "Usage: rehearsal replay FILE [--json]\n"
-    "\n"
-    "Runs what FILE says: the arguments of 'run', a flag on each line; lines that begin with #\n"
-    "are for people. 'shrink --out FILE' and 'hunt --out DIRECTORY' write such files.\n"
-    "\n"
-    "Examples:\n"
-    "  rehearsal replay found/failure.run\n"
-    "\n"
-    "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
-
-// As typed; an empty text was not given.
-struct Flags {
-  std::vector<std::string> names;
-  std::string seed, net, faults, crashes, partitions, pauses, network, strategy;
-  std::vector<std::string> without;
-  std::vector<std::string> set, mutants, decisions, redraws;
-  std::string compare, trace, crash_at, schedule;
-  std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
-  std::string rank, world_size, rendezvous;
-  bool crash_sweep = false;
-  bool benign = false;
-  bool json = false;
-};
 
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t min, uint64_t max) {
   uint64_t number = 0;
@@ -121,13 +46,6 @@ CrashAt parse_crash_at(const std::string& text) {
                                              std::numeric_limits<uint64_t>::max())};
 }
 
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  return text;
-}
-
 int available_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
@@ -144,7 +62,7 @@ class Parser {
         app_("", "rehearsal " + command) {}
 
   ParsedCommand parse(std::vector<std::string> words) {
-    declare();
+    declare_flags(app_, flags_, command_, backends_);
     std::reverse(words.begin(), words.end());  // as CLI11 takes them
     try {
       app_.parse(words);
@@ -159,14 +77,6 @@ class Parser {
   }
 
  private:
-  void declare();
-  void declare_run_flags();
-  void declare_search_flags();
-  void declare_explore_flags();
-  void declare_mutants();
-  void text_flag(const std::string& flag, std::string& value, const std::string& meaning) {
-    app_.add_option(flag, value, meaning);
-  }
   std::string describe_extra() const;
 
   decltype(ParsedCommand::command) command() const;
@@ -191,104 +101,6 @@ class Parser {
   CLI::App app_;
   Flags flags_;
 };
-
-void Parser::declare() {
-  if (command_ == "verify") app_.description(kVerifyHelp);
-  app_.footer("Examples:\n" + kExamples.at(command_) + "\n" + kExitStatus);
-  app_.add_flag("--json", flags_.json, "One JSON object on standard output, nothing else");
-  if (command_ == "list") return;
-  if (command_ == "run" || command_ == "hunt" || command_ == "verify" || command_ == "merge")
-    text_flag("--junit", flags_.junit, "File for the result as JUnit's XML, as CI systems read it");
-  if (command_ == "merge") {
-    app_.add_option("FILE", flags_.names, "What 'hunt --shard I/N --json' printed, all N of them");
-    return;
-  }
-  app_.add_option("NAME", flags_.names, "Scenario; 'rehearsal list' shows them");
-  app_.add_option("--set", flags_.set, "Option of the scenario, key=value; may be repeated")
-      ->allow_extra_args(false);
-  if (command_ == "worker") {
-    text_flag("--seed", flags_.seed, "Seed of the run [1]; the same at all workers");
-    text_flag("--rank", flags_.rank, "Rank of this worker [from the environment]");
-    text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
-    text_flag("--rendezvous", flags_.rendezvous,
-              "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
-    return;
-  }
-  if (command_ == "explore") return declare_explore_flags();
-  declare_run_flags();
-  if (command_ == "run" || command_ == "shrink") {
-    text_flag("--seed", flags_.seed, "Seed of the run [1]");
-    text_flag("--crash-at", flags_.crash_at, "WORKER:N, a crash before its event N, from 0");
-    app_.add_option("--redraw", flags_.redraws,
-                    "SALT/N, draws one choice in N anew; may be repeated")
-        ->allow_extra_args(false);
-    app_.add_flag("--benign", flags_.benign, "What --decide does not give is benign, not drawn");
-    app_.add_option("--decide", flags_.decisions,
-                    "KEY=VALUE, one choice of the run; may be repeated")
-        ->allow_extra_args(false);
-  }
-  if (command_ == "shrink") {
-    text_flag("--for", flags_.time, "How long to try: 60s, 5m [60s]");
-    text_flag("--out", flags_.directory, "File for what is left, to be replayed");
-  } else if (command_ == "run") {
-    text_flag("--net", flags_.net, "sim: one process, virtual time; tcp: processes here [sim]");
-    text_flag("--compare", flags_.compare,
-              "Earlier output of run --json; names the first tensor "
-              "that differs");
-    text_flag("--trace", flags_.trace, "File for all events of a simulated run, one line each");
-  } else {
-    declare_search_flags();
-  }
-}
-
-void Parser::declare_run_flags() {
-  text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
-  text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
-  text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
-  text_flag("--pauses", flags_.pauses,
-            "long: workers that stand still, and clocks that jump, for longer than peer_timeout");
-  text_flag("--network", flags_.network,
-            "How links behave: " + listed(backends_.networks) + " [drawn with the faults]");
-  app_.add_option("--without", flags_.without,
-                  "Classes of faults to leave out, of " + listed(backends_.fault_classes))
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  text_flag("--strategy", flags_.strategy,
-            command_ == "hunt"
-                ? "How the order of events is chosen; delays:bound=D: all within D [portfolio]"
-                : "How the order of events is chosen [" + backends_.strategies.front() + "]");
-  declare_mutants();
-}
-
-void Parser::declare_mutants() {
-  app_.add_option("--mutant", flags_.mutants,
-                  "Leave out one rule of the protocol, to test an oracle")
-      ->allow_extra_args(false);
-}
-
-void Parser::declare_explore_flags() {
-  text_flag("--seed", flags_.seed, "Seed of the program [1]");
-  declare_mutants();
-  text_flag("--for", flags_.time, "Stop after this long: 60s, 5m [when all is explored]");
-  text_flag("--schedule", flags_.schedule, "Only this one, as a failure prints it");
-  text_flag("--trace", flags_.trace, "With --schedule: file for all its events, one line each");
-}
-
-void Parser::declare_search_flags() {
-  text_flag("--seeds", flags_.seeds,
-            command_ == "hunt" ? "Seeds of each scenario [1000]" : "Seeds [20]");
-  text_flag("--first-seed", flags_.first_seed, "Where the seeds begin [1]");
-  text_flag("--commit", flags_.commit, "Id of a commit, for a first seed that follows from it");
-  if (command_ != "hunt") return;
-  app_.add_flag("--crash-sweep", flags_.crash_sweep,
-                "Every run again with a crash at each event of each worker [--seeds 1]");
-  text_flag("--for", flags_.time, "Hunt for this long instead: 60s, 5m, 2h");
-  text_flag("--jobs", flags_.jobs, "Processes [all cores]");
-  text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
-  text_flag("--out", flags_.directory, "Directory for what a failure leaves");
-  text_flag("--shrink-for", flags_.shrink_time,
-            "How long a failure is made smaller, 0s: not at all [60s]");
-}
 
 // CLI11 only says that something was not expected; the line says what to type instead.
 std::string Parser::describe_extra() const {

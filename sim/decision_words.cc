@@ -39,6 +39,8 @@ class Words {
   }
   std::string number() const { return std::to_string(key_.number); }
   std::string value() const { return std::to_string(value_); }
+  std::string of_network() const;
+  std::string of_machines_and_run() const;
   std::string held() const;
 
   const Key& key_;
@@ -57,8 +59,12 @@ std::string Words::held() const {
     case Chain::Kind::large_lane:
       what = worker(key_.subject) + "→" + worker(key_.object) + ": large arrival " + nth;
       break;
-    case Chain::Kind::link:
-      what = worker(key_.subject) + "–" + worker(key_.object) + ": news " + nth + " of the link";
+    case Chain::Kind::news:
+    case Chain::Kind::closing:
+      what = worker(key_.subject) + ": news " + nth + " of its link to " + worker(key_.object);
+      break;
+    case Chain::Kind::connecting:
+      what = worker(key_.subject) + "–" + worker(key_.object) + ": attempt " + nth + " to connect";
       break;
     case Chain::Kind::stack:
       what = worker(key_.subject) + ": step " + nth + " of stack " +
@@ -74,6 +80,10 @@ std::string Words::held() const {
 }
 
 std::string Words::text() const {
+  return key_.kind < DecisionKind::start ? of_network() : of_machines_and_run();
+}
+
+std::string Words::of_network() const {
   switch (key_.kind) {
     case DecisionKind::latency:
       return link() + frame() + " takes longer (" + value() + ")";
@@ -87,6 +97,30 @@ std::string Words::text() const {
       return "the shape of a partition is " + value();
     case DecisionKind::partition_length:
       return "a partition's length is halved " + value() + " times";
+    case DecisionKind::partition_member:
+      return worker(key_.subject) + " belongs to part " + value() + " of partition " + number();
+    case DecisionKind::clog:
+      return link() + "links are slowed or jammed from " + frame() + " on";
+    case DecisionKind::clog_shape:
+      return "which links are slowed or jammed, and how: " + value();
+    case DecisionKind::clog_length:
+      return "for how long links are slowed or jammed (" + value() + ")";
+    case DecisionKind::corruption:
+      return link() + "a bit of " + frame() + " flips";
+    case DecisionKind::flipped_bit:
+      return link() + "the bit of " + frame() + " that flips is " + value();
+    case DecisionKind::hang:
+      return link() + "attempt " + number() + " to connect is not answered";
+    case DecisionKind::pause:
+      return alive(key_.subject) + ": its machine stands still before event " + number();
+    case DecisionKind::pause_length:
+      return alive(key_.subject) + ": for how long it stands still before event " + number() +
+             " (" + value() + ")";
+    case DecisionKind::clock_jump:
+      return alive(key_.subject) + ": its clock jumps before event " + number();
+    case DecisionKind::clock_jump_length:
+      return alive(key_.subject) + ": how far its clock jumps before event " + number() + " (" +
+             value() + ")";
     case DecisionKind::connect_latency:
       return link() + "attempt " + number() + " to connect takes longer (" + value() + ")";
     case DecisionKind::refusal:
@@ -101,6 +135,13 @@ std::string Words::text() const {
       return link() + "the loss of connection " + number() + " is not heard of";
     case DecisionKind::heal_latency:
       return link() + "the lane of connection " + number() + " moves again later (" + value() + ")";
+    default:
+      return "";
+  }
+}
+
+std::string Words::of_machines_and_run() const {
+  switch (key_.kind) {
     case DecisionKind::start:
       return alive(key_.subject) + ": an execution starts later (" + value() + ")";
     case DecisionKind::resume:
@@ -126,8 +167,9 @@ std::string Words::text() const {
       return "the strategy's plan: property " + number() + " is " + value();
     case DecisionKind::hold:
       return held();
+    default:
+      return "";
   }
-  return "";
 }
 
 bool is_digit(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }

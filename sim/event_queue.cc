@@ -43,7 +43,7 @@ void drop_frames_behind_news(std::vector<Enabled>& enabled) {
 
 void EventQueue::at(Instant when, net_fake::Occurrence& what, uint64_t ticket) {
   if (heap_.size() >= sweep_at_) sweep();
-  if (profile_ != nullptr) profile_->scheduled(what.chain());
+  if (profile_ != nullptr) profile_->scheduled(what.chain(ticket));
   heap_.push_back({std::max(when, now_), next_serial_++, &what, ticket});
   sift_up(heap_.size() - 1);
 }
@@ -63,8 +63,8 @@ void EventQueue::take(const Event& next) {
   now_ = std::max(now_, next.when);
   chosen_ = 0;
   remove(static_cast<size_t>(place - heap_.data()));
-  if (strategy_ != nullptr) strategy_->happened(next.what->chain());
-  if (profile_ != nullptr) profile_->happened(next.what->chain());
+  if (strategy_ != nullptr) strategy_->happened(next.what->chain(next.ticket));
+  if (profile_ != nullptr) profile_->happened(next.what->chain(next.ticket));
 }
 
 // What is next is nearly always in front.

@@ -54,7 +54,7 @@ class Machines {
     uint64_t serial = 0;  // of the event that is scheduled
 
     WorkerId worker(uint64_t) const override { return id; }
-    net_fake::Chain chain() const override {
+    net_fake::Chain chain(uint64_t) const override {
       return {net_fake::Chain::Kind::rest, id.value, UINT32_MAX};
     }
     bool due(uint64_t ticket) const override { return ticket == serial; }

@@ -10,7 +10,7 @@ namespace {
 using net_fake::Chain;
 
 // By Chain::Kind.
-constexpr std::string_view kLetters = "slxtkr";
+constexpr std::string_view kLetters = "slxtncor";
 static_assert(kLetters.size() == static_cast<size_t>(Chain::Kind::rest) + 1);
 
 template <class Number>

@@ -9,7 +9,8 @@ constexpr uint64_t kHeldMax = uint64_t{1} << 32;
 
 bool between_workers(const Chain& chain) {
   return chain.kind == Chain::Kind::small_lane || chain.kind == Chain::Kind::large_lane ||
-         chain.kind == Chain::Kind::link;
+         chain.kind == Chain::Kind::news || chain.kind == Chain::Kind::closing ||
+         chain.kind == Chain::Kind::connecting;
 }
 
 }  // namespace

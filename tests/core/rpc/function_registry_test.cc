@@ -63,7 +63,8 @@ Returned call(const Function& function, void* object, const A&... arguments) {
   Payload payload;
   ValueWriter writer(payload);
   (Value<A>::write(writer, arguments), ...);
-  CallContext context(Calls(nullptr, nullptr), std::make_shared<const ServedCall>());
+  CallContext context(Calls(nullptr, nullptr),
+                      std::make_shared<const ServedCall>(WorkerId{}, Call{}));
   return function.invoke({context, object, payload});
 }
 template <class T, class... A>

@@ -12,7 +12,7 @@ namespace rehearsal::command_line {
 namespace {
 
 constexpr double kRunSecondsMax = 300;
-constexpr int kPairsOfNewProcesses = 3;
+constexpr int kPairsOfNewProcesses = 8;
 constexpr size_t kCauses = 10;
 constexpr const char* kEnd = "(the run has ended)";
 
@@ -22,18 +22,14 @@ struct TracedRun {
   std::string file;
 };
 
-TracedRun run_traced(const ChildSetup& setup, RunSettings settings, const SeedOrder& order,
-                     const std::string& file) {
+TracedRun run_traced(const ChildSetup& setup, Runs runs, const std::string& file) {
+  runs.back().trace_file = file;
   Crew crew({setup}, kRunSecondsMax);
   size_t given = 0;
   while (true) {
-    while (given < order.size() && crew.can_take(0)) {
-      settings.seed = Seed{order[given]};
-      settings.trace_file = given + 1 == order.size() ? file : "";
-      crew.give(0, given++, settings);
-    }
+    for (; given < runs.size() && crew.can_take(0); ++given) crew.give(0, given, runs[given]);
     for (Crew::Done& done : crew.wait())
-      if (done.task + 1 == order.size()) return {std::move(done.outcome), file};
+      if (done.task + 1 == runs.size()) return {std::move(done.outcome), file};
   }
 }
 
@@ -111,42 +107,42 @@ std::optional<Difference> compare(const TracedRun& first, const TracedRun& secon
 // Looks for what differs because of what ran before in a process.
 class EarlierRuns {
  public:
-  EarlierRuns(const RunSettings& settings, ChildSetup setup, const TemporaryFolder& folder)
-      : settings_(settings), setup_(std::move(setup)), folder_(folder) {
-    alone_ = run_traced(setup_, settings_, {settings_.seed.value}, folder_.file("alone"));
+  EarlierRuns(const RunSettings& last, ChildSetup setup, const TemporaryFolder& folder)
+      : last_(last), setup_(std::move(setup)), folder_(folder) {
+    alone_ = run_traced(setup_, {last_}, folder_.file("alone"));
   }
 
-  // The difference between the run alone and after the other ones of `order`; with the fewest of
-  // them that halving finds.
-  std::optional<Difference> find(SeedOrder order) {
-    order.pop_back();
-    std::optional<Difference> found = try_after(order);
-    while (found && order.size() > 1) {
-      const auto middle = order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2);
-      SeedOrder half(middle, order.end());
-      auto smaller = try_after(half);
+  // The difference between the last run alone and behind these; with the fewest of them that
+  // halving finds.
+  std::optional<Difference> find(Runs earlier) {
+    std::optional<Difference> found = try_behind(earlier);
+    while (found && earlier.size() > 1) {
+      const auto middle = earlier.begin() + static_cast<std::ptrdiff_t>(earlier.size() / 2);
+      Runs half(middle, earlier.end());
+      auto smaller = try_behind(half);
       if (!smaller) {
-        half.assign(order.begin(), middle);
-        smaller = try_after(half);
+        half.assign(earlier.begin(), middle);
+        smaller = try_behind(half);
       }
       if (!smaller) break;
       found = std::move(smaller);
-      order = std::move(half);
+      earlier = std::move(half);
     }
     return found;
   }
 
  private:
-  std::optional<Difference> try_after(SeedOrder order) {
-    if (order.empty()) return std::nullopt;
-    const SeedOrder before = order;
-    order.push_back(settings_.seed.value);
-    auto difference = compare(alone_, run_traced(setup_, settings_, order, folder_.file("later")));
-    if (difference) difference->after_seeds = before;
+  std::optional<Difference> try_behind(const Runs& earlier) {
+    if (earlier.empty()) return std::nullopt;
+    Runs runs = earlier;
+    runs.push_back(last_);
+    auto difference = compare(alone_, run_traced(setup_, runs, folder_.file("behind")));
+    if (difference)
+      for (const RunSettings& run : earlier) difference->after_seeds.push_back(run.seed.value);
     return difference;
   }
 
-  const RunSettings& settings_;
+  const RunSettings last_;
   const ChildSetup setup_;
   const TemporaryFolder& folder_;
   TracedRun alone_;
@@ -172,20 +168,19 @@ bool same_outcome(const RunOutcome& one, const RunOutcome& other) {
   return to_json(one).dump() == to_json(other).dump();
 }
 
-Difference find_difference(const RunSettings& settings, const Surroundings& surroundings,
-                           const SeedOrder& first, const SeedOrder& second) {
+Difference find_difference(const Surroundings& surroundings, const Runs& first,
+                           const Runs& second) {
   const TemporaryFolder folder;
+  const RunSettings& last = first.back();
   for (int pair = 0; pair < kPairsOfNewProcesses; ++pair) {
-    const SeedOrder alone{settings.seed.value};
-    const auto difference =
-        compare(run_traced(surroundings.first, settings, alone, folder.file("first")),
-                run_traced(surroundings.second, settings, alone, folder.file("second")));
+    const auto difference = compare(run_traced(surroundings.first, {last}, folder.file("first")),
+                                    run_traced(surroundings.second, {last}, folder.file("second")));
     if (difference) return *difference;
   }
-  for (const auto& [setup, order] :
+  for (const auto& [setup, runs] :
        {std::pair(surroundings.first, first), std::pair(surroundings.second, second)}) {
-    if (const auto difference = EarlierRuns(settings, setup, folder).find(order))
-      return *difference;
+    EarlierRuns earlier(last, setup, folder);
+    if (const auto difference = earlier.find({runs.begin(), runs.end() - 1})) return *difference;
   }
   return {};
 }

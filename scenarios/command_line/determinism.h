@@ -27,16 +27,15 @@ struct Difference {
 // Everything about an outcome that a second run must repeat.
 [[nodiscard]] bool same_outcome(const RunOutcome& one, const RunOutcome& other);
 
-// The seeds that one process ran up to the one that differs, in their order; that one is the last.
-using SeedOrder = std::vector<uint64_t>;
+// The runs of one process up to the one that differs, in their order; that one is the last.
+using Runs = std::vector<RunSettings>;
 
-// Two runs of this seed, the last one of both orders, have differed. Runs it again, traced: first
+// Two runs of the same seed, which ends both of these, have differed. Runs it again, traced: first
 // alone in two new processes, a few times, because what an address or a clock decides may come out
-// alike by chance. If nothing differs, then in a process that has run other seeds before, and looks
-// for the fewest of them that matter.
-[[nodiscard]] Difference find_difference(const RunSettings& settings,
-                                         const Surroundings& surroundings, const SeedOrder& first,
-                                         const SeedOrder& second);
+// alike by chance. If nothing differs, then in a process that has run others before, and looks for
+// the fewest of them that matter.
+[[nodiscard]] Difference find_difference(const Surroundings& surroundings, const Runs& first,
+                                         const Runs& second);
 
 // Some lines for people, without a line end behind the last.
 [[nodiscard]] std::string to_text(const Difference& difference);

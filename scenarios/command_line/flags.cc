@@ -99,6 +99,8 @@ void FlagsOf::declare_run_flags() {
   text_flag("--strategy", flags_.strategy,
             command_ == "hunt"
                 ? "How the order of events is chosen; delays:bound=D: all within D [portfolio]"
+            : command_ == "verify"
+                ? "How the order of events is chosen [each seed another one]"
                 : "How the order of events is chosen [" + backends_.strategies.front() + "]");
   declare_mutants();
 }

@@ -49,10 +49,8 @@ const char* const kOverview =
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
 
 const char* const kVerifyHelp =
-    "Runs every seed in two processes, the second with other addresses, fill of memory, "
-    "variables,\n"
-    "locale, time zone, working folder and core, and with the seeds in reverse. Where runs differ, "
-    "it\n"
+    "Runs every seed in two processes. The second has other addresses, memory, variables, locale,\n"
+    "time zone, working folder and core, and takes the seeds in reverse. Where two runs differ, it\n"
     "names the first event that does, its key and what it follows from, and exits with status 3.\n";
 
 const char* const kExitStatus =

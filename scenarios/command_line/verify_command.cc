@@ -18,15 +18,21 @@ struct Pair {
   std::optional<RunOutcome> second;
 };
 
-RunSettings with_seed(const VerifyCommand& command, uint64_t index) {
+// Each seed has the strategy that a hunt would give it, unless one was named.
+RunSettings with_seed(const Tool& tool, const VerifyCommand& command, uint64_t index) {
   RunSettings settings = command.settings;
   settings.seed = Seed{command.first_seed + index};
+  if (!settings.strategy.empty() || !tool.backends.portfolio) return settings;
+  const std::string drawn = tool.backends.portfolio(settings.seed);
+  const std::vector<std::string>& known = tool.backends.strategies;
+  if (std::find(known.begin(), known.end(), drawn) != known.end()) settings.strategy = drawn;
   return settings;
 }
 
 // The second process takes the seeds from the last to the first: what an earlier run leaves behind
-// in a process would show, too. One process for all seeds costs a thousandth of one for each.
-std::vector<Pair> run_all(const VerifyCommand& command, const Surroundings& surroundings) {
+// in a process would show, too. One process for all, because its start takes longer than most runs.
+std::vector<Pair> run_all(const Tool& tool, const VerifyCommand& command,
+                          const Surroundings& surroundings) {
   Crew crew({surroundings.first, surroundings.second}, kRunSecondsMax);
   ProgressLine progress;
   std::vector<Pair> pairs(command.seed_count);
@@ -36,7 +42,7 @@ std::vector<Pair> run_all(const VerifyCommand& command, const Surroundings& surr
     for (size_t child = 0; child < crew.size(); ++child) {
       while (crew.can_take(child) && given[child] < command.seed_count) {
         const uint64_t index = child == 0 ? given[child] : command.seed_count - 1 - given[child];
-        crew.give(child, index, with_seed(command, index));
+        crew.give(child, index, with_seed(tool, command, index));
         ++given[child];
       }
     }
@@ -51,14 +57,19 @@ std::vector<Pair> run_all(const VerifyCommand& command, const Surroundings& surr
   }
 }
 
-// Alone or not, a difference shows in the runs of these seeds.
-std::string verify_line(const Tool& tool, const RunSettings& settings, uint64_t first_seed,
-                        uint64_t seed_count) {
+RunSettings with_first_seed(const VerifyCommand& command) {
+  RunSettings settings = command.settings;
+  settings.seed = Seed{command.first_seed};
+  return settings;
+}
+
+// Verifies so many seeds from that of `settings` on.
+std::string verify_line(const Tool& tool, const RunSettings& settings, uint64_t seed_count) {
   std::string line = replay_command(tool.program, settings);
-  const std::string run =
-      " run " + settings.scenario->name + " --seed " + std::to_string(settings.seed.value);
-  const std::string verify = " verify " + settings.scenario->name + " --first-seed " +
-                             std::to_string(first_seed) + " --seeds " + std::to_string(seed_count);
+  const std::string seed = std::to_string(settings.seed.value);
+  const std::string run = " run " + settings.scenario->name + " --seed " + seed;
+  const std::string verify = " verify " + settings.scenario->name + " --first-seed " + seed +
+                             " --seeds " + std::to_string(seed_count);
   return line.replace(line.find(run), run.size(), verify);
 }
 
@@ -74,18 +85,17 @@ JunitCase junit_case(const Tool& tool, const VerifyCommand& command, const RunSe
 
 int report_difference(const Tool& tool, const VerifyCommand& command,
                       const Surroundings& surroundings, uint64_t index) {
-  const RunSettings settings = with_seed(command, index);
-  SeedOrder first;
-  for (uint64_t i = 0; i <= index; ++i) first.push_back(command.first_seed + i);
-  SeedOrder second;
+  const RunSettings settings = with_seed(tool, command, index);
+  Runs first;
+  for (uint64_t i = 0; i <= index; ++i) first.push_back(with_seed(tool, command, i));
+  Runs second;
   for (uint64_t i = command.seed_count; i > index; --i)
-    second.push_back(command.first_seed + i - 1);
-  const Difference difference = find_difference(settings, surroundings, first, second);
+    second.push_back(with_seed(tool, command, i - 1));
+  const Difference difference = find_difference(surroundings, first, second);
   const bool alone =
       difference.kind != Difference::Kind::vanished && difference.after_seeds.empty();
-  const std::string line =
-      alone ? verify_line(tool, settings, settings.seed.value, 1)
-            : verify_line(tool, settings, command.first_seed, command.seed_count);
+  const std::string line = alone ? verify_line(tool, settings, 1)
+                                 : verify_line(tool, with_first_seed(command), command.seed_count);
   const Failure failure{"determinism", "", to_text(difference)};
   write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   if (tool.json) {
@@ -111,7 +121,7 @@ int verify(const Tool& tool, const VerifyCommand& command) {
   check_junit_file(command.junit_file);
   const Stopwatch stopwatch;
   const Surroundings surroundings = make_surroundings();
-  const std::vector<Pair> pairs = run_all(command, surroundings);
+  const std::vector<Pair> pairs = run_all(tool, command, surroundings);
   for (uint64_t index = 0; index < pairs.size(); ++index) {
     if (!same_outcome(*pairs[index].first, *pairs[index].second))
       return report_difference(tool, command, surroundings, index);
@@ -136,7 +146,8 @@ int verify(const Tool& tool, const VerifyCommand& command) {
     }
     return kHolds;
   }
-  const RunSettings settings = with_seed(command, static_cast<uint64_t>(failed - pairs.begin()));
+  const RunSettings settings =
+      with_seed(tool, command, static_cast<uint64_t>(failed - pairs.begin()));
   const Failure failure = failed->first->failure.value_or(Failure{});
   write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   json["seed"] = settings.seed.value;

@@ -111,14 +111,16 @@ TEST_F(Verify, NamesTheResultIfEveryEventIsEqual) {
 }
 
 TEST_F(Verify, EndsWithTheLineThatShowsTheDifferenceAgain) {
-  const ToolRun run = run_tool("verify environment --seeds 3 --first-seed 5 --faults hostile");
+  const ToolRun run =
+      run_tool("verify environment --seeds 3 --first-seed 5 --faults hostile --strategy pct");
   EXPECT_EQ(run.status, 3);
   EXPECT_NE(run.out.find("environment FAILED with seed 5: determinism: event "), std::string::npos)
       << run.out;
   EXPECT_NE(run.out.find("\nit follows from:\n"), std::string::npos) << run.out;
   const std::string last = run.out_lines().back();
   EXPECT_EQ(last.substr(last.find(" verify ")),
-            " verify environment --first-seed 5 --seeds 1 --set size=tiny --faults hostile");
+            " verify environment --first-seed 5 --seeds 1 --set size=tiny --faults hostile "
+            "--strategy pct");
   const ToolRun again = run_tool(last.substr(last.find(" verify ")));
   EXPECT_EQ(again.status, 3);
   EXPECT_EQ(again.out_lines().back(), last);

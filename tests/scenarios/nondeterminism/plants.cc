@@ -139,10 +139,13 @@ int64_t static_counter() {
   return ++count;
 }
 
-// Sums that differ in their last bits, because no float has them all.
+// A large term swallows the last bits of a sum; its opposite does not bring them back.
 int64_t float_sum_order() {
   std::vector<std::unique_ptr<double>> terms;
-  for (int i = 0; i < 64; ++i) terms.push_back(std::make_unique<double>(1.0 / (i * i + 3)));
+  for (int i = 0; i < 256; ++i) {
+    const double large = i % 4 == 1 ? 1e15 : -1e15;
+    terms.push_back(std::make_unique<double>(i % 2 == 0 ? i / 3.0 : large));
+  }
   std::unordered_set<const double*> set;
   for (const auto& term : terms) set.insert(term.get());
   double sum = 0;

@@ -43,7 +43,7 @@ TEST(Hunt, GivesEverySeedItsStrategyAndTheOptionsOfTheTest) {
   EXPECT_TRUE(hunt({.seeds = 40, .first_seed = Seed{100}, .cluster = {.crashes = 2}},
                    [&seeds](Seed seed, const ClusterOptions& options) {
                      seeds.push_back(seed.value);
-                     EXPECT_EQ(options.strategy, portfolio_strategy(seed));
+                     EXPECT_EQ(options.strategy.kind, portfolio_strategy(seed));
                      EXPECT_EQ(options.crashes, 2u);
                      EXPECT_TRUE(options.overrides.empty());
                    }));

@@ -43,7 +43,7 @@ TEST(ChosenRun, WhatItSaysGoesIntoTheOptionsAndNothingElse) {
   // Goal: the test's own options stay. Method: one that the run does not have.
   const ClusterOptions options = parse_flags(kFlags).applied_to({.crashes = 3});
   EXPECT_EQ(options.crashes, 3u);
-  EXPECT_EQ(options.strategy, StrategyKind::pct);
+  EXPECT_EQ(options.strategy.kind, StrategyKind::pct);
   EXPECT_EQ(options.otherwise, Otherwise::benign);
   EXPECT_EQ(options.overrides.size(), 2u);
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/ids.h"
+#include "core/node/node.h"
 #include "core/node/program.h"
 #include "scenarios/options.h"
 #include "scenarios/results.h"
@@ -58,6 +59,9 @@ struct Scenario {
   // order of events or on faults. The simulator then compares them with those of a run without
   // faults.
   bool schedule_independent = false;
+
+  // Time-outs and limits of a simulated run's nodes other than the default; the same at all.
+  std::function<void(NodeOptions&, const FaultPlan&, Seed)> adjust_node;
 
   // What is wrong with the results of a simulated run under these faults, if anything.
   std::function<std::optional<std::string>(const Results&, const FaultPlan&)> verdict;

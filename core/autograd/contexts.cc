@@ -54,7 +54,7 @@ void AutogradContexts::end(const AutogradContextId& id) {
   REHEARSAL_CHECK(context->creator == options_.self, id);
   for (const WorkerId holder : context->holders) {
     const auto calls = context->undelivered.find(holder);
-    if (calls == context->undelivered.end())
+    if (calls == context->undelivered.end() || options_.mutants.on(Mutant::release_overtakes_calls))
       send_release(id, holder);
     else
       late_releases_[{id, holder}] = calls->second;
@@ -68,6 +68,8 @@ void AutogradContexts::send_release(const AutogradContextId& id, WorkerId to) {
 
 void AutogradContexts::release(ContextRecord& context, const Error& why) {
   passes_.end_context(context, why);
+  if (released_by_relays())
+    for (const WorkerId peer : context.peers) send_release(context.id, peer);
   trace(EventKind::context_released, context);
   const CausalId id = context.id;
   if (context.creator != options_.self && ended_.insert(id).second) {
@@ -103,7 +105,8 @@ Status AutogradContexts::meet_context(const ContextName& context, WorkerId from)
   }
   ContextRecord& met = add(context);
   if (from != options_.self) met.peers.insert(from);
-  if (from != context.creator) sessions_.send(context.creator, Message{ContextReached{context.id}});
+  if (from != context.creator && !released_by_relays())
+    sessions_.send(context.creator, Message{ContextReached{context.id}});
   return Unit{};
 }
 
@@ -119,7 +122,7 @@ void AutogradContexts::on_reached(WorkerId from, const ContextReached& message) 
 void AutogradContexts::on_release(WorkerId from, const ContextRelease& message) {
   ContextRecord* const context = find(message.context);
   // It comes twice to a worker that the creator called and that others reached at the end.
-  if (context == nullptr || context->creator != from) return;
+  if (context == nullptr || (context->creator != from && !released_by_relays())) return;
   release(*context, ended_error(message.context));
 }
 
@@ -153,7 +156,9 @@ void AutogradContexts::on_peer_fenced(WorkerId peer, Incarnation incarnation, co
     context.holders.erase(peer);
     context.undelivered.erase(peer);
     if (context.peers.erase(peer) > 0) context.lost.emplace(peer, why);
-    if (context.creator == peer && id.incarnation == incarnation) orphans.push_back(id);
+    if (context.creator == peer && id.incarnation == incarnation &&
+        !options_.mutants.on(Mutant::lost_creator_keeps_contexts))
+      orphans.push_back(id);
   }
   for (const CausalId& id : orphans) release(contexts_.at(id), why);
 }

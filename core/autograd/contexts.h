@@ -103,6 +103,10 @@ class AutogradContexts final : public RecordHook {
   ContextRecord& add(const ContextName& name);
   void release(ContextRecord& context, const Error& why);
   void send_release(const AutogradContextId& id, WorkerId to);
+  // A mutant: whoever called there tells of the end, and the creator is not told who was reached.
+  [[nodiscard]] bool released_by_relays() const {
+    return options_.mutants.on(Mutant::contexts_released_by_relays);
+  }
   [[nodiscard]] Error ended_error(const AutogradContextId& id) const;
   void trace(EventKind kind, const ContextRecord& context);
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }

@@ -26,6 +26,7 @@ void Passes::join_wave(Pass& pass, Stage stage) {
     pass.wave_error = why_incomplete(pass);
   else
     commit(pass);
+  if (pass.wave_error && options_.mutants.on(Mutant::unused_result_hangs)) return;
   for (const WorkerId peer : pass.context->peers)
     if (peer != pass.wave_parent) pass.wave_waits.insert(peer);
   for (const WorkerId peer : pass.wave_waits)
@@ -63,8 +64,10 @@ void Passes::on_finished(WorkerId from, const PassFinished& message) {
 }
 
 void Passes::settle_wave(Pass& pass) {
-  if (!pass.wave_waits.empty()) return;
   const bool committed = pass.stage == Stage::committed;
+  const bool hasty =
+      pass.started_here && committed && options_.mutants.on(Mutant::backward_returns_before_commit);
+  if (!pass.wave_waits.empty() && !hasty) return;
   if (!pass.started_here) {
     send(pass, *pass.wave_parent, Message{PassFinished{pass.name, pass.wave_error}});
     if (committed) end(pass, Unit{});
@@ -126,7 +129,9 @@ void Passes::fail(Pass& pass, const Error& why) {
   if (error.function.empty()) error.function = "backward";
   pass.context->dead.emplace(pass.name.id, error);
   std::set<WorkerId> told = pass.neighbours;
+  if (options_.mutants.on(Mutant::failure_told_upwards_only)) told.clear();
   if (!pass.started_here) told.insert(pass.name.starter);
+  if (options_.mutants.on(Mutant::failure_not_told)) told.clear();
   for (const WorkerId worker : told)
     if (worker != options_.self && !sessions_.lost(worker))
       sessions_.send(worker, Message{PassFailed{pass.name, error}});
@@ -195,7 +200,7 @@ std::string Passes::describe() const {
 std::string Passes::check_invariants() const {
   std::string broken;
   for (const auto& [id, pass] : passes_) {
-    if (pass.context->dead.contains(id) && !options_.mutants.forget_dead_epochs)
+    if (pass.context->dead.contains(id) && !options_.mutants.on(Mutant::forget_dead_epochs))
       broken += "a pass of context " + to_string(id.context) + " goes on although it has failed\n";
     for (const CausalId& message : pass.given)
       if (!pass.context->sent.contains(message))

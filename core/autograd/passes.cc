@@ -1,5 +1,7 @@
 #include "core/autograd/passes.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 
 namespace rehearsal {
@@ -70,7 +72,7 @@ bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& 
     mailbox_.mark("a message of a pass came for a context that has ended");
     why.text = "the autograd context " + to_string(name.id.context) + " has ended";
   } else if (const auto dead = context->dead.find(name.id);
-             dead != context->dead.end() && !options_.mutants.forget_dead_epochs) {
+             dead != context->dead.end() && !options_.mutants.on(Mutant::forget_dead_epochs)) {
     mailbox_.mark("a late message of a failed pass was refused");
     why = dead->second;
   } else if (started_by_other_life(name)) {
@@ -98,6 +100,10 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
     return mailbox_.release_later(std::make_shared<std::vector<at::Tensor>>(std::move(gradients)));
   Pass& pass = found->second;
   if (const std::optional<Error>& lost = sessions_.lost(route.peer)) return fail(pass, *lost);
+  const auto is_defined = [](const at::Tensor& gradient) { return gradient.defined(); };
+  if (options_.mutants.on(Mutant::undefined_gradient_not_sent) &&
+      std::none_of(gradients.begin(), gradients.end(), is_defined))
+    return;
   ++pass.unanswered;
   const Error changed{.kind = ErrorKind::autograd,
                       .text =
@@ -138,7 +144,8 @@ void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
                        .worker = mailbox_.name(),
                        .function = "backward",
                        .chain = {}});
-  const bool engages = !pass.started_here && !pass.engaged_by;
+  const bool engages = !pass.started_here && !pass.engaged_by &&
+                       !options_.mutants.on(Mutant::backward_returns_early);
   if (engages)
     pass.engaged_by = {from, message.message};
   else

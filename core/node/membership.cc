@@ -139,6 +139,7 @@ void Membership::progressed() {
 void Membership::recheck() {
   if (!shutdown_done_) return;
   if (leaving_) return settle_leaving();
+  if (options_.mutants.on(Mutant::leaves_when_empty) && view_.quiet(1)) return leave();
   const ShutdownReport now = report_now(0);
   const bool changed = !last_report_ || last_report_->phase != now.phase ||
                        last_report_->quiet != now.quiet || last_report_->lost != now.lost;
@@ -175,7 +176,9 @@ void Membership::on_report(WorkerId from, const ShutdownReport& report) {
 
 void Membership::coordinate() {
   if (!arrived_ || leaving_ || coordinator() != options_.self) return;
-  const std::vector<WorkerId> workers = living();
+  std::vector<WorkerId> workers = living();
+  if (options_.mutants.on(Mutant::partial_barrier))
+    std::erase_if(workers, [&](WorkerId worker) { return !reports_.contains(worker); });
   if (std::all_of(workers.begin(), workers.end(),
                   [&](WorkerId worker) { return reports_.contains(worker); }))
     on_all_arrived();
@@ -214,7 +217,7 @@ void Membership::start_wave() {
 }
 
 void Membership::finish_phase() {
-  if (phase_ == 0) {
+  if (phase_ == 0 && !options_.mutants.on(Mutant::shutdown_skips_references)) {
     enter_phase(1);
     tell_others(Message{ShutdownProbe{1, 0}});
     return progressed();

@@ -32,10 +32,10 @@ struct NodeOptions {
   Duration shutdown_timeout = std::chrono::seconds(60);  // once all mains have ended
   uint64_t window_bytes = 64 * 1024 * 1024;  // unacknowledged bytes to a peer before calls wait
   uint64_t window_frames = 4096;             // the same in frames
-  uint32_t execution_limit = 1024;  // user functions executing at once; nested calls do not count
+  uint32_t execution_limit = 1024;  // functions executing at once, nested calls and creations aside
 
-  // Test-only switches, by name: each leaves out one rule of the protocol (core/README.md lists
-  // them). An unknown name is refused by Node's constructor.
+  // Test-only switches, by name: each leaves out one rule of the protocol (core/rpc/mutants.cc
+  // lists them). An unknown name is refused by Node's constructor; in a product every name is.
   std::vector<std::string> mutants;
 };
 

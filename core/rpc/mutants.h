@@ -1,27 +1,108 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace rehearsal {
 
-// Test-only switches: each leaves out one rule of the protocol, so that a test can show that the
-// simulator finds its absence. All are off in a product.
-struct Mutants {
-  bool no_deduplication = false;       // a frame received twice is handled twice
-  bool no_confirmation_gate = false;   // user code starts before its references are confirmed
-  bool confirm_never_refuses = false;  // a fork of a value that is gone is confirmed
-  bool delete_before_answer = false;   // UserDelete leaves before its registration is answered
-  bool pins_survive_fencing = false;   // pins stay although their holder is fenced
-  bool no_fencing = false;             // a silent peer is never given up
-  bool forget_dead_epochs = false;     // late gradients of a failed pass are taken
+// Whether mutants were compiled in (REHEARSAL_MUTANTS); not in a product.
+#ifdef REHEARSAL_MUTANTS
+inline constexpr bool kHasMutants = true;
+#else
+inline constexpr bool kHasMutants = false;
+#endif
 
-  // Throws std::invalid_argument for a name that is none of these.
-  static Mutants from_names(const std::vector<std::string>& names);
+// Each leaves out one rule of the protocol, so that a test can show that the simulator finds its
+// absence; mutants.cc says which. A mutant changes one place, at `if (mutants.on(Mutant::x))`.
+enum class Mutant : uint8_t {
+  // sessions
+  no_deduplication,
+  deduplication_slides,
+  deduplication_forgotten,
+  reset_is_final,
+  room_wakes_nobody,
+  no_fencing,
+  fenced_side_not_told,
+  // calls
+  calls_never_time_out,
+  nested_calls_count,
+  monitor_kept_while_parked,
+  answered_calls_stay,
+  remote_error_not_stored,
+  context_lost_in_async,
+  unwanted_response_unread,
+  forks_undone_at_timeout,
+  uses_in_flight_hold_nothing,
+  // references
+  no_confirmation_gate,
+  confirm_never_refuses,
+  unknown_id_is_to_come,
+  delete_before_answer,
+  accept_on_adoption,
+  refused_child_accepts_not,
+  pins_survive_fencing,
+  lost_owner_leaves_pending,
+  lost_creator_refuses_nothing,
+  owner_handles_keep_nothing,
+  owner_fork_registered_late,
+  creation_in_two_steps,
+  creation_withdrawn,
+  failed_creation_wakes_nobody,
+  unsent_forks_stay,
+  handle_released_in_place,
+  received_references_stay,
+  // autograd
+  undefined_gradient_not_sent,
+  backward_returns_early,
+  backward_returns_before_commit,
+  unused_result_hangs,
+  failure_not_told,
+  failure_told_upwards_only,
+  forget_dead_epochs,
+  release_overtakes_calls,
+  holders_need_gradients,
+  contexts_released_by_relays,
+  lost_creator_keeps_contexts,
+  // shutdown
+  leaves_when_empty,
+  partial_barrier,
+  shutdown_counts_own_calls_only,
+  shutdown_skips_references,
 };
 
-// All names, for messages to people.
+// What it takes to see the rule missing: an order of messages, a fault, or neither.
+enum class MutantKind : uint8_t { ordering, fault, other };
+
+struct MutantRow {
+  Mutant mutant{};
+  std::string_view name;
+  MutantKind kind{};
+  std::string_view wrong;  // what the mutant does, in words
+};
+
+// All of them, in the order of the enum; none in a build without.
+[[nodiscard]] std::span<const MutantRow> mutant_table();
 [[nodiscard]] std::vector<std::string> mutant_names();
+
+// Those that are on. Without mutants compiled in none ever is, at no cost.
+class Mutants {
+ public:
+  Mutants() = default;
+
+  // Throws std::invalid_argument for a name that is none of these, or if there are none.
+  static Mutants from_names(const std::vector<std::string>& names);
+
+  [[nodiscard]] constexpr bool on(Mutant mutant) const {
+    if constexpr (!kHasMutants) return false;
+    return (switches_ >> static_cast<unsigned>(mutant) & 1) != 0;
+  }
+  void turn_on(Mutant mutant) { switches_ |= uint64_t{1} << static_cast<unsigned>(mutant); }
+
+ private:
+  uint64_t switches_ = 0;
+};
 
 }  // namespace rehearsal

@@ -48,9 +48,16 @@ void PendingCalls::start(OutgoingCall outgoing) {
   pending.function = std::move(outgoing.function);
   pending.deadline = {};
   pending.target = std::move(outgoing.target);
+  if (options_.mutants.on(Mutant::uses_in_flight_hold_nothing))
+    mailbox_.release_later(std::move(pending.target));
   pending.done = std::move(outgoing.done);
   const Duration time_left = outgoing.call.time_left;
-  if (time_left.count() > 0)
+  if (options_.mutants.on(Mutant::forks_undone_at_timeout) && time_left.count() > 0)
+    deadlines_.add(mailbox_.runtime().now() + time_left,
+                   [this, id, to, forks = outgoing.call.arguments.forks] {
+                     if (pending_.contains(id)) forks_->undo_forks(to, forks);
+                   });
+  if (time_left.count() > 0 && !options_.mutants.on(Mutant::calls_never_time_out))
     pending.deadline = deadlines_.add(mailbox_.runtime().now() + time_left,
                                       [this, id, time_left] { time_out(id, time_left); });
 
@@ -72,7 +79,10 @@ void PendingCalls::start(OutgoingCall outgoing) {
     options.on_withdrawn = [this, to, forks = outgoing.call.arguments.forks] {
       forks_->undo_forks(to, forks);
     };
-  if (outgoing.call.context) records_->follow_call(outgoing.call.context->id, to, options);
+  const bool needs_gradients = outgoing.call.autograd.has_value();
+  if (outgoing.call.context &&
+      (needs_gradients || !options_.mutants.on(Mutant::holders_need_gradients)))
+    records_->follow_call(outgoing.call.context->id, to, options);
   sessions_.send(to, Message{std::move(outgoing.call)}, std::move(options));
 }
 
@@ -112,6 +122,7 @@ void PendingCalls::on_response(WorkerId from, Response response) {
   const CallId id = response.id;
   const bool awaited = pending_.contains(id);
   if (!awaited) mailbox_.mark("a response came after its call was given up");
+  if (!awaited && options_.mutants.on(Mutant::unwanted_response_unread)) return;
   if (awaited && response.value.forks.empty()) {
     if (response.error) return complete(id, std::move(*response.error));
     return complete(id, Answer{from, std::move(response.value), response.autograd});

@@ -65,7 +65,7 @@ std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
   if (served->call.time_left.count() > 0)
     served->deadline = mailbox_.runtime().now() + served->call.time_left;
   const auto [place, fresh] = spare_.add(served_, served->call.id);
-  if (fresh || session_options_.mutants.no_deduplication) place->second = served;
+  if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
   return served;
 }
 
@@ -95,7 +95,8 @@ void ServedCalls::on_peer_fenced(WorkerId peer) {
 
 void ServedCalls::forget(const std::shared_ptr<ServedCall>& served) {
   const auto found = served_.find(served->call.id);
-  if (found != served_.end() && found->second == served) {
+  if (found != served_.end() && found->second == served &&
+      !session_options_.mutants.on(Mutant::answered_calls_stay)) {
     found->second.reset();
     spare_.erase(served_, found);
   }
@@ -126,8 +127,10 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
   run->target = std::move(target);
   run->created = std::move(created);
   run->done = std::move(done);
-  // Nested calls never wait for those that wait for them.
-  run->counts = served->call.depth == 0;
+  // Nested calls never wait for those that wait for them; nor do creations, since what executes may
+  // wait for their values.
+  const bool is_awaited = served->call.depth > 0 || served->call.created.has_value();
+  run->counts = !is_awaited || session_options_.mutants.on(Mutant::nested_calls_count);
   if (!run->counts || running_outer_ < options_.execution_limit) return launch(std::move(run));
   mailbox_.mark("a call waits for its turn to execute");
   if (queue_.size() < options_.queue_limit) return queue_.push_back(std::move(run));
@@ -159,7 +162,13 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
       run->target.monitor->leave();
       return mailbox_.release_later(std::move(run));
     }
-    run->served->execution->monitor = run->target.monitor;
+    if (session_options_.mutants.on(Mutant::monitor_kept_while_parked))
+      run->done = [monitor = run->target.monitor, done = std::move(run->done)]() mutable {
+        monitor->leave();
+        if (done) done();
+      };
+    else
+      run->served->execution->monitor = run->target.monitor;
     enter(std::move(run), where);
   });
 }
@@ -178,18 +187,20 @@ void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
                              .id = execution.started_by(),
                              .text = execution.label()});
   auto mailbox = mailbox_.shared_from_this();
-  mailbox_.runtime().execute(
-      execution, where, [this, run = std::move(run), mailbox = std::move(mailbox)] {
-        perform(*run);
-        mailbox->post_always([this, run, mailbox] {
-          if (mailbox->killed()) return;
-          if (!mailbox->closed()) return ended(run, std::move(*run->outcome));
-          // The node has ended meanwhile: nobody waits for the outcome.
-          Execution& execution = *run->served->execution;
-          if (execution.monitor) std::exchange(execution.monitor, nullptr)->leave();
-          --running_;
-        });
-      });
+  mailbox_.runtime().execute(execution, where,
+                             [this, run = std::move(run), mailbox = std::move(mailbox)] {
+                               perform(*run);
+                               mailbox->post_always([this, run, mailbox] {
+                                 if (mailbox->killed()) return;
+                                 if (!mailbox->closed())
+                                   return ended(run, std::move(*run->outcome));
+                                 // The node has ended meanwhile: nobody waits for the outcome.
+                                 Execution& execution = *run->served->execution;
+                                 if (execution.monitor)
+                                   std::exchange(execution.monitor, nullptr)->leave();
+                                 --running_;
+                               });
+                             });
 }
 
 // Sets the run's outcome, in place.
@@ -279,7 +290,8 @@ void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome> outc
       send_answer(run->served, std::move(std::get<Encoded>(outcome.value())));
     }
   } else if (run->created) {
-    run->created(outcome.error());
+    if (!session_options_.mutants.on(Mutant::remote_error_not_stored))
+      run->created(outcome.error());
     forget(run->served);
   } else {
     answer_error(run->served, outcome.error());
@@ -292,6 +304,7 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
   pending([this, run](Result<HeldValue> value) {
     if (!value.ok()) return conclude(run, value.error());
     if (run->created) return conclude(run, Outcome(Returned(std::move(value).value())));
+    if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
     // What comes back is encoded as user code of the call, off the strand.
     auto done = [this, run] {
       mailbox_.release_later(std::move(run->target.object.value));

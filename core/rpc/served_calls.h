@@ -41,7 +41,7 @@ struct ServedTarget {
 };
 
 struct ServedCallsOptions {
-  uint32_t execution_limit = 0;  // user functions running at once; nested calls do not count
+  uint32_t execution_limit = 0;  // functions running at once, nested calls and creations aside
   uint32_t queue_limit = 0;      // calls waiting for that; more are refused
 };
 

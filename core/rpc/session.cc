@@ -234,9 +234,7 @@ void Sessions::on_peer_up(const Hello& hello) {
                              .number = hello.incarnation.value});
   Peer& from = peer(hello.worker);
   if (fenced_.contains(hello.incarnation)) {
-    transport_.close(hello.worker, {.kind = ErrorKind::fenced,
-                                    .text = "this incarnation is fenced",
-                                    .worker = options_.names[options_.self.value]});
+    tell_fenced(hello.worker, "this incarnation is fenced");
     return;
   }
   if (from.incarnation != hello.incarnation) {
@@ -246,6 +244,8 @@ void Sessions::on_peer_up(const Hello& hello) {
       return;
     }
     begin_session(hello);
+  } else if (options_.mutants.on(Mutant::deduplication_forgotten)) {
+    from.received = IntervalSet(1);
   }
   from.link_up = true;
   from.suspected = false;
@@ -276,7 +276,8 @@ void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) 
       {.kind = EventKind::peer_lost, .worker = options_.self, .peer = id, .text = why.text});
   Peer& from = peer(id);
   from.link_up = false;
-  if (!closed_by_peer || from.lost) return;
+  const bool is_final = closed_by_peer || options_.mutants.on(Mutant::reset_is_final);
+  if (!is_final || from.lost) return;
   if (from.incarnation.value == 0) {
     listener_.on_hello_refused(id, why);
     return;
@@ -290,11 +291,15 @@ void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) 
 
 void Sessions::fence(WorkerId id, const Error& why) {
   if (stopped_ || id == options_.self || peer(id).lost || peer(id).incarnation.value == 0) return;
-  transport_.close(id,
-                   {.kind = ErrorKind::fenced,
-                    .text = "fenced by '" + options_.names[options_.self.value] + "': " + why.text,
-                    .worker = options_.names[options_.self.value]});
+  tell_fenced(id, "fenced by '" + options_.names[options_.self.value] + "': " + why.text);
   end_session(id, why);
+}
+
+void Sessions::tell_fenced(WorkerId id, std::string text) {
+  if (options_.mutants.on(Mutant::fenced_side_not_told)) return;
+  transport_.close(id, {.kind = ErrorKind::fenced,
+                        .text = std::move(text),
+                        .worker = options_.names[options_.self.value]});
 }
 
 void Sessions::end_session(WorkerId id, const Error& why) {
@@ -366,15 +371,17 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
       mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
   }
   if (!any) return;
-  admit_held(id);
+  if (!options_.mutants.on(Mutant::room_wakes_nobody)) admit_held(id);
   progressed();
 }
 
 void Sessions::receive_message(WorkerId id, const Frame& frame) {
   Peer& from = peer(id);
   const bool fresh = from.received.insert(frame.header.sequence);
+  if (options_.mutants.on(Mutant::deduplication_slides) && !from.received.contiguous())
+    from.received = IntervalSet(frame.header.sequence + 1);
   owe_acknowledgement(id);
-  if (!fresh && !options_.mutants.no_deduplication) {
+  if (!fresh && !options_.mutants.on(Mutant::no_deduplication)) {
     mailbox_.mark("a frame arrived twice");
     return drop_frame(id, "it arrived before");
   }

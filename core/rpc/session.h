@@ -167,6 +167,8 @@ class Sessions final : public FrameSink {
   void admit_held(WorkerId id);
   void begin_session(const Hello& hello);
   void end_session(WorkerId id, const Error& why);
+  // Closes the link; the other side hears why.
+  void tell_fenced(WorkerId id, std::string text);
   void take_acknowledgement(WorkerId id, uint64_t acknowledged);
   void owe_acknowledgement(WorkerId id);
   void receive_message(WorkerId id, const Frame& frame);

@@ -30,7 +30,7 @@ void Sessions::judge(WorkerId id) {
   const Instant now = mailbox_.runtime().now();
   if (from.link_up && now - from.spoke >= options_.heartbeat)
     transmit_bare(id, FrameKind::heartbeat);
-  if (from.may_be_silent || options_.mutants.no_fencing) return;
+  if (from.may_be_silent || options_.mutants.on(Mutant::no_fencing)) return;
   if (now - from.heard < options_.peer_timeout) return;
   // Judged at the next tick only: what has arrived by now is handled before.
   if (!from.suspected) {

@@ -21,9 +21,11 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
     const ForkId fork{{options_.incarnation, path, ordinal++}};
     if (handle->is_owner()) {
       // Registered here and now; confirmed by adoption.
-      OwnerRRef& owner = owners_.at(handle->id());
-      owner.forks.emplace(fork, to);
-      trace_fork(EventKind::fork_registered, fork, handle->id(), to);
+      if (options_.mutants.on(Mutant::owner_fork_registered_late))
+        deadlines_.add(mailbox_.runtime().now() + std::chrono::milliseconds(5),
+                       [this, id = handle->id(), fork, to] { register_fork(id, fork, to); });
+      else
+        register_fork(handle->id(), fork, to);
     } else {
       REHEARSAL_CHECK(!pending_children_.contains(fork), fork);
       pending_children_.emplace(fork, PendingChild{to, *handle->fork()});
@@ -38,6 +40,7 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
 }
 
 void RRefContext::undo_forks(WorkerId, const std::vector<Fork>& forks) {
+  if (options_.mutants.on(Mutant::unsent_forks_stay)) return;
   for (const Fork& fork : forks) {
     if (fork.owner_is_parent) {
       const auto owner = owners_.find(fork.rref);
@@ -78,7 +81,7 @@ void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<vo
         make_handle(fork.rref, is_owner ? std::nullopt : std::optional<ForkId>(fork.id)));
     if (!is_owner) adopt_as_user(from, fork);
   }
-  const bool ungated = options_.mutants.no_confirmation_gate;
+  const bool ungated = options_.mutants.on(Mutant::no_confirmation_gate);
   const std::vector<std::shared_ptr<RRefHandle>> handles = payload.handles;
   for (size_t i = 0; i < forks.size(); ++i) {
     const Fork& fork = forks[i];
@@ -115,6 +118,7 @@ void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
   }
   user.parent = from;
   add_user(fork.id, std::move(user));
+  if (options_.mutants.on(Mutant::accept_on_adoption)) answer_parent(fork.id);
   const std::optional<Error>& lost = sessions_.lost(fork.rref.owner);
   if (lost || sessions_.incarnation(fork.rref.owner) != fork.rref.owner_incarnation) {
     mailbox_.mark("a fork arrived whose owner is lost");
@@ -149,21 +153,24 @@ void RRefContext::adopt_as_owner(WorkerId from, const Fork& fork,
 
 // ---- owner ------------------------------------------------------------------
 
+void RRefContext::register_fork(const RRefId& id, const CausalId& fork, WorkerId holder) {
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return;  // Only where a rule is left out.
+  owner->second.forks.emplace(fork, holder);
+  trace_fork(EventKind::fork_registered, fork, id, holder);
+}
+
 void RRefContext::on_fork_request(WorkerId from, const ForkRequest& request) {
   const Incarnation asked_by = sessions_.incarnation(from);
   when_created(request.rref, [this, from, asked_by, request](Status created) {
     if (closed_ || sessions_.lost(from) || sessions_.incarnation(from) != asked_by) return;
-    if (!created.ok() && !options_.mutants.confirm_never_refuses) {
+    if (!created.ok() && !options_.mutants.on(Mutant::confirm_never_refuses)) {
       mailbox_.mark("a fork is refused");
       trace_fork(EventKind::fork_refused, request.fork, request.rref, from);
       sessions_.send(from, Message{ForkConfirm{request.fork, created.error()}});
       return;
     }
-    const auto owner = owners_.find(request.rref);
-    if (owner != owners_.end()) {
-      owner->second.forks.emplace(request.fork, from);
-      trace_fork(EventKind::fork_registered, request.fork, request.rref, from);
-    }
+    register_fork(request.rref, request.fork, from);
     sessions_.send(from, Message{ForkConfirm{request.fork, std::nullopt}});
   });
 }
@@ -185,7 +192,8 @@ void RRefContext::settle_user(const CausalId& fork, UserState state, std::option
   if (error && !user.error) user.error = std::move(error);
   deadlines_.remove(user.deadline);
   mailbox_.release_later(std::move(user.target));
-  answer_parent(fork);
+  if (state != UserState::refused || !options_.mutants.on(Mutant::refused_child_accepts_not))
+    answer_parent(fork);
   std::vector<Task> waiting = std::move(user.waiting);
   user.waiting.clear();
   for (Task& task : waiting) task();
@@ -225,7 +233,8 @@ void RRefContext::delete_if_unused(const CausalId& fork) {
   UserRRef& user = found->second;
   if (!user.released || user.children > 0) return;
   // The delete leaves only when the registration has been answered, so it overtakes nothing.
-  if (user.state == UserState::pending && !options_.mutants.delete_before_answer) return;
+  if (user.state == UserState::pending && !options_.mutants.on(Mutant::delete_before_answer))
+    return;
   if (user.state != UserState::refused)
     sessions_.send(user.id.owner, Message{UserDelete{user.id, ForkId{fork}}});  // G1
   trace_fork(EventKind::user_deleted, fork, user.id, user.id.owner);
@@ -249,7 +258,8 @@ void RRefContext::on_peer_fenced(WorkerId peer, Incarnation incarnation, const E
   created_[incarnation].lost = why;
   std::vector<UniqueFunction<void(Status)>> refused;
   for (auto entry = to_come_.begin(); entry != to_come_.end();) {
-    if (entry->first.causal.incarnation != incarnation) {
+    if (entry->first.causal.incarnation != incarnation ||
+        options_.mutants.on(Mutant::lost_creator_refuses_nothing)) {
       ++entry;
       continue;
     }
@@ -271,13 +281,17 @@ void RRefContext::on_peer_fenced(WorkerId peer, Incarnation incarnation, const E
 
   std::vector<CausalId> children;
   for (const auto& [fork, child] : pending_children_)
-    if (child.holder == peer && !options_.mutants.pins_survive_fencing) children.push_back(fork);
+    if (child.holder == peer && !options_.mutants.on(Mutant::pins_survive_fencing))
+      children.push_back(fork);
   for (const CausalId& fork : children) on_child_accept({ForkId{fork}});
 
   std::vector<CausalId> owned;
   for (auto& [fork, user] : users_) {
     if (user.parent == peer) user.parent.reset();
-    if (user.id.owner == peer && user.id.owner_incarnation == incarnation) owned.push_back(fork);
+    const bool stays =
+        user.state == UserState::pending && options_.mutants.on(Mutant::lost_owner_leaves_pending);
+    if (user.id.owner == peer && user.id.owner_incarnation == incarnation && !stays)
+      owned.push_back(fork);
   }
   for (const CausalId& fork : owned)
     if (users_.contains(fork)) settle_user(fork, UserState::refused, why);

@@ -93,6 +93,10 @@ void RRefContext::send_creation(Draft draft, RRefHandle& handle) {
                                         .text = "the owner has not answered the creation in time",
                                         .worker = name(to)};
         });
+  if (time_left.count() > 0 && options_.mutants.on(Mutant::creation_withdrawn))
+    deadlines_.add(mailbox_.runtime().now() + time_left, [this, to = draft.to, id = draft.call.id] {
+      static_cast<void>(sessions_.withdraw(to, id));
+    });
   add_user(fork, std::move(user));
   draft.call.time_left = time_left;
   send_creation_call(std::move(draft), id, fork);
@@ -234,6 +238,7 @@ std::vector<std::string> RRefContext::release_all() {
   std::vector<CausalId> forks;
   for (auto& [fork, user] : users_) {
     if (user.released) continue;
+    if (!user.created_here && options_.mutants.on(Mutant::received_references_stay)) continue;
     lines.push_back("a reference to " + to_string(user.id.causal) + " at '" + name(user.id.owner) +
                     "' is held by '" + mailbox_.name() + "'");
     user.released = true;
@@ -326,6 +331,11 @@ std::string RRefContext::check_invariants() const {
     if (sessions_.lost(child.holder))
       out() << "fork " << fork << " pins its parent for the lost worker '" << name(child.holder)
             << "'\n";
+  for (const auto& [id, waiting] : to_come_) {
+    const auto created = created_.find(id.causal.incarnation);
+    if (created != created_.end() && created->second.seen.contains(id.counter))
+      out() << waiting.size() << " wait for " << id.causal << " to be created, which is gone\n";
+  }
   std::map<CausalId, uint64_t> children;
   for (const auto& [fork, child] : pending_children_) ++children[child.parent];
   for (const auto& [fork, user] : users_) {

@@ -44,6 +44,8 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   [[nodiscard]] bool enter_monitor(const RRefId& id, Execution* execution, const WaitHandle& wait);
   void leave_monitor(const RRefId& id, Execution* execution);
 
+  [[nodiscard]] const Mutants& mutants() const { return options_.mutants; }
+
   // ---- hooks ----
 
   [[nodiscard]] Status prepare_forks(WorkerId to, const CausalId& call, uint64_t which,
@@ -88,6 +90,8 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   void complete_value(const RRefId& id, Result<HeldValue> value);
   void drop_if_unused(const RRefId& id);
   void end_use(const RRefId& id);
+  void register_fork(const RRefId& id, const CausalId& fork, WorkerId holder);
+  void register_creator(const RRefId& id, const ForkId& fork, WorkerId creator);
   void serve_creation(WorkerId from, Call call, std::optional<Error> refused);
   void admit(WorkerId from, Call call, std::optional<Error> refused);
   void begin_use(const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target);

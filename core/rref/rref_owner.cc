@@ -8,6 +8,7 @@ namespace rehearsal {
 
 RRefContext::Life RRefContext::life_of(const RRefId& id) const {
   if (owners_.contains(id)) return Life::alive;
+  if (options_.mutants.on(Mutant::unknown_id_is_to_come)) return Life::to_come;
   if (id.owner != options_.self || id.owner_incarnation != options_.incarnation) return Life::gone;
   const auto created = created_.find(id.causal.incarnation);
   if (created == created_.end()) return Life::to_come;
@@ -60,6 +61,8 @@ void RRefContext::complete_value(const RRefId& id, Result<HeldValue> value) {
   ++owner.uses;  // While those that waited run.
   std::vector<Task> waiting = std::move(owner.waiting);
   owner.waiting.clear();
+  if (!owner.value->ok() && options_.mutants.on(Mutant::failed_creation_wakes_nobody))
+    waiting.clear();
   for (Task& task : waiting) task();
   end_use(id);
 }
@@ -76,7 +79,8 @@ void RRefContext::drop_if_unused(const RRefId& id) {
   const auto found = owners_.find(id);
   if (found == owners_.end()) return;
   OwnerRRef& owner = found->second;
-  if (!owner.forks.empty() || owner.handles > 0 || owner.uses > 0) return;
+  const bool held = owner.handles > 0 && !options_.mutants.on(Mutant::owner_handles_keep_nothing);
+  if (!owner.forks.empty() || held || owner.uses > 0) return;
   if (owner.value && owner.value->ok())
     mailbox_.release_later(std::move(owner.value->value().value));
   mailbox_.release_later(std::move(owner.monitor));
@@ -136,11 +140,13 @@ void RRefContext::serve_creation(WorkerId from, Call call, std::optional<Error> 
   if (!here) {
     if (life_of(id) != Life::to_come || id.causal.incarnation != sessions_.incarnation(from))
       return mailbox_.mark("a creation came for an id that is not to come");
-    OwnerRRef& owner = add_owner(id);
-    owner.forks.emplace(call.created_fork, from);
-    trace_fork(EventKind::fork_registered, call.created_fork, id, from);
-    sessions_.send(from, Message{ForkConfirm{call.created_fork, std::nullopt}});
-    owner.uses = 1;
+    add_owner(id).uses = 1;
+    if (options_.mutants.on(Mutant::creation_in_two_steps))
+      deadlines_.add(mailbox_.runtime().now(), [this, id, fork = call.created_fork, from] {
+        register_creator(id, fork, from);
+      });
+    else
+      register_creator(id, call.created_fork, from);
     const auto waiting = to_come_.find(id);
     if (waiting != to_come_.end()) {
       auto tasks = std::move(waiting->second);
@@ -149,6 +155,11 @@ void RRefContext::serve_creation(WorkerId from, Call call, std::optional<Error> 
     }
   }
   admit(from, std::move(call), std::move(refused));
+}
+
+void RRefContext::register_creator(const RRefId& id, const ForkId& fork, WorkerId creator) {
+  register_fork(id, fork, creator);
+  sessions_.send(creator, Message{ForkConfirm{fork, std::nullopt}});
 }
 
 // A creation that is refused makes an owner that holds the error.

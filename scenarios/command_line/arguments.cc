@@ -26,6 +26,9 @@ namespace {
 const std::vector<std::string> kCommands = {"list",   "run",    "hunt",    "merge",  "shrink",
                                             "replay", "report", "explore", "verify", "worker"};
 
+constexpr const char* kNoMutants =
+    "this build has none; type ./dev build mutants, and build/mutants/rehearsal instead";
+
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t min, uint64_t max) {
   uint64_t number = 0;
   const char* end = text.data() + text.size();
@@ -125,7 +128,9 @@ decltype(ParsedCommand::command) Parser::command() const {
   if (command_ == "explore") return explore_command();
   if (command_ == "verify") return verify_command();
   if (command_ == "worker") return worker_command();
-  return ListCommand{};
+  if (flags_.mutant_list && backends_.mutants.empty())
+    throw WrongUse(std::string("--mutants: ") + kNoMutants);
+  return ListCommand{flags_.mutant_list};
 }
 
 void Parser::check_known(const std::string& flag, const std::string& word,
@@ -175,8 +180,10 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     settings.strategy = checked_strategy(command_, flags_.strategy, backends_);
   for (const std::string& redraw : flags_.redraws) check_redraw(redraw, backends_);
   settings.redraws = flags_.redraws;
-  for (const std::string& mutant : flags_.mutants)
+  for (const std::string& mutant : flags_.mutants) {
+    if (backends_.mutants.empty()) throw WrongUse("--mutant " + mutant + ": " + kNoMutants);
     check_known("--mutant", mutant, backends_.mutants);
+  }
   if (!flags_.crash_at.empty()) settings.crash_at = parse_crash_at(flags_.crash_at);
   settings.benign = flags_.benign;
   settings.mutants = flags_.mutants;

@@ -12,7 +12,6 @@ namespace rehearsal::command_line {
 struct ShowHelp {
   std::string text;
 };
-struct ListCommand {};
 
 struct ParsedCommand {
   std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, MergeCommand, ShrinkCommand,

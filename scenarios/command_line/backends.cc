@@ -48,7 +48,10 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   if (!settings.strategy.empty()) options.strategy = sim::parse_strategy(settings.strategy);
   for (const std::string& redraw : settings.redraws)
     options.redraws.push_back(sim::parse_redraw(redraw));
-  options.adjust_node = [&settings](NodeOptions& node) { node.mutants = settings.mutants; };
+  options.adjust_node = [&settings, plan](NodeOptions& node) {
+    if (settings.scenario->adjust_node) settings.scenario->adjust_node(node, plan, settings.seed);
+    node.mutants = settings.mutants;
+  };
   if (!settings.trace_file.empty()) {
     trace.open(settings.trace_file);
     if (!trace) {

@@ -69,7 +69,7 @@ struct Backends {
   std::vector<std::string> networks;
   std::vector<std::string> fault_classes;
 
-  // Names that --mutant knows.
+  // Names that --mutant knows; none in a product.
   std::vector<std::string> mutants;
 
   // Throws std::invalid_argument with one line if this is no KEY=VALUE of a decision.

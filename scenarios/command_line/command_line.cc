@@ -27,7 +27,7 @@ int dispatch(Tool& tool, const std::vector<std::string>& words) {
       std::cout << help.text << std::flush;
       return kHolds;
     }
-    int operator()(const ListCommand&) const { return list(tool); }
+    int operator()(const ListCommand& command) const { return list(tool, command); }
     int operator()(const RunCommand& command) const { return run(tool, command); }
     int operator()(const HuntCommand& command) const { return hunt(tool, command); }
     int operator()(const MergeCommand& command) const { return merge(tool, command); }

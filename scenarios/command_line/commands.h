@@ -29,7 +29,10 @@ struct Tool {
   bool json = false;
 };
 
-int list(const Tool& tool);
+struct ListCommand {
+  bool mutants = false;  // instead of scenarios
+};
+int list(const Tool& tool, const ListCommand& command);
 
 struct RunCommand {
   RunSettings settings;

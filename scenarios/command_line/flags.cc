@@ -39,7 +39,11 @@ void FlagsOf::declare() {
   if (command_ == "verify") app_.description(kVerifyHelp);
   app_.footer("Examples:\n" + examples_of(command_) + "\n" + kExitStatus);
   app_.add_flag("--json", flags_.json, "One JSON object on standard output, nothing else");
-  if (command_ == "list") return;
+  if (command_ == "list") {
+    app_.add_flag("--mutants", flags_.mutant_list,
+                  "The rules that --mutant can leave out instead; builds for tests only");
+    return;
+  }
   if (command_ == "run" || command_ == "hunt" || command_ == "verify" || command_ == "merge")
     text_flag("--junit", flags_.junit, "File for the result as JUnit's XML, as CI systems read it");
   if (command_ == "merge") {
@@ -107,7 +111,7 @@ void FlagsOf::declare_run_flags() {
 
 void FlagsOf::declare_mutants() {
   app_.add_option("--mutant", flags_.mutants,
-                  "Leave out one rule of the protocol, to test an oracle")
+                  "Leave out one rule of the protocol, to test an oracle; builds for tests only")
       ->allow_extra_args(false);
 }
 

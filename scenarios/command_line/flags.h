@@ -23,6 +23,7 @@ struct Flags {
   std::string rank, world_size, rendezvous;
   bool crash_sweep = false;
   bool benign = false;
+  bool mutant_list = false;
   bool json = false;
 };
 

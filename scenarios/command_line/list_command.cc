@@ -1,7 +1,8 @@
-// `list`: the scenarios, one line each.
+// `list`: the scenarios, or the mutants, one line each.
 #include <algorithm>
 #include <iostream>
 
+#include "core/rpc/mutants.h"
 #include "scenarios/command_line/commands.h"
 
 namespace rehearsal::command_line {
@@ -45,9 +46,39 @@ int list_json(const Tool& tool) {
   return kHolds;
 }
 
+const char* name_of(MutantKind kind) {
+  switch (kind) {
+    case MutantKind::ordering:
+      return "ordering";
+    case MutantKind::fault:
+      return "fault";
+    case MutantKind::other:
+      return "other";
+  }
+  return "?";
+}
+
+int list_mutants(const Tool& tool) {
+  Json mutants = Json::array();
+  size_t width = 0;
+  for (const MutantRow& row : mutant_table()) {
+    mutants.push_back({{"name", row.name}, {"kind", name_of(row.kind)}, {"wrong", row.wrong}});
+    width = std::max(width, row.name.size());
+  }
+  if (tool.json) {
+    std::cout << Json{{"mutants", mutants}}.dump(2) << std::endl;
+    return kHolds;
+  }
+  for (const MutantRow& row : mutant_table())
+    std::cout << padded(std::string(row.name), width) << "  " << padded(name_of(row.kind), 8)
+              << "  " << row.wrong << "\n";
+  return kHolds;
+}
+
 }  // namespace
 
-int list(const Tool& tool) {
+int list(const Tool& tool, const ListCommand& command) {
+  if (command.mutants) return list_mutants(tool);
   if (tool.json) return list_json(tool);
   size_t width = 0;
   for (const Scenario& scenario : tool.scenarios) width = std::max(width, scenario.name.size());

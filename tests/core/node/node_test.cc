@@ -220,7 +220,10 @@ TEST_F(NodeTest, ItsHelloCarriesItsNameAndEveryFunction) {
   EXPECT_TRUE(node->run_main().ok());
 }
 
-TEST_F(NodeTest, AnUnknownMutantIsRefused) {
+TEST_F(NodeTest, AnUnknownMutantIsRefusedAndInAProductEach) {
+  if (!kHasMutants) {
+    EXPECT_THROW(begin([](Worker&) {}, {"no_fencing"}), std::invalid_argument);
+  }
   EXPECT_THROW(begin([](Worker&) {}, {"no_such_rule"}), std::invalid_argument);
 }
 

@@ -103,6 +103,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     add_oracle(make_rref_conservation());
     add_oracle(make_context_pairing());
     add_oracle(make_optimizer());
+    add_oracle(make_fencing());
     add_oracle(make_no_leak());
     add_oracle(make_invariants());
   }

@@ -54,6 +54,10 @@ void Life::bury() {
   if (node_ == nullptr) return;
   REHEARSAL_CHECK(over(), name_, "is still alive");
   transport_.stop();
+  if (runtime_->live_stacks() > 0) {  // They outlive their main, as an oracle has said by now.
+    runtime_->post([this] { node_->kill(); });
+    runtime_->kill();
+  }
   runtime_->detach();
   node_.reset();
 }

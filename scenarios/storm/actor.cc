@@ -16,8 +16,8 @@ bool is_loss(ErrorKind kind) {
 
 }  // namespace
 
-Actor::Actor(Worker& worker, Seed seed)
-    : worker_(worker), seed_(seed), workers_(worker.workers().size()) {}
+Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept)
+    : worker_(worker), seed_(seed), workers_(worker.workers().size()), kept_(kept) {}
 
 void Actor::act(int64_t operations) {
   for (int64_t step = 0; step < operations; ++step) {
@@ -36,20 +36,30 @@ void Actor::one_operation(Dice& dice) {
   static constexpr Operation kOperations[] = {&Actor::call,
                                               &Actor::call_many,
                                               &Actor::call_failing,
+                                              &Actor::create_failing,
                                               &Actor::call_operator,
                                               &Actor::share,
                                               &Actor::share,
                                               &Actor::share_and_forget,
+                                              &Actor::create_in_haste,
                                               &Actor::carry_around,
                                               &Actor::carry_around,
                                               &Actor::let_wander,
                                               &Actor::let_wander,
                                               &Actor::shelve,
                                               &Actor::shelve,
+                                              &Actor::tie_shelves,
                                               &Actor::move_blob,
+                                              &Actor::share_blob,
+                                              &Actor::let_go_of_blob,
                                               &Actor::update_slowly,
+                                              &Actor::update_from_elsewhere,
                                               &Actor::time_out,
+                                              &Actor::record_little,
                                               &Actor::propagate,
+                                              &Actor::propagate_in_part,
+                                              &Actor::propagate_to_layers,
+                                              &Actor::propagate_to_layers,
                                               &Actor::propagate_in_time};
   (this->*kOperations[dice.draw(std::size(kOperations))])(dice);
 }
@@ -114,6 +124,19 @@ void Actor::call_failing(Dice& dice) {
   throw WrongResult("fail returned");
 }
 
+// Who asks before the creation has failed, and who asks after it, is told why.
+void Actor::create_failing(Dice& dice) {
+  const std::string text = "storm " + std::to_string(dice.draw(1000));
+  const RRef<int64_t> number = worker_.remote(anybody(dice), &fail_at_last, text, journey(dice, 2));
+  const Future<int64_t> seen = worker_.rpc_async(anybody(dice), &look, number);
+  for (const Result<int64_t>& result : {number.to_here_async().result(), seen.result()}) {
+    if (result.ok()) throw WrongResult("a reference whose creation failed gave a value");
+    if (result.error().kind != ErrorKind::remote_exception) throw RpcError(result.error());
+    if (result.error().text.find(text) == std::string::npos)
+      throw WrongResult("a failed creation told '" + result.error().text + "', not '" + text + "'");
+  }
+}
+
 void Actor::call_operator(Dice& dice) {
   const WorkerId to = anybody(dice);
   const auto size = static_cast<int64_t>(dice.draw(5));
@@ -172,6 +195,22 @@ void Actor::share_and_forget(Dice& dice) {
   }
 }
 
+// Behind other calls, with little time: a creation that is given up must leave nothing either.
+void Actor::create_in_haste(Dice& dice) {
+  const WorkerId owner = anybody(dice);
+  std::vector<Future<int64_t>> before;
+  for (uint64_t left = 2 + dice.draw(5); left > 0; --left)
+    before.push_back(worker_.rpc_async(owner, &travel, Journey{dice.word(), 0, 0}));
+  const auto patience = std::chrono::microseconds(1 + dice.draw(uint64_t{1} << dice.draw(14)));
+  const auto counter = worker_.with_timeout(patience).remote<Counter>(owner, int64_t{5});
+  try {
+    if (counter.rpc_sync(&Counter::total) != 5) throw WrongResult("a hasty counter is not 5");
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::timeout) throw;
+  }
+  for (const Future<int64_t>& travelled : before) travelled.wait();
+}
+
 void Actor::carry_around(Dice& dice) {
   const WorkerId owner = anybody(dice);
   const WorkerId to = anybody(dice);
@@ -205,6 +244,14 @@ void Actor::shelve(Dice& dice) {
   expect("one's own shelved counter", 9, second.rpc_sync(&Counter::total));
 }
 
+void Actor::tie_shelves(Dice& dice) {
+  const auto one = worker_.remote<Shelf>(anybody(dice));
+  const auto other = worker_.remote<Shelf>(anybody(dice));
+  const auto tied = one.rpc_async(&Shelf::keep, other);
+  other.rpc_sync(&Shelf::keep, one);
+  tied.wait();
+}
+
 void Actor::update_slowly(Dice& dice) {
   const WorkerId owner = anybody(dice);
   auto counter = worker_.remote<Counter>(owner, int64_t{0});
@@ -217,6 +264,14 @@ void Actor::update_slowly(Dice& dice) {
   }
   for (const Future<int64_t>& update : updates) update.wait();
   expect("a slowly updated counter", expected, counter.rpc_sync(&Counter::total));
+}
+
+void Actor::update_from_elsewhere(Dice& dice) {
+  const auto start = static_cast<int64_t>(dice.draw(1000));
+  auto counter = worker_.remote<Counter>(anybody(dice), start);
+  const Journey by = journey(dice, 1);
+  expect("a counter that let somebody add", start + by.value,
+         counter.rpc_sync(&Counter::let_add, counter, by));
 }
 
 void Actor::move_blob(Dice& dice) {
@@ -242,51 +297,14 @@ void Actor::share_blob(Dice& dice) {
   expect("a shared blob's sum", size, static_cast<int64_t>(weight.wait()));
 }
 
-// ---- gradients --------------------------------------------------------------
-
-Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max) {
-  Loss loss{.x = at::ones({3}).set_requires_grad(true), .sum = {}};
-  for (uint64_t left = 1 + dice.draw(calls_max); left > 0; --left) {
-    const WorkerId to = anybody(dice);
-    const auto factor = static_cast<double>(1 + dice.draw(3));
-    const Journey way = journey(dice, 2);
-    const at::Tensor scaled = context.rpc_sync(to, &scale, loss.x, factor, way);
-    loss.sum = loss.sum.defined() ? loss.sum + scaled.sum() : scaled.sum();
-    double product = 1;
-    for (int64_t hop = 0; hop <= way.hops; ++hop) product *= factor;
-    loss.expected += product;
-  }
-  return loss;
-}
-
-void Actor::expect_gradient(const AutogradContext& context, const Loss& loss) {
-  const at::Tensor gradient = context.get_gradients().find(loss.x);
-  if (!gradient.defined()) throw WrongResult("a tensor that was used got no gradient");
-  if (!gradient.equal(at::full({3}, loss.expected)))
-    throw WrongResult("a gradient is " + std::to_string(gradient[0].item<double>()) + ", not " +
-                      std::to_string(loss.expected));
-  expect("a gradient", static_cast<int64_t>(loss.expected), gradient[0].item<int64_t>());
-}
-
-void Actor::propagate(Dice& dice) {
-  const AutogradContext context = worker_.autograd_context();
-  const Loss loss = far_loss(context, dice, 2);
-  context.backward({loss.sum});
-  expect_gradient(context, loss);
-}
-
-// A pass that may fail for want of time adds nothing, and disturbs not the one that follows.
-void Actor::propagate_in_time(Dice& dice) {
-  const AutogradContext context = worker_.autograd_context();
-  const Loss loss = far_loss(context, dice, 4);
-  const auto patience = std::chrono::microseconds(1 + dice.draw(uint64_t{1} << dice.draw(16)));
-  try {
-    context.backward({loss.sum}, /*retain_graph=*/true, patience);
-  } catch (const RpcError& error) {
-    if (error.kind() != ErrorKind::timeout) throw;
-    context.backward({loss.sum});
-  }
-  expect_gradient(context, loss);
+// The call is on the large lane; what is let go of is told on the small one.
+void Actor::let_go_of_blob(Dice& dice) {
+  const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
+  auto blob = worker_.remote<Blob>(anybody(dice), at::ones({1}));
+  expect("a small blob's sum", 1, static_cast<int64_t>(blob.rpc_sync(&Blob::sum)));
+  const Future<double> sum = blob.rpc_async(&Blob::sum_with, at::ones({size}));
+  blob = {};
+  expect("a blob's last sum", size + 1, static_cast<int64_t>(sum.wait()));
 }
 
 }  // namespace rehearsal::storm

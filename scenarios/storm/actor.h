@@ -22,7 +22,8 @@ class WrongResult : public std::runtime_error {
 // operation that fails because a worker is lost is counted and left.
 class Actor {
  public:
-  Actor(Worker& worker, Seed seed);
+  // `kept` outlives the main.
+  Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept);
 
   // Throws WrongResult, or the RpcError of an operation for which no worker was lost.
   void act(int64_t operations);
@@ -36,17 +37,25 @@ class Actor {
   void call(Dice& dice);
   void call_many(Dice& dice);
   void call_failing(Dice& dice);
+  void create_failing(Dice& dice);
   void call_operator(Dice& dice);
   void share(Dice& dice);
   void share_and_forget(Dice& dice);
+  void create_in_haste(Dice& dice);
   void carry_around(Dice& dice);
   void let_wander(Dice& dice);
   void shelve(Dice& dice);
+  void tie_shelves(Dice& dice);
   void update_slowly(Dice& dice);
+  void update_from_elsewhere(Dice& dice);
   void move_blob(Dice& dice);
   void share_blob(Dice& dice);
+  void let_go_of_blob(Dice& dice);
   void time_out(Dice& dice);
+  void record_little(Dice& dice);
   void propagate(Dice& dice);
+  void propagate_in_part(Dice& dice);
+  void propagate_to_layers(Dice& dice);
   void propagate_in_time(Dice& dice);
 
   [[nodiscard]] WorkerId anybody(Dice& dice) const;
@@ -64,6 +73,7 @@ class Actor {
   Worker& worker_;
   const Seed seed_;
   const size_t workers_;
+  std::vector<AutogradContext>& kept_;  // contexts that only the shutdown ends
   uint64_t digest_ = 0;
   int64_t lost_ = 0;
 };

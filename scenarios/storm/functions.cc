@@ -62,6 +62,12 @@ int64_t Counter::add_slowly(CallContext& context, const Journey& meanwhile) {
   return total_ += amount;
 }
 
+int64_t Counter::let_add(CallContext& context, const RRef<Counter>& self, const Journey& by) {
+  const Leg leg = next_leg(by, group_size(context));
+  context.rpc_sync(leg.to, &bump, self, by.value, Journey{leg.journey.word, 0, 0});
+  return total_;
+}
+
 void bump(CallContext& context, const RRef<Counter>& counter, int64_t amount,
           const Journey& journey) {
   require_confirmed(counter);
@@ -102,6 +108,10 @@ void Shelf::drop(const std::string& name) { counters_.erase(name); }
 
 double Blob::sum() const { return content_.sum().item<double>(); }
 
+double Blob::sum_with(const at::Tensor& other) const { return sum() + sum_of(other); }
+
+double sum_of(const at::Tensor& content) { return content.sum().item<double>(); }
+
 double weigh(CallContext& context, const RRef<Blob>& blob) {
   return context.rpc_sync(blob, &Blob::sum);
 }
@@ -113,7 +123,47 @@ at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const
   return context.rpc_sync(leg.to, &scale, scaled, factor, leg.journey);
 }
 
+Future<at::Tensor> scale_asynchronously(CallContext& context, const at::Tensor& x, double factor,
+                                        const Journey& journey) {
+  const at::Tensor scaled = x * factor;
+  if (journey.hops == 0) {
+    Promise<at::Tensor> promise = context.promise<at::Tensor>();
+    promise.complete(scaled);
+    return promise.future();
+  }
+  const Leg leg = next_leg(journey, group_size(context));
+  return context.rpc_async(leg.to, &scale_asynchronously, scaled, factor, leg.journey);
+}
+
+std::vector<at::Tensor> scale_twice(CallContext& context, const at::Tensor& x, double factor,
+                                    const Journey& journey) {
+  const Leg leg = next_leg(journey, group_size(context));
+  const Journey brief{leg.journey.word, 0, 0};
+  return {x * factor, context.rpc_sync(leg.to, &scale, x, factor, brief)};
+}
+
+Layer::Layer(double weight) : weight_(at::full({3}, weight).set_requires_grad(true)) {}
+
+at::Tensor Layer::forward(CallContext& context, const at::Tensor& x,
+                          const std::vector<RRef<Layer>>& next) {
+  const at::Tensor scaled = x * weight_;
+  if (next.empty()) return scaled;
+  return context.rpc_sync(next.front(), &Layer::forward, scaled, std::vector<RRef<Layer>>{});
+}
+
+at::Tensor Layer::gradient(CallContext& context) const {
+  return get_gradients(context).find(weight_);
+}
+
 int64_t fail(const std::string& text) { throw std::runtime_error(text); }
+
+int64_t fail_at_last(CallContext& context, const std::string& text, const Journey& journey) {
+  if (journey.hops == 0) return fail(text);
+  const Leg leg = next_leg(journey, group_size(context));
+  return context.rpc_sync(leg.to, &fail_at_last, text, leg.journey);
+}
+
+int64_t look(CallContext& context, const RRef<int64_t>& number) { return context.to_here(number); }
 
 FunctionRegistry functions() {
   FunctionRegistry registry;
@@ -123,24 +173,36 @@ FunctionRegistry functions() {
       .function("carry", &carry)
       .function("wander", &wander)
       .function("weigh", &weigh)
+      .function("sum_of", &sum_of)
       .function("scale", &scale)
-      .function("fail", &fail);
+      .function("scale_asynchronously", &scale_asynchronously)
+      .function("scale_twice", &scale_twice)
+      .function("fail", &fail)
+      .function("fail_at_last", &fail_at_last)
+      .function("look", &look);
   registry.type<Counter>("Counter")
       .constructor<int64_t>()
       .method("add", &Counter::add)
       .runs_inline()
       .method("add_slowly", &Counter::add_slowly)
+      .method("let_add", &Counter::let_add)
       .method("total", &Counter::total);
   registry.type<Shelf>("Shelf")
       .constructor<>()
       .method("put", &Shelf::put)
       .method("get", &Shelf::get)
       .method("drop", &Shelf::drop)
+      .method("keep", &Shelf::keep)
       .method("size", &Shelf::size);
   registry.type<Blob>("Blob")
       .constructor<at::Tensor>()
       .method("content", &Blob::content)
-      .method("sum", &Blob::sum);
+      .method("sum", &Blob::sum)
+      .method("sum_with", &Blob::sum_with);
+  registry.type<Layer>("Layer")
+      .constructor<double>()
+      .method("forward", &Layer::forward)
+      .method("gradient", &Layer::gradient);
   return registry;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/autograd/autograd_context.h"
 #include "core/node/call_context.h"
 #include "core/node/program.h"
 #include "core/rref/rref.h"
@@ -45,6 +46,8 @@ class Counter {
   int64_t add(int64_t amount) { return total_ += amount; }
   // Looks away between reading and writing: only the monitor makes it right.
   int64_t add_slowly(CallContext& context, const Journey& meanwhile);
+  // Waits for somebody else to add, who needs the monitor meanwhile.
+  int64_t let_add(CallContext& context, const RRef<Counter>& self, const Journey& by);
   int64_t total() const { return total_; }
 
  private:
@@ -68,10 +71,13 @@ class Shelf {
   void put(const std::string& name, const RRef<Counter>& counter);
   RRef<Counter> get(const std::string& name) const;
   void drop(const std::string& name);
+  // Two shelves that keep each other are ended by nothing but a shutdown.
+  void keep(const RRef<Shelf>& other) { kept_ = other; }
   int64_t size() const { return static_cast<int64_t>(counters_.size()); }
 
  private:
   std::map<std::string, RRef<Counter>> counters_;
+  RRef<Shelf> kept_;
 };
 
 // A value too large for the small lane.
@@ -80,18 +86,47 @@ class Blob {
   explicit Blob(at::Tensor content) : content_(std::move(content)) {}
   at::Tensor content() const { return content_; }
   double sum() const;
+  double sum_with(const at::Tensor& other) const;
 
  private:
   at::Tensor content_;
 };
+
+double sum_of(const at::Tensor& content);
 
 double weigh(CallContext& context, const RRef<Blob>& blob);
 
 // x · factor, at each worker of the journey in turn.
 at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey);
 
+// The same with asynchronous execution.
+Future<at::Tensor> scale_asynchronously(CallContext& context, const at::Tensor& x, double factor,
+                                        const Journey& journey);
+
+// x · factor twice: once calculated here, once by another worker.
+std::vector<at::Tensor> scale_twice(CallContext& context, const at::Tensor& x, double factor,
+                                    const Journey& journey);
+
+// A parameter, with the gradients that autograd contexts have for it.
+class Layer {
+ public:
+  explicit Layer(double weight);
+  // x · weight, here and then in the next layer.
+  at::Tensor forward(CallContext& context, const at::Tensor& x,
+                     const std::vector<RRef<Layer>>& next);
+  at::Tensor gradient(CallContext& context) const;
+
+ private:
+  at::Tensor weight_;
+};
+
 // Throws.
 int64_t fail(const std::string& text);
+// Throws at the end of the journey.
+int64_t fail_at_last(CallContext& context, const std::string& text, const Journey& journey);
+
+// What the reference refers to.
+int64_t look(CallContext& context, const RRef<int64_t>& number);
 
 [[nodiscard]] FunctionRegistry functions();
 

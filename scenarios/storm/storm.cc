@@ -2,6 +2,10 @@
 
 #include <ATen/Functions.h>
 
+#include <chrono>
+#include <map>
+#include <memory>
+
 #include "scenarios/storm/actor.h"
 
 namespace rehearsal {
@@ -10,11 +14,13 @@ namespace {
 Program storm_program(const ScenarioRun& run) {
   const int64_t operations = run.options.integer("operations");
   const auto workers = static_cast<uint32_t>(run.options.integer("workers"));
+  // By worker; they die with the program, after all workers have ended.
+  auto kept = std::make_shared<std::map<std::string, std::vector<AutogradContext>>>();
   Program program(storm::functions());
   program.worker(
       "worker",
-      [operations, seed = run.seed, &reporter = run.reporter](Worker& worker) {
-        storm::Actor actor(worker, seed);
+      [operations, seed = run.seed, &reporter = run.reporter, kept](Worker& worker) {
+        storm::Actor actor(worker, seed, (*kept)[worker.name()]);
         actor.act(operations);
         // A worker that was restarted says the same once more.
         if (reporter.results.tensors().contains(worker.name())) return;
@@ -38,6 +44,17 @@ FaultPlan draw_storm_faults(const Options&, Seed seed) {
   plan.long_partitions = dice.happens(40);
   plan.long_pauses = dice.happens(20);
   return plan;
+}
+
+// Small limits make common what is rare. Where no time-out helps out, a call that is lost is a run
+// that does not go on; nor does it while a shutdown cannot end, as one cannot where two workers
+// have lost each other and a third neither.
+void draw_storm_limits(NodeOptions& node, const FaultPlan& plan, Seed seed) {
+  storm::Dice dice(seed, hash_text("limits"));
+  if (dice.happens(40)) node.window_frames = 2 + dice.draw(4);
+  if (dice.happens(40)) node.execution_limit = static_cast<uint32_t>(1 + dice.draw(2));
+  if (dice.happens(50)) node.rpc_timeout = {};
+  if (!plan.long_partitions) node.shutdown_timeout = std::chrono::hours(1);
 }
 
 // Operations may be lost only where a worker could be.
@@ -64,6 +81,7 @@ Scenario storm_scenario() {
                {.full = 4, .tiny = 3, .min = 1, .max = 64, .meaning = "workers of the group"});
   scenario.program = storm_program;
   scenario.draw_faults = draw_storm_faults;
+  scenario.adjust_node = draw_storm_limits;
   scenario.verdict = judge_storm;
   return scenario;
 }

@@ -1,4 +1,5 @@
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -24,9 +25,23 @@ constexpr std::array<Entry, 12> kTables = {{
     {"timers", &NodeCensus::timers},
 }};
 
+constexpr std::string_view kGracefulEnd = "the worker has shut down";
+
 class NoLeak final : public QuietOracle {
  public:
   std::string_view name() const override { return "no leak"; }
+
+  // Who leaves in good order cuts nothing off.
+  void on_event(const Observation& seen, Findings& findings) override {
+    const Event& event = seen.event;
+    if (event.kind == EventKind::execution_started) ++running_[seen.life];
+    if (event.kind == EventKind::execution_ended) --running_[seen.life];
+    if (event.kind != EventKind::node_stopped || event.text != kGracefulEnd) return;
+    if (running_[seen.life] > 0)
+      findings.fail(name(), "worker " + std::to_string(seen.life.worker.value),
+                    "it has left, and " + std::to_string(running_[seen.life]) +
+                        " functions, continuations or walks still run there");
+  }
 
   void at_end(const ClusterView& cluster, Findings& findings) override {
     for (const LifeView& life : cluster.lives) {
@@ -42,6 +57,9 @@ class NoLeak final : public QuietOracle {
           findings.fail(name(), worker, std::to_string(census.*count) + " " + what + " are left");
     }
   }
+
+ private:
+  std::map<net_fake::LifeId, int64_t> running_;
 };
 
 }  // namespace

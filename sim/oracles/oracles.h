@@ -30,6 +30,9 @@ namespace rehearsal::sim {
 // was there before it was called.
 [[nodiscard]] std::unique_ptr<Oracle> make_optimizer();
 
+// In the calm, for seconds, one worker has given up another that does not know.
+[[nodiscard]] std::unique_ptr<Oracle> make_fencing();
+
 // Something is left when a life is over: stacks, timers, entries of tables.
 [[nodiscard]] std::unique_ptr<Oracle> make_no_leak();
 

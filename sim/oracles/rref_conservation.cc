@@ -45,8 +45,7 @@ class RRefConservation final : public QuietOracle {
       case EventKind::fork_deleted:
         return fork_deleted(seen, findings);
       case EventKind::fork_refused:
-        fork_of(seen).refused = true;
-        return;
+        return fork_refused(seen, findings);
       case EventKind::user_created:
         return user_created(seen, findings);
       case EventKind::user_deleted:
@@ -132,6 +131,15 @@ class RRefConservation final : public QuietOracle {
       findings.fail(name(), describe(seen.event.id, fork),
                     "it was registered after its holder had deleted it");
     fork.registered = true;
+  }
+
+  // A fork on its way keeps the value, unless one of those that it concerns has lost another.
+  void fork_refused(const Observation& seen, Findings& findings) {
+    Fork& fork = fork_of(seen);
+    fork.refused = true;
+    if (crashed_.empty() && fenced_.empty())
+      findings.fail(name(), describe(seen.event.id, fork),
+                    "its owner has refused it, although nobody has lost anybody");
   }
 
   void fork_deleted(const Observation& seen, Findings& findings) {

@@ -278,9 +278,18 @@ TEST_F(ConservationTest, IsSilentWhenTheReferenceIsConfirmedFirst) {
   expect_silent();
 }
 
-TEST_F(ConservationTest, IsSilentAboutARefusedFork) {
+TEST_F(ConservationTest, FiresOnAForkThatIsRefusedThoughNobodyWasLost) {
   create();
   release();
+  fork(kUser, EventKind::user_created, 2);
+  fork(kOwner, EventKind::fork_refused, 2);
+  expect_finding("fork", "nobody has lost anybody");
+}
+
+TEST_F(ConservationTest, IsSilentAboutAForkThatIsRefusedOnceSomebodyWasLost) {
+  create();
+  release();
+  fence(kOwner, kUser);
   fork(kUser, EventKind::user_created, 2);
   fork(kOwner, EventKind::fork_refused, 2);
   fork(kUser, EventKind::user_deleted, 2);
@@ -417,7 +426,58 @@ TEST_F(ProgressTest, FiresWhenNothingWillEverHappen) {
   expect_finding("", "nothing will ever happen");
 }
 
+// Fencing.
+
+class FencingTest : public OracleTest {
+ protected:
+  FencingTest() { use(make_fencing()); }
+  void fence(LifeId who, LifeId whom) {
+    see(who, {.kind = EventKind::peer_fenced, .number = whom.worker.value + 100});
+  }
+  // Both still run; the storm has been over for so long.
+  void check(Duration calm_for) {
+    LifeView owner = view_of(kOwner);
+    LifeView user = view_of(kUser);
+    owner.result = user.result = nullptr;
+    oracle->check({.now = Instant{calm_for}, .calm = true, .lives = {owner, user}}, findings);
+  }
+};
+
+TEST_F(FencingTest, FiresWhenOnlyOneSideKnows) {
+  fence(kOwner, kUser);
+  check(std::chrono::seconds(2));
+  expect_silent();
+  check(std::chrono::seconds(4));
+  expect_finding("worker 'user'", "worker 'owner' has given it up");
+}
+
+TEST_F(FencingTest, IsSilentWhenBothKnowOrOneHasEnded) {
+  fence(kOwner, kUser);
+  oracle->check({.now = Instant{std::chrono::seconds(9)},
+                 .calm = true,
+                 .lives = {view_of(kOwner), view_of(kUser)}},
+                findings);
+  fence(kUser, kOwner);
+  check(std::chrono::seconds(9));
+  expect_silent();
+}
+
 // Leaks. (A node's tables are looked at in cluster_test.cc.)
+
+TEST_F(OracleTest, WhoLeavesInGoodOrderCutsNothingOff) {
+  use(make_no_leak());
+  const auto stop = [&](LifeId life, const char* why) {
+    see(life, {.kind = EventKind::node_stopped, .text = why});
+  };
+  see(kUser, EventKind::execution_started, 1);
+  see(kUser, EventKind::execution_ended, 1);
+  stop(kUser, "the worker has shut down");
+  see(kOwner, EventKind::execution_started, 2);
+  stop(kOwner, "worker 'user' was lost");
+  expect_silent();
+  stop(kOwner, "the worker has shut down");
+  expect_finding("worker 0", "1 functions, continuations or walks still run there");
+}
 
 TEST_F(OracleTest, LeftStacksAreALeak) {
   use(make_no_leak());

@@ -111,16 +111,6 @@ std::string Words::of_network() const {
       return link() + "the bit of " + frame() + " that flips is " + value();
     case DecisionKind::hang:
       return link() + "attempt " + number() + " to connect is not answered";
-    case DecisionKind::pause:
-      return alive(key_.subject) + ": its machine stands still before event " + number();
-    case DecisionKind::pause_length:
-      return alive(key_.subject) + ": for how long it stands still before event " + number() +
-             " (" + value() + ")";
-    case DecisionKind::clock_jump:
-      return alive(key_.subject) + ": its clock jumps before event " + number();
-    case DecisionKind::clock_jump_length:
-      return alive(key_.subject) + ": how far its clock jumps before event " + number() + " (" +
-             value() + ")";
     case DecisionKind::connect_latency:
       return link() + "attempt " + number() + " to connect takes longer (" + value() + ")";
     case DecisionKind::refusal:
@@ -150,6 +140,16 @@ std::string Words::of_machines_and_run() const {
       return alive(key_.subject) + ": timer " + number() + " is late (" + value() + ")";
     case DecisionKind::boot:
       return alive(key_.subject) + ": starts later (" + value() + ")";
+    case DecisionKind::pause:
+      return alive(key_.subject) + ": its machine stands still before event " + number();
+    case DecisionKind::pause_length:
+      return alive(key_.subject) + ": for how long it stands still before event " + number() +
+             " (" + value() + ")";
+    case DecisionKind::clock_jump:
+      return alive(key_.subject) + ": its clock jumps before event " + number();
+    case DecisionKind::clock_jump_length:
+      return alive(key_.subject) + ": how far its clock jumps before event " + number() + " (" +
+             value() + ")";
     case DecisionKind::swarm:
       return "the faults of the run: property " + number() + " is " + value();
     case DecisionKind::crash_victim:

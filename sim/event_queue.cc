@@ -111,8 +111,8 @@ void EventQueue::gather_enabled(Instant last) {
   enabled_.clear();
   for (const Event& event : heap_) {
     if (event.when > last || !event.what->due(event.ticket)) continue;
-    const Enabled entry{event.what->chain(event.ticket), event.what->worker(event.ticket), event.when,
-                        event.serial};
+    const Enabled entry{event.what->chain(event.ticket), event.what->worker(event.ticket),
+                        event.when, event.serial};
     const auto same = std::find_if(enabled_.begin(), enabled_.end(), [&](const Enabled& other) {
       return other.chain == entry.chain;
     });

@@ -50,8 +50,8 @@ const char* const kOverview =
 
 const char* const kVerifyHelp =
     "Runs every seed in two processes. The second has other addresses, memory, variables, locale,\n"
-    "time zone, working folder and core, and takes the seeds in reverse. Where two runs differ, it\n"
-    "names the first event that does, its key and what it follows from, and exits with status 3.\n";
+    "time zone, working folder and core, and takes the seeds in reverse. Where two runs differ,\n"
+    "it names the first event that does, its key and what it follows from, and exits with 3.\n";
 
 const char* const kExitStatus =
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";

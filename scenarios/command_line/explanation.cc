@@ -98,9 +98,11 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run)
   const Attempt attempt = [&historian](const RunSettings& other) {
     return historian.attempt(other);
   };
-  explanation.subject.critical = best_pair(
-      historian, explanation.chronicle,
-      neighbours_that_hold(tool, settings, *explanation.failure, attempt, kSearchSeconds));
+  const std::vector<Neighbour> neighbours =
+      neighbours_that_hold(tool, settings, *explanation.failure, attempt, kSearchSeconds);
+  explanation.subject.critical = best_pair(historian, explanation.chronicle, neighbours);
+  if (neighbours.empty() && settings.benign && settings.decisions.empty())
+    explanation.subject.note = "no order of events was found in which it holds";
   return explanation;
 }
 

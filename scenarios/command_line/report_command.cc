@@ -34,7 +34,8 @@ Json report_of(const Tool& tool, const ReportCommand& command, const Explanation
             {"html", or_null(command.html_file)},
             {"perfetto", or_null(command.perfetto_file)},
             {"critical", nullptr}};
-  if (explanation.subject.critical) json["critical"] = explanation.subject.critical->text;
+  if (explanation.subject.critical)
+    json["critical"] = sim::lines_of(explanation.chronicle, *explanation.subject.critical);
   if (explanation.failure)
     json["failure"] = to_json(*explanation.failure, replay_command(tool.program, command.settings));
   return json;

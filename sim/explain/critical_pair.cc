@@ -78,20 +78,13 @@ std::optional<Parting> parting_of(const std::vector<Intake>& failing,
   return parting;
 }
 
-std::string text_of(const Chronicle& failing, const Chronicle& holding, const Parting& parting,
-                    const std::string& decision) {
-  const Moment& first = failing.moments[parting.first];
-  std::string text = "critical at " + place_of(failing, first);
+std::string verdict_of(const Chronicle& failing, const Parting& parting,
+                       const std::string& decision) {
+  std::string text = "critical at " + place_of(failing, failing.moments[parting.first]);
   if (!decision.empty()) text += " (" + decision + ")";
-  if (!parting.first_holds_later) {
-    text += ": with A next it fails, with B next it holds";
-  } else if (parting.second) {
-    text += ": A before B fails, B before A holds";
-  } else {
-    text += ": A without B before it fails, B before A holds";
-  }
-  return text + "\n  A: it " + text_of(failing, first) + "\n  B: it " +
-         text_of(holding, holding.moments[parting.instead]);
+  if (!parting.first_holds_later) return text + ": with A next it fails, with B next it holds";
+  if (parting.second) return text + ": A before B fails, B before A holds";
+  return text + ": A without B before it fails, B before A holds";
 }
 
 }  // namespace
@@ -108,7 +101,8 @@ std::optional<CriticalPair> critical_pair(const Chronicle& failing, const Chroni
   if (!earliest) return std::nullopt;
   return CriticalPair{.first = earliest->first,
                       .second = earliest->second,
-                      .text = text_of(failing, holding, *earliest, decision)};
+                      .verdict = verdict_of(failing, *earliest, decision),
+                      .second_text = text_of(holding, holding.moments[earliest->instead])};
 }
 
 std::optional<CriticalPair> same_pair_in(const Chronicle& other, const CriticalPair& pair,
@@ -127,7 +121,8 @@ std::optional<CriticalPair> same_pair_in(const Chronicle& other, const CriticalP
   };
   const auto first = find(pair.first);
   if (!first) return std::nullopt;
-  CriticalPair same{.first = *first, .second = {}, .text = pair.text};
+  CriticalPair same{
+      .first = *first, .second = {}, .verdict = pair.verdict, .second_text = pair.second_text};
   if (pair.second) same.second = find(*pair.second);
   if (same.second && *same.second < *first) return std::nullopt;
   return same;

@@ -87,13 +87,14 @@ Json run_json(const Chronicle& chronicle, const Subject& subject) {
             {"workers", chronicle.workers},
             {"failedAt", or_none(chronicle.failed_at)},
             {"critical", nullptr},
+            {"note", subject.note},
             {"strings", strings.take()},
             {"messages", std::move(messages)},
             {"moments", std::move(moments)}};
   if (subject.critical)
     json["critical"] = {{"first", subject.critical->first},
                         {"second", or_none(subject.critical->second)},
-                        {"text", subject.critical->text}};
+                        {"lines", lines_of(chronicle, *subject.critical)}};
   return json;
 }
 

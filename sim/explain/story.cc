@@ -180,4 +180,10 @@ std::vector<double> weigh(const Chronicle& chronicle, const Subject& subject) {
   return weights;
 }
 
+std::vector<std::string> lines_of(const Chronicle& chronicle, const CriticalPair& pair) {
+  return {pair.verdict, "  A: it " + text_of(chronicle, chronicle.moments.at(pair.first)),
+          "  B: it " + (pair.second ? text_of(chronicle, chronicle.moments.at(*pair.second))
+                                    : pair.second_text)};
+}
+
 }  // namespace rehearsal::sim

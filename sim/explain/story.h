@@ -16,8 +16,13 @@ namespace rehearsal::sim {
 struct CriticalPair {
   size_t first = 0;
   std::optional<size_t> second;
-  std::string text;  // for people, in at most three lines
+  std::string verdict;  // for people: where, by which decision, and what follows from which order
+  std::string second_text;  // what the second one is, also if the failing run never comes to it
 };
+
+// The verdict, then what A and B are; a line each.
+[[nodiscard]] std::vector<std::string> lines_of(const Chronicle& chronicle,
+                                                const CriticalPair& pair);
 
 // What is to be explained about a run.
 struct Subject {
@@ -25,6 +30,7 @@ struct Subject {
   std::string failure;  // oracle, object and message; empty: it held
   std::string command;  // repeats the run; may be empty
   std::optional<CriticalPair> critical;
+  std::string note;  // what to say instead, in one line; may be empty
 };
 
 // The causal ids, as people read them, that a text names.

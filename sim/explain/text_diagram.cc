@@ -196,17 +196,12 @@ class Diagram {
 
   std::vector<std::string> critical_lines() const {
     std::vector<std::string> lines;
-    if (!subject_.critical) return lines;
-    std::string line;
-    for (const char letter : subject_.critical->text + "\n") {
-      if (letter != '\n') {
-        line += letter;
-        continue;
-      }
-      lines.push_back(clipped(line, size_.columns));
-      line.clear();
+    if (!subject_.critical) {
+      if (!subject_.note.empty()) lines.push_back(clipped(subject_.note, size_.columns));
+      return lines;
     }
-    if (lines.size() > 3) lines.resize(3);
+    for (const std::string& line : lines_of(chronicle_, *subject_.critical))
+      lines.push_back(clipped(line, size_.columns));
     return lines;
   }
 

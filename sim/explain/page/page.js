@@ -171,9 +171,10 @@ function makeHead() {
   badge.textContent = run.failure ? "FAILED" : "HOLDS";
   if (run.failure) badge.className = "failed";
   document.getElementById("failure").textContent = run.failure;
+  const critical = document.getElementById("critical");
+  critical.textContent = run.note;
   if (run.critical) {
-    const critical = document.getElementById("critical");
-    critical.append(run.critical.text + " ", jumpLink("A", run.critical.first));
+    critical.append(run.critical.lines.join("\n") + " ", jumpLink("A", run.critical.first));
     if (run.critical.second >= 0) critical.append(" ", jumpLink("B", run.critical.second));
   }
   if (run.command === "") return;

@@ -66,15 +66,16 @@ TEST(TextDiagram, MarksTheCriticalPairAndSplitsAMessageThatIsOvertaken) {
   const Chronicle chronicle = chronicle_of(made.history);
   const Subject subject{.title = "t",
                         .failure = "x: 0000000a#1",
-                        .critical = CriticalPair{.first = 2, .second = 3, .text = "one\ntwo"}};
+                        .critical = CriticalPair{.first = 2, .second = 3, .verdict = "it decides"}};
   EXPECT_EQ(text_diagram(chronicle, subject),
             "t\n"
             "    seconds  a           b\n"
             "   0.000001  ●╌╌▷        │           sends Call 1 add to b [0000000a#1]\n"
             "   0.000003  A───────────●           Call 1 add [0000000a#2]\n"
             "   0.000004  │        ╌╌▶B           takes Call 1 add from a [0000000a#1]\n"
-            "one\n"
-            "two\n");
+            "it decides\n"
+            "  A: it takes Call 1 add from b [0000000a#2]\n"
+            "  B: it takes Call 1 add from a [0000000a#1]\n");
 }
 
 TEST(TextDiagram, IsNeverLargerThanItsSize) {
@@ -90,9 +91,10 @@ TEST(TextDiagram, IsNeverLargerThanItsSize) {
   }
   made.add({.kind = EntryKind::failed, .text = "completion"});
   const Chronicle chronicle = chronicle_of(made.history);
-  const Subject subject{.title = std::string(300, 't'),
-                        .failure = "call 0000000a#3, 0000000a#4",
-                        .critical = CriticalPair{.first = 5, .second = 17, .text = "a\nb\nc\nd"}};
+  const Subject subject{
+      .title = std::string(300, 't'),
+      .failure = "call 0000000a#3, 0000000a#4",
+      .critical = CriticalPair{.first = 5, .second = {}, .second_text = std::string(200, 'x')}};
   const std::vector<std::string> lines = lines_of(text_diagram(chronicle, subject));
   EXPECT_LE(lines.size(), 40u);
   EXPECT_GT(lines.size(), 30u);
@@ -102,8 +104,8 @@ TEST(TextDiagram, IsNeverLargerThanItsSize) {
 }
 
 TEST(TextDiagram, ARunWithoutEventsIsOnlyAHead) {
-  EXPECT_EQ(text_diagram(chronicle_of(HandMade({"a"}).history), {.title = "t"}),
-            "t\n    seconds  a\n");
+  EXPECT_EQ(text_diagram(chronicle_of(HandMade({"a"}).history), {.title = "t", .note = "n"}),
+            "t\n    seconds  a\nn\n");
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ class Junit : public testing::Test {
 
 TEST_F(Junit, HasATestCaseForEachScenarioOfAHunt) {
   // Goal: what CI systems show of a failed hunt. Method: the whole file.
-  const ToolRun run =
-      run_tool("hunt toy other --seeds 4 --set fail_at=3 --jobs 1 --first-seed 3 --junit " + file_);
+  const ToolRun run = run_tool(
+      "hunt toy other --seeds 4 --set fail_at=3 --jobs 1 --first-seed 3 --shrink-for 0s --junit " +
+      file_);
   EXPECT_EQ(run.status, 1);
   const std::string text = written();
   EXPECT_EQ(text.find("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"

@@ -22,7 +22,7 @@ class ReportTest : public testing::Test {
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string run_file(const std::string& text) const {
-    std::ofstream(path("some.run")) << text;
+    std::ofstream(path("some.run")) << text << "end\n";
     return path("some.run");
   }
 
@@ -81,16 +81,16 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
   EXPECT_EQ(
       refusal(good + " --perfetto " + good),
       "rehearsal report: --perfetto " + good + ": this is the run itself; name another file\n");
-  EXPECT_EQ(read_whole_file(good), kFailing);
+  EXPECT_EQ(read_whole_file(good), std::string(kFailing) + "end\n");
   std::ofstream(path("foreign")) << "\x7f"
                                  << "ELF\n";
   EXPECT_EQ(refusal(path("foreign")),
             "rehearsal report: " + path("foreign") +
                 ": is no file of 'shrink --out': its first line is 'run NAME --seed N'\n");
-  std::ofstream(path("cut")) << "run";
-  EXPECT_EQ(refusal(path("cut")), "rehearsal report: " + path("cut") +
-                                      ": name a scenario; 'rehearsal list' shows them\n");
-  std::ofstream(path("tcp")) << "run toy\n--seed 2\n--net tcp\n";
+  std::ofstream(path("cut")) << "run toy\n--seed 2\n";
+  EXPECT_EQ(refusal(path("cut")),
+            "rehearsal report: " + path("cut") + ": is cut short: its last line is not 'end'\n");
+  std::ofstream(path("tcp")) << "run toy\n--seed 2\n--net tcp\nend\n";
   EXPECT_EQ(refusal(path("tcp")), "rehearsal report: " + path("tcp") +
                                       ": only a simulated run can be told, not one over TCP\n");
 }

@@ -19,7 +19,8 @@ TEST(Hunt, RunsEverySeedOfEveryScenario) {
 TEST(Hunt, ReportsTheSmallestSeedThatFails) {
   // Goal: the same report whatever the number of processes. Method: one failing seed, 1 and 4 jobs.
   for (const char* jobs : {"1", "4"}) {
-    const ToolRun run = run_tool(std::string("hunt other toy --set fail_at=31 --jobs ") + jobs);
+    const ToolRun run =
+        run_tool(std::string("hunt other toy --set fail_at=31 --shrink-for 0s --jobs ") + jobs);
     EXPECT_EQ(run.status, 1);
     const std::string last = run.out_lines().back();
     EXPECT_EQ(last.substr(last.find(" run ")),
@@ -61,7 +62,8 @@ TEST(Hunt, CrashSweepCrashesEveryWorkerAtEveryEvent) {
   // Goal: one run for each event, and the line that repeats the one that fails. Method: a toy with
   // seven events that does not survive one of the crashes.
   EXPECT_EQ(run_tool("hunt toy --crash-sweep --seeds 3 --jobs 2 --json").json()["runs"], 21);
-  const ToolRun run = run_tool("hunt toy --crash-sweep --seeds 3 --set fragile_at=2 --jobs 2");
+  const ToolRun run =
+      run_tool("hunt toy --crash-sweep --seeds 3 --set fragile_at=2 --jobs 2 --shrink-for 0s");
   EXPECT_EQ(run.status, 1);
   const std::string last = run.out_lines().back();
   EXPECT_EQ(last.substr(last.find(" run ")),

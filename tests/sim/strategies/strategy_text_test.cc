@@ -20,7 +20,7 @@ std::string why(const std::string& text) {
 TEST(StrategyText, IsReadBackAsItWasWritten) {
   for (const char* text : {"timed-swarm", "random-walk", "pct", "pct:d=3,k=480", "pct:k=7", "pos",
                            "delays", "delays:bound=2,k=100", "delays:skip=17.40.40", "urw",
-                           "urw:s0.1=12,x1.3=7/s0.1,t2.0=5", "surw:l0.1=3,k0.2=4,r0.0=1"})
+                           "urw:s0.1=12,x1.3=7/s0.1,t2.0=5", "surw:l0.1=3,n0.2=4,r0.0=1"})
     EXPECT_EQ(to_string(parse_strategy(text)), text);
 }
 

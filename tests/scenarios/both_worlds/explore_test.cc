@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "core/rpc/mutants.h"
 #include "tests/scenarios/tool_run.h"
 
 namespace rehearsal::command_line {
@@ -29,6 +30,7 @@ class ExploreFinds : public testing::TestWithParam<std::pair<const char*, const 
 TEST_P(ExploreFinds, WhatIsLeftOutAndPrintsALineThatRepeatsIt) {
   // Goal: a rule of the protocol that is missing shows in some schedule. Method: explore as a user
   // would, run the last line.
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants";
   const auto [mutant, finding] = GetParam();
   const ToolRun explored = run_tool(std::string("explore rref_fork --mutant ") + mutant);
   ASSERT_EQ(explored.status, 1) << explored.out << explored.err;

@@ -15,6 +15,12 @@ constexpr int kStepBits = 3;
 
 size_t at(int side) { return static_cast<size_t>(side); }
 
+// The weather breaks a link half as often at a frame that is sent again, each time: what has to be
+// sent again gets through in the end, however much it is.
+uint64_t worn_off(uint64_t millionths, uint64_t attempt) {
+  return millionths >> std::min<uint64_t>(attempt, 32);
+}
+
 }  // namespace
 
 Link::Link(Network& network, WorkerId first, WorkerId second)
@@ -249,7 +255,8 @@ void Link::send(int side, Frame frame) {
   frame = network_.carried(std::move(frame), ends_[at(1 - side)].transport->pool());
   if (!action.is_pass()) return direction.send_after(std::move(frame), action.delay());
   const Weather& weather = network_.weather_;
-  const uint64_t cutting = direction.model().cut_millionths + weather.cut_millionths;
+  const uint64_t cutting =
+      direction.model().cut_millionths + worn_off(weather.cut_millionths, name.attempt);
   if (message &&
       happens(network_.decisions_, direction.key(DecisionKind::cut, name.number, name.attempt),
               std::min(cutting, kMillion)))
@@ -264,8 +271,8 @@ void Link::send(int side, Frame frame) {
 
 // A bit of the frame flips, and its receiver finds that it has.
 bool Link::corrupts(const Direction& direction, const Frame& frame, Direction::Name name) {
-  const uint64_t corrupting =
-      direction.model().corrupt_millionths + network_.weather_.corrupt_millionths;
+  const uint64_t corrupting = direction.model().corrupt_millionths +
+                              worn_off(network_.weather_.corrupt_millionths, name.attempt);
   if (!happens(network_.decisions_,
                direction.key(DecisionKind::corruption, name.number, name.attempt),
                std::min(corrupting, kMillion)))

@@ -43,10 +43,11 @@ TEST(Limits, ACreationDoesNotWaitForAFunctionThatWaitsForIt) {
   // Goal: what executes may need a value whose creation came later. Method: one function at a time
   // for each worker; the two values at one worker or at two, in many orders.
   for (const char* second_owner : {"a", "b"}) {
+    const Program program = box_program("a", second_owner);
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       ClusterOptions options{.strategy = StrategyKind::random_walk, .faults = FaultLevel::mild};
       options.adjust_node = [](NodeOptions& node) { node.execution_limit = 1; };
-      Cluster cluster(Seed{seed}, box_program("a", second_owner), options);
+      Cluster cluster(Seed{seed}, program, options);
       const RunReport& report = cluster.try_run();
       EXPECT_TRUE(report.ok) << "seed " << seed << ": " << report.failure->message;
     }

@@ -54,7 +54,7 @@ void draw_storm_limits(NodeOptions& node, const FaultPlan& plan, Seed seed) {
   if (dice.happens(40)) node.window_frames = 2 + dice.draw(4);
   if (dice.happens(40)) node.execution_limit = static_cast<uint32_t>(1 + dice.draw(2));
   if (dice.happens(50)) node.rpc_timeout = {};
-  if (!plan.long_partitions) node.shutdown_timeout = std::chrono::hours(1);
+  if (!plan.long_partitions && !plan.long_pauses) node.shutdown_timeout = std::chrono::hours(1);
 }
 
 // Operations may be lost only where a worker could be.

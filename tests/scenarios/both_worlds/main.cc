@@ -8,6 +8,7 @@
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/rl/rl.h"
 #include "scenarios/rnn/rnn.h"
+#include "scenarios/rref_fork/rref_fork.h"
 #include "scenarios/storm/storm.h"
 #include "tests/scenarios/tool_run.h"
 
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
   if (std::getenv(command_line::kToolVariable) != nullptr) {
     return rehearsal::main(argc, argv,
                            {quickstart::scenario(), rnn::scenario(), rl::scenario(),
-                            barcode::scenario(), storm_scenario()});
+                            barcode::scenario(), storm_scenario(), rref_fork_scenario()});
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -20,7 +20,6 @@ const std::map<std::string, std::string>& oracles() {
       {"confirm_never_refuses", "rref conservation: fork"},
       {"delete_before_answer", "rref conservation: fork"},
       {"accept_on_adoption", "rref conservation: fork"},
-      {"shutdown_skips_references", "rref conservation: rref"},
       {"pins_survive_fencing", "pins its parent"},
       {"no_fencing", "waits for"},
       {"forget_dead_epochs", "context pairing: pass"}};

@@ -6,8 +6,8 @@
 
 #include "core/base/frame.h"
 #include "core/base/ids.h"
-#include "core/base/time.h"
 #include "core/base/ring.h"
+#include "core/base/time.h"
 #include "net_fake/schedule.h"
 
 namespace rehearsal::net_fake {

@@ -226,8 +226,7 @@ void ClusterParts::run_event(const EventQueue::Event& next) {
   world_.queue.take(next);
   if (machines_ && of_worker) machines_->spend_time(worker);
   next.what->happen(next.ticket);
-  if (history_ && of_worker)
-    history_->after_step(life(worker).id(), life(worker).node().census());
+  if (history_ && of_worker) history_->after_step(life(worker).id(), life(worker).node().census());
   if (until_check_-- == 0) check(/*idle=*/false);
 }
 

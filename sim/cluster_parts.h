@@ -104,7 +104,7 @@ class ClusterParts final : private net_fake::Occurrence {
   std::vector<uint64_t> decisions_of_;  // events so far, by worker
   uint64_t restarts_pending_ = 0;
   uint64_t crash_count_ = 0;
-  bool given_up_ = false;  // somebody was made to give up a peer
+  bool given_up_ = false;    // somebody was made to give up a peer
   bool long_pause_ = false;  // one that a test asked for has outlasted `peer_timeout`
   uint64_t until_check_ = 0;
   bool begun_ = false;

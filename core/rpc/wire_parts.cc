@@ -26,9 +26,8 @@ bool can_be_copied(const at::Tensor& tensor) {
 Segment copy_of(const at::Tensor& tensor) {
   constexpr std::align_val_t kAlignment{64};
   const uint64_t bytes = tensor.nbytes();
-  std::shared_ptr<void> memory(::operator new(bytes, kAlignment), [](void* elements) {
-    ::operator delete (elements, kAlignment);
-  });
+  std::shared_ptr<void> memory(::operator new(bytes, kAlignment),
+                               [](void* elements) { ::operator delete(elements, kAlignment); });
   std::memcpy(memory.get(), tensor.const_data_ptr(), bytes);
   auto* const data = static_cast<std::byte*>(memory.get());
   return {.owner = std::move(memory), .data = data, .bytes = bytes};

@@ -1,8 +1,8 @@
 #include "sim/explain/history_recorder.h"
 
-#include <map>
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "core/base/check.h"

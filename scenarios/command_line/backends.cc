@@ -105,15 +105,10 @@ void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   outcome.failure = Failure{"result", settings.scenario->name, *wrong};
 }
 
-std::vector<std::string> names_of_workers(const RunSettings& settings) {
-  Reporter silent;
-  return settings.scenario->program({settings.options, settings.seed, silent}).names();
-}
-
 // A decision that was given and never asked for: the run is not the one that was meant.
 void judge_decisions(const RunSettings& settings, RunOutcome& outcome) {
   if (!outcome.ok || outcome.absent.empty()) return;
-  const std::vector<std::string> workers = names_of_workers(settings);
+  const std::vector<std::string> workers = worker_names(settings);
   std::string message = "this decision does not come up in the run any more";
   for (size_t i = 1; i < outcome.absent.size(); ++i)
     message += (i == 1 ? "; nor do " : ", ") + sim::with_names(outcome.absent[i], workers);

@@ -42,10 +42,10 @@ std::string schedule_command(const Tool& tool, const RunSettings& settings,
                              const std::string& schedule) {
   RunSettings plain = settings;
   plain.faults.reset();
-  std::string command = replay_command(tool.program, plain);
-  const std::string run = " run ";
-  command.replace(command.find(run), run.size(), " explore ");
-  return command + " --schedule '" + schedule + "'";
+  std::vector<std::string> arguments = run_arguments(plain);
+  arguments[0] = "explore";
+  arguments.insert(arguments.end(), {"--schedule", schedule});
+  return shell_command(tool.program, arguments);
 }
 
 void print_failed(const Tool& tool, const RunSettings& settings, const Failure& failure,

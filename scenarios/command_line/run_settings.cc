@@ -99,8 +99,12 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
 }
 
 std::string replay_command(const std::string& program, const RunSettings& settings) {
+  return shell_command(program, run_arguments(settings));
+}
+
+std::string shell_command(const std::string& program, const std::vector<std::string>& arguments) {
   std::string command = quoted(program);
-  for (const std::string& argument : run_arguments(settings)) command += " " + quoted(argument);
+  for (const std::string& argument : arguments) command += " " + quoted(argument);
   return command;
 }
 

@@ -57,6 +57,10 @@ struct RunSettings {
 // The command that repeats this run, quoted for a shell; `program` is what the person typed.
 [[nodiscard]] std::string replay_command(const std::string& program, const RunSettings& settings);
 
+// The same of other arguments.
+[[nodiscard]] std::string shell_command(const std::string& program,
+                                        const std::vector<std::string>& arguments);
+
 // For a child process of the same binary; `scenarios` gives the scenario back by its name.
 [[nodiscard]] Json to_json(const RunSettings& settings);
 [[nodiscard]] RunSettings settings_from_json(const Json& json,

@@ -65,12 +65,11 @@ RunSettings with_first_seed(const VerifyCommand& command) {
 
 // Verifies so many seeds from that of `settings` on.
 std::string verify_line(const Tool& tool, const RunSettings& settings, uint64_t seed_count) {
-  std::string line = replay_command(tool.program, settings);
-  const std::string seed = std::to_string(settings.seed.value);
-  const std::string run = " run " + settings.scenario->name + " --seed " + seed;
-  const std::string verify = " verify " + settings.scenario->name + " --first-seed " + seed +
-                             " --seeds " + std::to_string(seed_count);
-  return line.replace(line.find(run), run.size(), verify);
+  std::vector<std::string> arguments = run_arguments(settings);
+  arguments[0] = "verify";
+  arguments[2] = "--first-seed";  // was --seed
+  arguments.insert(arguments.begin() + 4, {"--seeds", std::to_string(seed_count)});
+  return shell_command(tool.program, arguments);
 }
 
 // The verdict over all seeds as a test case. REQUIRES: `settings` are those of the failure, if any.

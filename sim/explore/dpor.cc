@@ -66,10 +66,9 @@ void Dpor::enter(const std::vector<Candidate>& enabled) {
     const Transition& happened = transition(states_.size() - 1);
     for (size_t i = 0; i < before.enabled.size(); ++i) {
       const Candidate& candidate = before.enabled[i];
-      if (!before.asleep[i] || dependent(candidate.transition, happened)) continue;
-      const size_t place = place_of(enabled, candidate.transition);
-      if (place < enabled.size() && enabled[place].event == candidate.event)
-        state.asleep[place] = true;
+      if (before.asleep[i] && !dependent(candidate.transition, happened) &&
+          still_there(enabled, candidate))
+        state.asleep[place_of(enabled, candidate.transition)] = true;
     }
   }
   const auto awake = std::find(state.asleep.begin(), state.asleep.end(), false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/strategy.h"
@@ -26,8 +27,10 @@ inline std::vector<Enabled> enabled_of(const Chains& left) {
   return enabled;
 }
 
-// Runs the program; one enabled chain is no choice.
-inline Order run(Chains left, Strategy& strategy) {
+// Runs the program; one enabled chain is no choice. `after` each event of a chain, more may be
+// left.
+inline Order run(Chains left, Strategy& strategy,
+                 const std::function<void(uint32_t, Chains&)>& after = {}) {
   Order order;
   while (true) {
     const std::vector<Enabled> enabled = enabled_of(left);
@@ -36,6 +39,7 @@ inline Order run(Chains left, Strategy& strategy) {
     const uint32_t chain = enabled[place].chain.first;
     strategy.happened(enabled[place].chain);
     --left[chain];
+    if (after) after(chain, left);
     order.push_back(chain);
   }
 }

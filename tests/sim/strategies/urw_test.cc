@@ -81,19 +81,9 @@ INSTANTIATE_TEST_SUITE_P(SmallPrograms, Uniformity,
 
 // Chain 0 has two events, the first of which makes chain 1; chain 2 is there from the start.
 Order run_with_a_child(Strategy& strategy) {
-  const Chains program = {2, 3, 2};
-  Chains left = {2, 0, 2};
-  Order order;
-  while (true) {
-    const std::vector<Enabled> enabled = enabled_of(left);
-    if (enabled.empty()) return order;
-    const size_t place = enabled.size() > 1 ? strategy.pick(enabled) : 0;
-    const uint32_t chain = enabled[place].chain.first;
-    strategy.happened(enabled[place].chain);
-    --left[chain];
-    if (chain == 0 && left[0] == 1) left[1] = program[1];
-    order.push_back(chain);
-  }
+  return run({2, 0, 2}, strategy, [](uint32_t chain, Chains& left) {
+    if (chain == 0 && left[0] == 1) left[1] = 3;
+  });
 }
 
 double chi_squared_with_a_child(const std::vector<ChainCount>& counts) {

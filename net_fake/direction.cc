@@ -54,7 +54,7 @@ uint64_t Direction::wire_bytes(const Frame& frame) {
          (frame.body ? frame.body->segments.size() * kWireSegmentBytes : 0);
 }
 
-void Direction::send(Frame frame, Name name, uint64_t extra_retransmit_millionths) {
+void Direction::send(Frame&& frame, Name name, uint64_t extra_retransmit_millionths) {
   const uint64_t bytes = wire_bytes(frame);
   FifoLane& lane = lanes_[static_cast<size_t>(lane_of(frame))];
   const Duration delay = travel_time(name, bytes, lane, extra_retransmit_millionths);
@@ -63,7 +63,7 @@ void Direction::send(Frame frame, Name name, uint64_t extra_retransmit_millionth
   put(lane, std::move(frame), bytes, delay);
 }
 
-void Direction::send_after(Frame frame, Duration delay) {
+void Direction::send_after(Frame&& frame, Duration delay) {
   const uint64_t bytes = wire_bytes(frame);
   FifoLane& lane = lanes_[static_cast<size_t>(lane_of(frame))];
   count(bytes);
@@ -77,11 +77,11 @@ void Direction::count(uint64_t bytes) {
   if (queued_bytes() > options_.high_water_bytes) above_high_water_ = true;
 }
 
-void Direction::put(FifoLane& lane, Frame frame, uint64_t bytes, Duration delay) {
+void Direction::put(FifoLane& lane, Frame&& frame, uint64_t bytes, Duration delay) {
   lane.push(std::move(frame), bytes, std::max(schedule_.now() + delay, earliest_));
 }
 
-void Direction::carried(Frame frame, uint64_t bytes, Duration delay) {
+void Direction::carried(Frame&& frame, uint64_t bytes, Duration delay) {
   put(lanes_[static_cast<size_t>(Lane::large)], std::move(frame), bytes, delay);
 }
 

@@ -42,8 +42,8 @@ class Direction final : private FlowEnd {
   }
 
   // Sends the frame on its way. `extra_retransmit` adds to the model's probability.
-  void send(Frame frame, Name name, uint64_t extra_retransmit_millionths);
-  void send_after(Frame frame, Duration delay);
+  void send(Frame&& frame, Name name, uint64_t extra_retransmit_millionths);
+  void send_after(Frame&& frame, Duration delay);
 
   // A frame has arrived. True if the sender must be told that its queue has drained.
   [[nodiscard]] bool arrived(const Frame& frame);
@@ -74,8 +74,8 @@ class Direction final : private FlowEnd {
                                      uint64_t extra_retransmit_millionths);
   [[nodiscard]] Duration retransmission(Name name, uint64_t millionths);
   void count(uint64_t bytes);
-  void put(FifoLane& lane, Frame frame, uint64_t bytes, Duration delay);
-  void carried(Frame frame, uint64_t bytes, Duration delay) override;
+  void put(FifoLane& lane, Frame&& frame, uint64_t bytes, Duration delay);
+  void carried(Frame&& frame, uint64_t bytes, Duration delay) override;
   [[nodiscard]] bool shares(const FifoLane& lane) const {
     return flow_ != nullptr && &lane == &lanes_[static_cast<size_t>(Lane::large)];
   }

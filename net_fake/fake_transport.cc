@@ -77,7 +77,7 @@ void FakeTransport::report_up(const FakeTransport& peer) {
 }
 
 // A task this small needs no allocation, and the frame is moved once only.
-void FakeTransport::report_frame(WorkerId peer, Frame frame) {
+void FakeTransport::report_frame(WorkerId peer, Frame&& frame) {
   arrivals_.push({peer, std::move(frame)});
   options_.runtime->post([this] {
     Arrival arrival = arrivals_.pop();

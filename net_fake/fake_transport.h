@@ -50,7 +50,7 @@ class FakeTransport final : public Transport {
 
   // For the network: reports, each on the strand.
   void report_up(const FakeTransport& peer);
-  void report_frame(WorkerId peer, Frame frame);
+  void report_frame(WorkerId peer, Frame&& frame);
   void report_lost(WorkerId peer, const Error& why, bool closed_by_peer);
   void report_drained(WorkerId peer);
 

@@ -5,7 +5,7 @@
 
 namespace rehearsal::net_fake {
 
-void FifoLane::push(Frame frame, uint64_t bytes, Instant when) {
+void FifoLane::push(Frame&& frame, uint64_t bytes, Instant when) {
   if (!frames_.empty()) when = std::max(when, frames_.back().arrival);
   frames_.push({std::move(frame), bytes, when});
   if (frames_.size() == 1 && !stalled_) schedule_first();

@@ -15,7 +15,7 @@ class FifoLane;
 class LaneEnd {
  public:
   virtual ~LaneEnd() = default;
-  virtual void arrive(FifoLane& lane, Frame frame) = 0;
+  virtual void arrive(FifoLane& lane, Frame&& frame) = 0;
 };
 
 // One lane of one direction of a link: frames on their way, first in, first out. Only the first one
@@ -26,7 +26,7 @@ class FifoLane final : public Occurrence {
       : schedule_(schedule), end_(end), chain_(chain) {}
 
   // The frame arrives at `when`, but not before those ahead of it.
-  void push(Frame frame, uint64_t bytes, Instant when);
+  void push(Frame&& frame, uint64_t bytes, Instant when);
 
   // Drops the last `count` frames; returns their bytes.
   uint64_t drop_last(uint64_t count);

@@ -17,7 +17,7 @@ struct Resource {
 
 }  // namespace
 
-void Flow::push(Frame frame, uint64_t bytes, Duration delay, uint64_t bytes_per_second) {
+void Flow::push(Frame&& frame, uint64_t bytes, Duration delay, uint64_t bytes_per_second) {
   frames_.push({std::move(frame), bytes, delay, bytes_per_second});
   if (frames_.size() > 1) return;
   begin_first();

@@ -18,7 +18,7 @@ class Flows;
 class FlowEnd {
  public:
   virtual ~FlowEnd() = default;
-  virtual void carried(Frame frame, uint64_t bytes, Duration delay) = 0;
+  virtual void carried(Frame&& frame, uint64_t bytes, Duration delay) = 0;
 };
 
 // The large frames of one direction of a link, on their way through the machines' network cards:
@@ -29,7 +29,7 @@ class Flow {
       : flows_(flows), end_(end), from_(from), to_(to) {}
 
   // `bytes_per_second`: what the link itself allows; zero: without limit.
-  void push(Frame frame, uint64_t bytes, Duration delay, uint64_t bytes_per_second);
+  void push(Frame&& frame, uint64_t bytes, Duration delay, uint64_t bytes_per_second);
 
   // Drops the last `count` frames; returns their bytes. The first may be half carried.
   uint64_t drop_last(uint64_t count);

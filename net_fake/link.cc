@@ -235,7 +235,7 @@ Duration Link::back_off(uint64_t failures) {
 
 // Sending.
 
-void Link::send(int side, Frame frame) {
+void Link::send(int side, Frame&& frame) {
   NetworkStats& stats = network_.stats_;
   End& end = ends_[at(side)];
   Direction& direction = out_of(side);
@@ -286,7 +286,7 @@ bool Link::corrupts(const Direction& direction, const Frame& frame, Direction::N
 
 uint64_t Link::queued_bytes(int side) { return whole_ ? out_of(side).queued_bytes() : 0; }
 
-void Link::arrive(FifoLane& lane, Frame frame) {
+void Link::arrive(FifoLane& lane, Frame&& frame) {
   const int side = side_of(lane.worker(0));
   Direction& in = out_of(1 - side);
   End& end = ends_[at(side)];

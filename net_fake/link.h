@@ -35,7 +35,7 @@ class Link final : public Occurrence, private LaneEnd {
 
   // The Transport's methods.
   void open(int side);
-  void send(int side, Frame frame);
+  void send(int side, Frame&& frame);
   void close(int side, const Error& reason);
   [[nodiscard]] uint64_t queued_bytes(int side);
 
@@ -91,7 +91,7 @@ class Link final : public Occurrence, private LaneEnd {
   [[nodiscard]] bool corrupts(const Direction& direction, const Frame& frame, Direction::Name name);
 
   // Breaking.
-  void arrive(FifoLane& lane, Frame frame) override;
+  void arrive(FifoLane& lane, Frame&& frame) override;
   enum class Cause : uint8_t { reset, timed_out };
   void break_connection(const Error& why, Cause cause, std::optional<int> dead_side);
   [[nodiscard]] Ending ending_after_break(int side, Error why, Cause cause, bool unheard);

@@ -107,7 +107,7 @@ Action Network::judge(const Direction& direction, const Frame& frame, Direction:
                        .message_type = inspector_ ? inspector_(frame) : 0});
 }
 
-Frame Network::carried(Frame frame, BufferPool& pool) const {
+Frame Network::carried(Frame&& frame, BufferPool& pool) const {
   if (options_.through_bytes) return snapshot_through_bytes(frame, pool);
   return snapshot(std::move(frame), pool);
 }

@@ -90,7 +90,7 @@ class Network {
   [[nodiscard]] const LinkModel& model(WorkerId from, WorkerId to) const;
   [[nodiscard]] LinkModel& own_model(WorkerId from, WorkerId to);
   [[nodiscard]] Action judge(const Direction& direction, const Frame& frame, Direction::Name name);
-  [[nodiscard]] Frame carried(Frame frame, BufferPool& pool) const;
+  [[nodiscard]] Frame carried(Frame&& frame, BufferPool& pool) const;
   [[nodiscard]] WayState way(WorkerId from, WorkerId to) const {
     return partitions_.state(from, to);
   }

@@ -25,15 +25,15 @@ uint64_t checksum(const std::vector<Segment>& segments) {
 
 }  // namespace
 
-Frame snapshot(Frame frame, BufferPool& pool) {
-  if (frame.body == nullptr || frame.body->segments.empty()) return frame;
+Frame snapshot(Frame&& frame, BufferPool& pool) {
+  if (frame.body == nullptr || frame.body->segments.empty()) return std::move(frame);
   auto body = std::make_shared<FrameBody>();
   body->envelope = frame.body->envelope;
   body->segments.reserve(frame.body->segments.size());
   for (const Segment& segment : frame.body->segments)
     body->segments.push_back(copied(segment, pool));
   frame.body = std::move(body);
-  return frame;
+  return std::move(frame);
 }
 
 Frame snapshot_through_bytes(const Frame& frame, BufferPool& pool) {

@@ -123,7 +123,7 @@ Error error_from_text(std::string_view text) {
   uint32_t worker_bytes = 0;
   if (text.size() < 1 + sizeof worker_bytes) return malformed("no reason given");
   const auto kind = static_cast<uint8_t>(text[0]);
-  if (kind > static_cast<uint8_t>(ErrorKind::protocol)) return malformed("unknown kind of error");
+  if (kind > static_cast<uint8_t>(kLastErrorKind)) return malformed("unknown kind of error");
   error.kind = static_cast<ErrorKind>(kind);
   std::memcpy(&worker_bytes, text.data() + 1, sizeof worker_bytes);
   text.remove_prefix(1 + sizeof worker_bytes);

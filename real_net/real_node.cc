@@ -24,11 +24,46 @@ RealNode::RealNode(RealNodeOptions options, const Program& program)
     : options_(std::move(options)),
       runtime_(std::make_shared<RealRuntime>(options_.runtime)),
       transport_(*runtime_, pool_, transport_options(options_)),
-      node_(options_.node, program,
-            {.runtime = runtime_,
-             .executions = runtime_.get(),
-             .transport = &listening(transport_, options_.listen),
-             .trace = options_.trace != nullptr ? options_.trace : &no_trace_}) {}
+      checkpoints_(options_.checkpoints, options_.node.names.at(options_.node.id.value)),
+      recording_(recording()),
+      node_(options_.node, program, environment()) {
+  if (recording_ != nullptr) start_recording();
+}
+
+std::unique_ptr<RealNode::Recording> RealNode::recording() {
+  if (!options_.record) return nullptr;
+  auto recorder = std::make_shared<record::Recorder>(*options_.record);
+  Trace& trace = options_.trace != nullptr ? *options_.trace : no_trace_;
+  auto runtime = std::make_shared<record::RecordingRuntime>(runtime_, *runtime_, recorder);
+  record::RecordingCheckpoints checkpoints(checkpoints_, *runtime);
+  return std::make_unique<Recording>(
+      Recording{std::move(runtime), record::RecordingTransport(transport_, *recorder),
+                record::RecordingTrace(trace, *recorder), checkpoints, std::nullopt});
+}
+
+Node::Environment RealNode::environment() {
+  listening(transport_, options_.listen);
+  if (recording_ != nullptr)
+    return {.runtime = recording_->runtime,
+            .executions = recording_->runtime.get(),
+            .transport = &recording_->transport,
+            .trace = &recording_->trace,
+            .checkpoints = &recording_->checkpoints};
+  return {.runtime = runtime_,
+          .executions = runtime_.get(),
+          .transport = &transport_,
+          .trace = options_.trace != nullptr ? options_.trace : &no_trace_,
+          .checkpoints = &checkpoints_};
+}
+
+void RealNode::start_recording() {
+  recording_->sink.emplace(node_.sink(), *recording_->runtime);
+  recording_->runtime->recorder()
+      .start({.greeting = node_.hello().greeting,
+              .torch_threads = options_.runtime.torch_threads,
+              .node = options_.node})
+      .or_throw();
+}
 
 RealNode::~RealNode() {
   REHEARSAL_CHECK(stuck_.empty(), stuck_.front());
@@ -40,15 +75,26 @@ void RealNode::set_address(WorkerId peer, const Address& address) {
 }
 
 void RealNode::abort(const Error& why) {
-  runtime_->post([this, why] { node_.abort(why); });
+  runtime_->post([this, why] {
+    if (recording_ == nullptr) return node_.abort(why);
+    recording_->runtime->enter([&] { node_.abort(why); }, record::Aborted{why});
+  });
 }
 
 Status RealNode::run() {
   const auto guard = runtime_->register_main(node_.main_execution());
-  runtime_->post([this] { transport_.start(node_.hello(), node_.sink()); });
-  Status status = node_.run_main();
+  FrameSink& sink = recording_ != nullptr ? *recording_->sink : node_.sink();
+  runtime_->post([this, &sink] { transport_.start(node_.hello(), sink); });
+  Status status = run_main();
   leave_network();
   if (!runtime_->wait_for_executions(options_.unwind_timeout)) stuck_ = runtime_->live_labels();
+  return status;
+}
+
+Status RealNode::run_main() {
+  if (recording_ == nullptr) return node_.run_main();
+  Status status = recording_->runtime->run_main([this] { return node_.run_main(); });
+  runtime_->post([this, status] { recording_->runtime->recorder().end(status); });
   return status;
 }
 

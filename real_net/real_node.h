@@ -1,13 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/node/node.h"
+#include "real_net/checkpoint_files.h"
 #include "real_net/real_runtime.h"
 #include "real_net/slab_pool.h"
 #include "real_net/tcp_transport.h"
+#include "record/recording_seams.h"
 
 namespace rehearsal {
 class Program;
@@ -20,7 +23,9 @@ struct RealNodeOptions {
   RuntimeOptions runtime;
   TransportOptions transport;  // `names` and `seed` are taken from `node`
   Address listen{.host = "127.0.0.1", .port = 0};
-  Trace* trace = nullptr;  // null: nothing is traced. Called on the strand; outlives the node
+  std::string checkpoints;  // the folder of all workers' checkpoints; empty: none can be saved
+  Trace* trace = nullptr;   // null: nothing is traced. Called on the strand; outlives the node
+  std::optional<record::RecordOptions> record;  // empty: nothing is recorded
   // How long executions that have been told to end are waited for.
   Duration unwind_timeout = std::chrono::seconds(5);
 };
@@ -28,7 +33,7 @@ struct RealNodeOptions {
 // One node over real threads and TCP, with all that it runs on. Several may live in one process.
 class RealNode {
  public:
-  // Throws RpcError if the address cannot be listened on.
+  // Throws RpcError if the address cannot be listened on or the record cannot be written.
   RealNode(RealNodeOptions options, const Program& program);
   // REQUIRES: `run` was never called, or has returned and left no stuck executions.
   ~RealNode();
@@ -63,6 +68,18 @@ class RealNode {
     void on_event(const Event&) override {}
   };
 
+  // What stands between the node and its seams if it is recorded.
+  struct Recording {
+    std::shared_ptr<record::RecordingRuntime> runtime;
+    record::RecordingTransport transport;
+    record::RecordingTrace trace;
+    record::RecordingCheckpoints checkpoints;
+    std::optional<record::RecordingSink> sink;
+  };
+  [[nodiscard]] std::unique_ptr<Recording> recording();
+  [[nodiscard]] Node::Environment environment();
+  void start_recording();
+  [[nodiscard]] Status run_main();
   void leave_network();
 
   const RealNodeOptions options_;
@@ -70,6 +87,8 @@ class RealNode {
   SlabPool pool_;
   const std::shared_ptr<RealRuntime> runtime_;
   TcpTransport transport_;
+  CheckpointFiles checkpoints_;
+  const std::unique_ptr<Recording> recording_;  // null: nothing is recorded
   Node node_;
   std::vector<std::string> stuck_;
 };

@@ -51,6 +51,7 @@ class RealRuntime final : public Runtime, public Executions {
   void wake(Waiter& waiter) override;
 
   [[nodiscard]] Execution* running() const override;
+  [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
   [[nodiscard]] bool may_park() const override;
 
   // The network's events. Handlers run off the strand on the thread that polls.

@@ -65,6 +65,9 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
   made.runtime.worker_threads = options.num_worker_threads;
   made.runtime.torch_threads = options.torch_threads;
   made.trace = options.trace;
+  made.checkpoints = options.checkpoints.empty()
+                         ? options.environment("REHEARSAL_CHECKPOINTS").value_or("")
+                         : options.checkpoints;
   const bool by_file = !placement.file.empty();
   made.listen = {.host = by_file ? "127.0.0.1" : address_towards(placement.master), .port = 0};
   if (options.listen) made.listen = *options.listen;
@@ -118,7 +121,11 @@ Status run_placed(const WorkerOptions& options, const Program& program) {
   const std::vector<std::string> names = program.names();
   if (Status fits = check_placement(placement.value(), names); !fits.ok()) return fits.error();
   if (options.torch_threads == 1) use_one_interop_thread();
-  const RealNodeOptions made = node_options(options, placement.value(), names);
+  RealNodeOptions made = node_options(options, placement.value(), names);
+  Result<std::optional<record::RecordOptions>> record =
+      record_options(options.record, options.environment, names[placement.value().rank]);
+  if (!record.ok()) return record.error();
+  made.record = std::move(record).value();
   try {
     RealNode node(made, program);
     Status status = run_node(node, made, placement.value());

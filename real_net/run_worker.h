@@ -6,6 +6,7 @@
 #include "core/node/node.h"
 #include "core/node/program.h"
 #include "real_net/placement.h"
+#include "real_net/record_place.h"
 
 namespace rehearsal::real {
 
@@ -24,9 +25,17 @@ struct WorkerOptions {
   // LibTorch's intra-op threads. More than one changes the bits of some results.
   int torch_threads = 1;
 
+  // Where this worker and its later lives keep what they save: FOLDER/WORKER/NAME.pt. Empty: what
+  // the environment variable REHEARSAL_CHECKPOINTS says, else no checkpoint can be saved.
+  std::string checkpoints;
+
   // `id`, `incarnation` and `names` are filled in.
   NodeOptions node;
   Trace* trace = nullptr;
+
+  // What enters the node is recorded in this folder, if one is named here or by REHEARSAL_RECORD;
+  // see record_place.h.
+  RecordPlace record;
 
   [[nodiscard]] static WorkerOptions from_environment() { return {}; }
   [[nodiscard]] static uint32_t default_worker_threads();

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "core/base/hash.h"
 #include "scenarios/suggestion.h"
 #include "scenarios/wrong_use.h"
 
@@ -16,6 +17,9 @@ namespace {
 constexpr const char* kSize = "size";
 constexpr const char* kFull = "full";
 constexpr const char* kTiny = "tiny";
+
+// Distinguishes what options a seed draws from what else it draws.
+constexpr uint64_t kDrawn = 0x6472617765;
 
 template <class... Functions>
 struct Visitor : Functions... {
@@ -43,14 +47,28 @@ std::string joined(const std::vector<std::string>& words, const std::string& bet
   return text;
 }
 
+std::string range(int64_t min, int64_t max) {
+  return std::to_string(min) + " to " + std::to_string(max);
+}
+
 std::string allowed(const OptionTable::Integer& option) {
-  return "a whole number from " + std::to_string(option.min) + " to " + std::to_string(option.max);
+  return "a whole number from " + range(option.min, option.max);
 }
 std::string allowed(const OptionTable::Real& option) {
   return "a number from " + show(option.min) + " to " + show(option.max);
 }
 std::string allowed(const OptionTable::Choice& option) { return joined(option.allowed, " or "); }
 std::string allowed(const OptionTable::Path&) { return "a file"; }
+
+// What `list` says: also what a search does with it.
+template <class Option>
+std::string allowed_and_drawn(const Option& option) {
+  return allowed(option);
+}
+std::string allowed_and_drawn(const OptionTable::Integer& option) {
+  if (option.drawn_min == option.drawn_max) return allowed(option);
+  return allowed(option) + "; a hunt draws " + range(option.drawn_min, option.drawn_max);
+}
 
 template <class Number>
 bool parse_number(const std::string& text, Number& number) {
@@ -200,10 +218,26 @@ Options OptionTable::parse(const std::vector<std::string>& assignments,
     const auto found = given.find(entry.name);
     const Options::Value& value = found == given.end() ? otherwise : found->second;
     options.values_.emplace(entry.name, value);
+    if (found != given.end()) options.given_.insert(entry.name);
     const Options::Value run_default = is_size ? Options::Value(std::string(kFull)) : otherwise;
     if (value != run_default) options.assignments_.push_back(entry.name + "=" + show(value));
   }
   return options;
+}
+
+Options OptionTable::drawn(const Options& options, Seed seed) const {
+  if (options.given_.contains(kSize)) return options;
+  std::vector<std::string> assignments = options.assignments();
+  for (const Entry& entry : entries_) {
+    const Integer* kind = std::get_if<Integer>(&entry.kind);
+    if (kind == nullptr || kind->drawn_min == kind->drawn_max) continue;
+    if (options.given_.contains(entry.name)) continue;
+    const auto values = static_cast<uint64_t>(kind->drawn_max - kind->drawn_min) + 1;
+    const uint64_t drawn = mix(mix(seed.value, kDrawn), hash_text(entry.name)) >> 32;
+    const int64_t value = kind->drawn_min + static_cast<int64_t>(drawn * values >> 32);
+    assignments.push_back(entry.name + "=" + std::to_string(value));
+  }
+  return parse(assignments, kFull);
 }
 
 std::vector<Options> OptionTable::smaller(const Options& options) const {
@@ -228,8 +262,8 @@ std::vector<OptionTable::Line> OptionTable::lines() const {
   for (const Entry& entry : entries_) {
     std::visit(
         [&](const auto& option) {
-          lines.push_back({entry.name, show(default_value(entry.kind, kFull)), allowed(option),
-                           option.meaning});
+          lines.push_back({entry.name, show(default_value(entry.kind, kFull)),
+                           allowed_and_drawn(option), option.meaning});
         },
         entry.kind);
   }

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "core/base/ids.h"
 
 namespace rehearsal {
 
@@ -29,6 +32,7 @@ class Options {
   friend class OptionTable;
   std::map<std::string, Value> values_;
   std::vector<std::string> assignments_;
+  std::set<std::string> given_;  // names
 };
 
 // What a scenario accepts. Every table has `size`, which is `tiny` or `full` and chooses the
@@ -41,6 +45,9 @@ class OptionTable {
     int64_t min;
     int64_t max;
     std::string meaning;
+    // If not equal: what `drawn` gives instead of `tiny`.
+    int64_t drawn_min = 0;
+    int64_t drawn_max = 0;
   };
   struct Real {
     double full;
@@ -70,6 +77,10 @@ class OptionTable {
   // Throws WrongUse, in one line that says what is allowed, for anything else.
   [[nodiscard]] Options parse(const std::vector<std::string>& assignments,
                               const std::string& default_size) const;
+
+  // These options, but with a value that the seed draws for each whole number that has a range to
+  // be drawn from. What `parse` was given stays; if that was `size`, all stays.
+  [[nodiscard]] Options drawn(const Options& options, Seed seed) const;
 
   // These options with one whole number smaller: at its least, halfway to its least, one less.
   [[nodiscard]] std::vector<Options> smaller(const Options& options) const;

@@ -19,10 +19,15 @@ namespace rehearsal {
 // What the network does by itself. Under `mild` and `hostile` every call still succeeds.
 enum class Faults { none, mild, hostile };
 
+// Whether crashed workers come back: with their checkpoints, without them (amnesia), or as each
+// crash draws.
+enum class Restarts { never, amnesia, checkpoint, drawn };
+
 // What goes wrong in a simulated run.
 struct FaultPlan {
   Faults faults = Faults::mild;
-  int crashes = 0;               // workers that crash, at drawn moments
+  int crashes = 0;  // workers that crash, at drawn moments
+  Restarts restarts = Restarts::never;
   bool long_partitions = false;  // partitions that outlive `peer_timeout`
   bool long_pauses = false;      // the same of workers that stand still, and clocks that jump
 };

@@ -66,10 +66,14 @@ void Cluster::advance(Duration time) {
 
 void Cluster::crash(std::string_view worker) {
   const ClockGuard guard;
-  parts_->crash(network().worker_named(worker), /*restarts=*/false, {});
+  parts_->crash({.worker = network().worker_named(worker)});
 }
 
 void Cluster::restart(std::string_view worker) { parts_->restart(network().worker_named(worker)); }
+
+void Cluster::lose_disk(std::string_view worker) {
+  parts_->lose_disk(network().worker_named(worker));
+}
 
 void Cluster::pause(std::string_view worker, Duration time) {
   parts_->pause(network().worker_named(worker), time);

@@ -65,6 +65,8 @@ class Cluster {
   // The crash and the return of a worker, now.
   void crash(std::string_view worker);
   void restart(std::string_view worker);
+  // All that the worker has saved in checkpoints is gone.
+  void lose_disk(std::string_view worker);
 
   // A worker does nothing for so long, from now on, and then goes on where it was.
   void pause(std::string_view worker, Duration time);

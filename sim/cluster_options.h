@@ -31,8 +31,9 @@ struct RunReport;
 // than `peer_timeout`, slows workers and lets clocks jump.
 enum class FaultLevel : uint8_t { none, mild, hostile };
 
-// Whether a crashed worker comes back, as a new incarnation that runs its main from the beginning.
-enum class Restart : uint8_t { never, always, drawn };
+// Whether a crashed worker comes back, as a new incarnation that runs its main from the beginning:
+// with what it has saved in its checkpoints, with nothing of it (amnesia), or as each crash draws.
+enum class Restart : uint8_t { never, amnesia, checkpoint, drawn };
 
 // A crash of `worker` just before the event of its own with this number, from 0. Event numbers of a
 // run without it are reported by WorkerReport::decisions.
@@ -82,7 +83,10 @@ struct ClusterOptions {
 
   std::vector<Trace*> traces;           // hear every event of every node
   std::ostream* event_lines = nullptr;  // gets a line for each; see sim/event_lines.h
-  HistorySink* history = nullptr;       // gets what explains the run; see sim/explain/history.h
+  // Gets each choice that is not benign as it is made, KEY=VALUE, also of a run that ends its
+  // process; of one key the last one counts. Only with `record_choices`.
+  std::ostream* choice_lines = nullptr;
+  HistorySink* history = nullptr;  // gets what explains the run; see sim/explain/history.h
 
   // Gets what is known of the run when its cluster goes, even if it has not been run to its end.
   RunReport* report = nullptr;

@@ -72,6 +72,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
       strategy_(strategy_of(options_, decisions_)),
       recorder_(world_.queue, decisions_),
       network_(world_.queue, decisions_, names_, network_options()),
+      disks_(names_.size()),
       lives_(names_.size()),
       decisions_of_(names_.size(), 0) {
   if (!fibers::default_generator_is_ours())
@@ -104,12 +105,14 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     add_oracle(make_context_pairing());
     add_oracle(make_optimizer());
     add_oracle(make_fencing());
+    add_oracle(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
     add_oracle(make_no_leak());
     add_oracle(make_invariants());
   }
   for (Trace* trace : options_.traces) recorder_.add(*trace);
   if (options_.event_lines != nullptr)
     recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
+  if (options_.choice_lines != nullptr) decisions_.write_lines_to(options_.choice_lines);
   if (options_.history != nullptr) record_history();
 }
 
@@ -154,6 +157,7 @@ ClusterParts::~ClusterParts() {
 NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) const {
   NodeOptions options;
   options.id = worker;
+  options.life = life;
   options.seed = seed_;
   options.names = names_;
   options.incarnation.value =
@@ -210,17 +214,20 @@ bool ClusterParts::step(Instant limit) {
     if (!crashes_.empty()) {
       if (const auto due = crash_due(worker)) {
         world_.queue.move_to(next->when);
-        crash(due->worker, due->restarts, due->restart_after);
+        crash(*due);
         return true;
       }
     }
   }
-  run_event(*next);
+  run_event(*next, worker);
   return true;
 }
 
 void ClusterParts::run_event(const EventQueue::Event& next) {
-  const WorkerId worker = next.what->worker(next.ticket);
+  run_event(next, next.what->worker(next.ticket));
+}
+
+void ClusterParts::run_event(const EventQueue::Event& next, WorkerId worker) {
   const bool of_worker = worker.value < decisions_of_.size();
   if (of_worker) ++decisions_of_[worker.value];
   world_.queue.take(next);
@@ -260,10 +267,10 @@ void ClusterParts::run_to_end() {
   finish();
 }
 
-bool ClusterParts::all_over() const {
+bool ClusterParts::all_over() {
   if (restarts_pending_ > 0) return false;
-  return std::all_of(lives_.begin(), lives_.end(),
-                     [](const auto& lives) { return lives.back()->over(); });
+  while (over_before_ < lives_.size() && lives_[over_before_].back()->over()) ++over_before_;
+  return over_before_ == lives_.size();
 }
 
 // Faults.
@@ -273,16 +280,18 @@ void ClusterParts::at(Instant when, std::function<void()> action) {
   world_.queue.at(when, *this, actions_.size() - 1);
 }
 
-void ClusterParts::crash(WorkerId worker, bool restarts, Duration restart_after) {
+void ClusterParts::crash(const PlannedCrash& crash) {
+  const WorkerId worker = crash.worker;
   Life& dying = life(worker);
   if (dying.over()) return;
   ++crash_count_;
   recorder_.note("crash", dying.id());
   dying.crash();
   for (const auto& oracle : oracles_) oracle->on_crash(dying.view());
-  if (!restarts) return;
+  if (crash.loses_disk) disks_[worker.value].lose();
+  if (!crash.restarts) return;
   ++restarts_pending_;
-  at(world_.queue.now() + restart_after, [this, worker] {
+  at(world_.queue.now() + crash.restart_after, [this, worker] {
     --restarts_pending_;
     restart(worker);
   });
@@ -301,8 +310,10 @@ void ClusterParts::restart(WorkerId worker) {
   REHEARSAL_CHECK(lives.empty() || lives.back()->over(), worker, "is alive");
   const LifeId id{worker, static_cast<uint32_t>(lives.size())};
   if (id.life > 0) recorder_.note("restart", id);
-  lives.push_back(std::make_unique<Life>(node_options(worker, id.life), program_, id,
-                                         Life::Environment{world_, network_, pool_, recorder_}));
+  lives.push_back(std::make_unique<Life>(
+      node_options(worker, id.life), program_, id,
+      Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value]}));
+  over_before_ = std::min<size_t>(over_before_, worker.value);
   lives.back()->start();
 }
 
@@ -364,6 +375,7 @@ ClusterView ClusterParts::view(bool idle) const {
                       .calm_since = calm_since_,
                       .disturbed = disturbed(),
                       .idle = idle};
+  cluster.lives.reserve(names_.size());
   for (const auto& lives : lives_)
     for (const auto& life : lives) cluster.lives.push_back(life->view());
   return cluster;

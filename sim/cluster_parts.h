@@ -9,6 +9,7 @@
 
 #include "core/fibers/stack_pool.h"
 #include "sim/cluster.h"
+#include "sim/disk.h"
 #include "sim/event_lines.h"
 #include "sim/explain/history_recorder.h"
 #include "sim/fault_plan.h"
@@ -35,8 +36,10 @@ class ClusterParts final : private net_fake::Occurrence {
   void run_event(const EventQueue::Event& next);
 
   void at(Instant when, std::function<void()> action);
-  void crash(WorkerId worker, bool restarts, Duration restart_after);
+  // Now; the rest as planned.
+  void crash(const PlannedCrash& crash);
   void restart(WorkerId worker);
+  void lose_disk(WorkerId worker) { disks_[worker.value].lose(); }
   // `worker` takes `peer` for dead, whether it is or not.
   void give_up(WorkerId worker, WorkerId peer);
   void pause(WorkerId worker, Duration time);
@@ -56,6 +59,7 @@ class ClusterParts final : private net_fake::Occurrence {
   bool due(uint64_t ticket) const override { return static_cast<bool>(actions_[ticket]); }
   void happen(uint64_t ticket) override { std::exchange(actions_[ticket], nullptr)(); }
 
+  void run_event(const EventQueue::Event& next, WorkerId worker);
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life) const;
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
@@ -70,7 +74,7 @@ class ClusterParts final : private net_fake::Occurrence {
     return crash_count_ > 0 || given_up_ || long_pause_ || options_.long_partitions ||
            options_.long_pauses;
   }
-  [[nodiscard]] bool all_over() const;
+  [[nodiscard]] bool all_over();
   void report_choices();
   void fill_report();
   void record_history();
@@ -96,7 +100,9 @@ class ClusterParts final : private net_fake::Occurrence {
   std::optional<HistoryRecorder> history_;
   std::vector<std::unique_ptr<Oracle>> oracles_;
   net_fake::Network network_;
+  std::vector<Disk> disks_;                                // by worker
   std::vector<std::vector<std::unique_ptr<Life>>> lives_;  // by worker
+  size_t over_before_ = 0;                                 // all workers before this one are over
   std::vector<std::function<void()>> actions_;
   size_t storm_end_ = 0;  // of them
 

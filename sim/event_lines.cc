@@ -39,6 +39,8 @@ constexpr std::array<std::string_view, static_cast<size_t>(EventKind::mark) + 1>
     "pass_started",
     "pass_ended",
     "optimizer_stepped",
+    "checkpoint_saved",
+    "checkpoint_loaded",
     "node_stopped",
     "mark"};
 

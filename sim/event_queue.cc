@@ -17,6 +17,13 @@ bool earlier(const T& one, const T& other) {
   return one.when != other.when ? one.when < other.when : one.serial < other.serial;
 }
 
+// The same order as one number, which is compared without a jump: of the children of a node any may
+// be the first. No instant is before the beginning.
+using Rank = unsigned __int128;
+Rank rank_of(const EventQueue::Event& event) {
+  return static_cast<Rank>(event.when.time_since_epoch().count()) << 64 | event.serial;
+}
+
 // Whether it is what the receiver of these frames is told of their link.
 bool is_news_of(const Chain& lane, const Chain& chain) {
   return (chain.kind == Chain::Kind::news || chain.kind == Chain::Kind::closing) &&
@@ -139,7 +146,7 @@ void EventQueue::remove(size_t at) {
   heap_.pop_back();
   if (at == heap_.size()) return;
   sift_down(at);
-  sift_up(at);
+  if (at > 0) sift_up(at);
 }
 
 void EventQueue::sift_up(size_t at) {
@@ -160,9 +167,14 @@ void EventQueue::sift_down(size_t at) {
     if (first >= heap_.size()) break;
     const size_t last = std::min(first + kChildren, heap_.size());
     size_t least = first;
-    for (size_t child = first + 1; child < last; ++child)
-      if (earlier(heap_[child], heap_[least])) least = child;
-    if (!earlier(heap_[least], moving)) break;
+    Rank least_rank = rank_of(heap_[first]);
+    for (size_t child = first + 1; child < last; ++child) {
+      const Rank rank = rank_of(heap_[child]);
+      const bool less = rank < least_rank;
+      least = less ? child : least;
+      least_rank = less ? rank : least_rank;
+    }
+    if (least_rank > rank_of(moving)) break;
     heap_[at] = heap_[least];
     at = least;
   }

@@ -256,9 +256,12 @@ PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart, Plann
   const Key key{.kind = DecisionKind::restart, .number = number};
   // Back at once is as likely as back when all have noticed: within each doubling from 0.1 ms.
   constexpr uint64_t kDoublings = 14;
-  const uint64_t drawn = decisions.choose(key, 2 * kDoublings << 10);
-  const uint64_t moment = drawn % (kDoublings << 10);
-  crash.restarts = restart == Restart::always || (restart == Restart::drawn && drawn != moment);
+  constexpr uint64_t kMoments = kDoublings << 10;
+  const uint64_t drawn = decisions.choose(key, 4 * kMoments);
+  const uint64_t moment = drawn % kMoments;
+  const bool is_drawn = restart == Restart::drawn;
+  crash.restarts = is_drawn ? drawn >= 2 * kMoments : restart != Restart::never;
+  crash.loses_disk = is_drawn ? drawn >= 3 * kMoments : restart == Restart::amnesia;
   crash.restart_after = microseconds(1) * static_cast<int64_t>(in_doublings(100, moment, 10));
   return crash;
 }
@@ -312,7 +315,8 @@ std::string FaultPlan::describe(const std::vector<std::string>& names) const {
   describe_machines(machines, names, add);
   for (const PlannedCrash& crash : crashes)
     add("crash of " + names[crash.worker.value] + " at its event " + std::to_string(crash.event) +
-        (crash.restarts ? ", back after " + text_of(crash.restart_after) : ""));
+        (crash.restarts ? ", back after " + text_of(crash.restart_after) : "") +
+        (crash.loses_disk ? " without its disk" : ""));
   return text;
 }
 

@@ -18,6 +18,7 @@ struct PlannedCrash {
   WorkerId worker;
   uint64_t event = 0;
   bool restarts = false;
+  bool loses_disk = false;  // the new life finds no checkpoint
   Duration restart_after{};
 };
 

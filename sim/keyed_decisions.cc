@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ostream>
 #include <stdexcept>
 #include <utility>
 
@@ -83,7 +84,10 @@ uint64_t KeyedDecisions::choose(const Key& key, uint64_t n) {
   REHEARSAL_CHECK(n > 0);
   ++draws_;
   const uint64_t value = value_of(key, n);
-  if (recording_ && value != 0) chosen_.try_emplace(key, Chosen{value, chosen_.size()});
+  if (recording_ && value != 0) {
+    const bool is_new = chosen_.try_emplace(key, Chosen{value, chosen_.size()}).second;
+    if (is_new && lines_ != nullptr) write_line({key, value});
+  }
   return value;
 }
 
@@ -126,6 +130,18 @@ bool KeyedDecisions::gives(DecisionKind kind) const {
 
 void KeyedDecisions::note(const Key& key, uint64_t value) {
   noted_.try_emplace(key, Chosen{0, noted_.size()}).first->second.value = value;
+  if (lines_ != nullptr) write_line({key, value});
+}
+
+void KeyedDecisions::write_lines_to(std::ostream* lines) {
+  lines_ = lines;
+  if (lines_ == nullptr) return;
+  for (const Override& choice : choices()) write_line(choice);
+  for (const Override& choice : notes()) write_line(choice);
+}
+
+void KeyedDecisions::write_line(const Override& choice) {
+  *lines_ << to_string(choice) << '\n' << std::flush;
 }
 
 std::vector<Override> KeyedDecisions::choices() const { return in_order(chosen_); }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <map>
 #include <optional>
 #include <string>
@@ -72,6 +73,10 @@ class KeyedDecisions final : public net_fake::Decisions {
   // Whether a choice of this kind is given.
   [[nodiscard]] bool gives(DecisionKind kind) const;
 
+  // From now on each line KEY=VALUE of what is kept is also written here, at once, beginning with
+  // what is kept already. Null: nowhere.
+  void write_lines_to(std::ostream* lines);
+
   // Choices made so far.
   [[nodiscard]] uint64_t draws() const { return draws_; }
 
@@ -92,6 +97,7 @@ class KeyedDecisions final : public net_fake::Decisions {
     size_t order = 0;  // among all that were chosen
   };
   [[nodiscard]] static std::vector<Override> in_order(const std::map<Key, Chosen>& chosen);
+  void write_line(const Override& choice);
   [[nodiscard]] uint64_t value_of(const Key& key, uint64_t n);
   [[nodiscard]] uint64_t hash_for(const Key& key) const;
 
@@ -101,6 +107,7 @@ class KeyedDecisions final : public net_fake::Decisions {
   std::map<Key, Given> given_;
   std::function<void(const Override&)> listener_;
   const bool recording_;
+  std::ostream* lines_ = nullptr;
   Chooser* chooser_ = nullptr;
   std::map<Key, Chosen> chosen_;
   std::map<Key, Chosen> noted_;

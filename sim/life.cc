@@ -19,7 +19,8 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
                                  Node::Environment{.runtime = runtime_,
                                                    .executions = runtime_.get(),
                                                    .transport = &transport_,
-                                                   .trace = this});
+                                                   .trace = this,
+                                                   .checkpoints = &environment.disk});
   transport_.start(node_->hello(), *this);
 }
 

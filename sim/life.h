@@ -22,6 +22,7 @@ class Life final : private Trace, private FrameSink {
     net_fake::Network& network;
     BufferPool& pool;
     Recorder& recorder;
+    Checkpoints& disk;
   };
 
   Life(NodeOptions options, const Program& program, LifeId id, Environment environment);

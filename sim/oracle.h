@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,6 +63,27 @@ class Findings {
   std::optional<Finding> first_;
 };
 
+// A set of kinds of events.
+class EventKinds {
+ public:
+  constexpr EventKinds(std::initializer_list<EventKind> kinds) {
+    for (const EventKind kind : kinds) bits_ |= bit(kind);
+  }
+  [[nodiscard]] static constexpr EventKinds all() {
+    EventKinds every{};
+    every.bits_ = ~uint64_t{0};
+    return every;
+  }
+  [[nodiscard]] constexpr bool has(EventKind kind) const { return (bits_ & bit(kind)) != 0; }
+
+ private:
+  static_assert(static_cast<int>(EventKind::mark) < 64);
+  [[nodiscard]] static constexpr uint64_t bit(EventKind kind) {
+    return uint64_t{1} << static_cast<int>(kind);
+  }
+  uint64_t bits_ = 0;
+};
+
 // Watches a run for something that must never happen. It sees the events of all nodes in their
 // order, and must not change anything. Deterministic: no address, no clock, no order of a hash
 // table in what it reports.
@@ -69,6 +92,9 @@ class Oracle {
   virtual ~Oracle() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
+
+  // The kinds that `on_event` is called for; asked for once.
+  [[nodiscard]] virtual EventKinds watched() const { return EventKinds::all(); }
 
   // On the node's strand: the node must not be called.
   virtual void on_event(const Observation& seen, Findings& findings) = 0;

@@ -33,13 +33,21 @@ void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation
                         uint64_t tensors) {
   fold(event, incarnation, tensors);
   if (event.kind == EventKind::call_executed) ++calls_;
+  const std::vector<Oracle*>& watchers = watchers_[static_cast<size_t>(event.kind)];
+  if (watchers.empty() && traces_.empty() && lines_ == nullptr && history_ == nullptr) return;
   Observation seen{event, life, incarnation, queue_.now(), tensors};
   if (machines_ != nullptr) seen.busy_time = machines_->busy_time(life.worker);
   if (history_ != nullptr) history_->on_event(seen);
-  for (Oracle* oracle : oracles_) oracle->on_event(seen, findings_);
+  for (Oracle* oracle : watchers) oracle->on_event(seen, findings_);
   if (history_ != nullptr && findings_.first()) history_->on_finding(findings_.first()->oracle);
   for (Trace* trace : traces_) trace->on_event(event);
   if (lines_ != nullptr) lines_->write(seen, fingerprint_.value());
+}
+
+void Recorder::add(Oracle& oracle) {
+  const EventKinds watched = oracle.watched();
+  for (size_t kind = 0; kind < kKinds; ++kind)
+    if (watched.has(static_cast<EventKind>(kind))) watchers_[kind].push_back(&oracle);
 }
 
 void Recorder::fold(const Event& event, Incarnation incarnation, uint64_t tensors) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <iosfwd>
 #include <memory>
 #include <vector>
@@ -31,7 +33,7 @@ class Recorder {
   void note(std::string_view what, LifeId life);
 
   void add(Trace& trace) { traces_.push_back(&trace); }
-  void add(Oracle& oracle) { oracles_.push_back(&oracle); }
+  void add(Oracle& oracle);
   void set_lines(EventLines* lines) { lines_ = lines; }
   void set_history(HistoryRecorder* history) { history_ = history; }
   // Null: no machine is ever busy.
@@ -49,7 +51,8 @@ class Recorder {
   const KeyedDecisions& decisions_;
   Fingerprint fingerprint_;
   Findings findings_;
-  std::vector<Oracle*> oracles_;
+  static constexpr size_t kKinds = static_cast<size_t>(EventKind::mark) + 1;
+  std::array<std::vector<Oracle*>, kKinds> watchers_;  // by kind, in the order of `add`
   std::vector<Trace*> traces_;
   EventLines* lines_ = nullptr;
   HistoryRecorder* history_ = nullptr;

@@ -5,6 +5,18 @@
 namespace rehearsal::sim {
 namespace {
 
+// An event that is held back so often goes last of all that may come before it.
+constexpr uint64_t kHeldLong = uint64_t{1} << 16;
+
+bool holds_back(const Override& choice) { return choice.key.kind == DecisionKind::hold; }
+
+// Whether both hold back events of one chain.
+bool hold_one_chain(const Override& one, const Override& other) {
+  Key key = other.key;
+  key.number = one.key.number;
+  return holds_back(one) && key == one.key;
+}
+
 class Shrinking {
  public:
   Shrinking(std::vector<Override> choices, const ShrinkTrial& trial)
@@ -16,7 +28,7 @@ class Shrinking {
     do {
       while (drop_stretches()) {
       }
-    } while (lower_values());
+    } while (merge_holds() || lower_values());
     return std::move(choices_);
   }
 
@@ -54,6 +66,39 @@ class Shrinking {
       }
     }
     return any && trial_.may_go_on();
+  }
+
+  // A strategy lets a chain wait for one step after the other, where one longer wait may do as
+  // well. Whether anything could go.
+  bool merge_holds() {
+    for (size_t i = 0; i < choices_.size() && trial_.may_go_on(); ++i)
+      if (holds_back(choices_[i]) && (hold_for_its_chain(i) || hold_for_another(i))) return true;
+    return false;
+  }
+
+  bool hold_for_its_chain(size_t i) {
+    const Override kept = choices_[i];
+    std::vector<Override> merged = choices_;
+    std::erase_if(merged, [&kept](const Override& choice) {
+      return choice.key != kept.key && hold_one_chain(kept, choice);
+    });
+    if (merged.size() == choices_.size()) return false;
+    const auto place = std::find_if(merged.begin(), merged.end(), [&kept](const Override& choice) {
+      return choice.key == kept.key;
+    });
+    place->value = kHeldLong;
+    return accept(std::move(merged));
+  }
+
+  bool hold_for_another(size_t i) {
+    for (size_t j = 0; j < choices_.size() && trial_.may_go_on(); ++j) {
+      if (j == i || !holds_back(choices_[j])) continue;
+      std::vector<Override> merged = choices_;
+      merged[i].value = std::max(choices_[i].value + choices_[j].value, kHeldLong);
+      merged.erase(merged.begin() + static_cast<ptrdiff_t>(j));
+      if (accept(std::move(merged))) return true;
+    }
+    return false;
   }
 
   // Whether any could be lower, so that others may have become superfluous.

@@ -6,6 +6,7 @@
 
 #include "core/base/ring.h"
 #include "core/base/runtime.h"
+#include "core/fibers/default_generator.h"
 #include "core/fibers/stack_pool.h"
 #include "net_fake/decisions.h"
 #include "net_fake/delay.h"
@@ -53,6 +54,7 @@ class SimRuntime final : public Runtime, public Executions {
   void wake(Waiter& waiter) override;
 
   Execution* running() const override;
+  [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
   bool may_park() const override;
 
   // The clock has jumped: timers are due when it shows their instant.

@@ -85,14 +85,26 @@ Findings check_all_sources(Check check) {
 TEST(TidyRules, AnIncludeAgainstTheDirectionOfTheFoldersIsFound) {
   // Goal: every row of the table rejects one planted include. Method: path, include.
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"core/base/a.cc", "core/rpc/message.h"},    {"core/fibers/a.cc", "core/rpc/message.h"},
-      {"core/rpc/a.cc", "core/rref/rref.h"},       {"core/rref/a.cc", "core/autograd/walk.h"},
-      {"core/autograd/a.cc", "core/optim/step.h"}, {"core/optim/a.cc", "core/node/node.h"},
-      {"core/node/a.cc", "core/fibers/fiber.h"},   {"core/node/a.cc", "real_net/poller.h"},
-      {"net_fake/a.cc", "core/rpc/message.h"},     {"net_fake/a.cc", "sim/cluster.h"},
-      {"sim/a.cc", "real_net/poller.h"},           {"real_net/a.cc", "net_fake/lane.h"},
-      {"real_net/a.cc", "sim/cluster.h"},          {"scenarios/a.cc", "core/rpc/session.h"},
-      {"scenarios/a.cc", "net_fake/lane.h"},       {"coverage/a.cc", "core/rpc/message.h"},
+      {"core/base/a.cc", "core/rpc/message.h"},
+      {"core/fibers/a.cc", "core/rpc/message.h"},
+      {"core/rpc/a.cc", "core/rref/rref.h"},
+      {"core/rref/a.cc", "core/autograd/walk.h"},
+      {"core/autograd/a.cc", "core/optim/step.h"},
+      {"core/optim/a.cc", "core/node/node.h"},
+      {"core/node/a.cc", "core/fibers/fiber.h"},
+      {"core/node/a.cc", "real_net/poller.h"},
+      {"net_fake/a.cc", "core/rpc/message.h"},
+      {"net_fake/a.cc", "sim/cluster.h"},
+      {"sim/a.cc", "real_net/poller.h"},
+      {"real_net/a.cc", "net_fake/lane.h"},
+      {"real_net/a.cc", "sim/cluster.h"},
+      {"scenarios/a.cc", "core/rpc/session.h"},
+      {"record/a.cc", "sim/cluster.h"},
+      {"record/a.cc", "real_net/poller.h"},
+      {"record/a.cc", "core/rpc/session.h"},
+      {"core/node/a.cc", "record/item.h"},
+      {"scenarios/a.cc", "net_fake/lane.h"},
+      {"coverage/a.cc", "core/rpc/message.h"},
       {"elsewhere/a.cc", "core/base/ids.h"}};
   for (const auto& [path, include] : wrong)
     EXPECT_EQ(includes_in(path, "#include \"" + include + "\"\n").size(), 1U) << path << include;
@@ -103,6 +115,9 @@ TEST(TidyRules, AnIncludeAlongTheDirectionOfTheFoldersIsNotFound) {
   EXPECT_TRUE(none(includes_in("core/node/a.cc", "#include \"core/optim/step.h\"\n")));
   EXPECT_TRUE(none(includes_in("core/fibers/a.cc", "#include <boost/context/fiber.hpp>\n")));
   EXPECT_TRUE(none(includes_in("sim/a.cc", "#include \"net_fake/lane.h\"\n")));
+  EXPECT_TRUE(none(includes_in("sim/a.cc", "#include \"record/item.h\"\n")));
+  EXPECT_TRUE(none(includes_in("real_net/a.cc", "#include \"record/recorder.h\"\n")));
+  EXPECT_TRUE(none(includes_in("record/a.cc", "#include \"core/node/node.h\"\n")));
   EXPECT_TRUE(none(includes_in("real_net/a.cc", "#include <mutex>\n")));
   EXPECT_TRUE(none(includes_in("scenarios/a.cc", "#include <torch/torch.h>\n")));
   EXPECT_TRUE(none(includes_in("tests/sim/a_test.cc", "#include \"real_net/poller.h\"\n")));
@@ -153,6 +168,8 @@ TEST(TidyRules, AWordThatMakesARunDependOnTheMachineIsFound) {
     EXPECT_EQ(words_in("sim/a.cc", text).size(), 1U) << text;
   }
   EXPECT_EQ(words_in("real_net/a.cc", "thread_local int x;").size(), 1U);
+  EXPECT_EQ(words_in("record/recorder.cc", "thread_local int x;").size(), 1U);
+  EXPECT_TRUE(none(words_in("record/stack_mark.cc", "thread_local int x;")));
   EXPECT_TRUE(none(words_in("real_net/a.cc", "std::mutex m; std::atomic<int> a;")));
   EXPECT_TRUE(none(words_in("core/rpc/a.cc", "// no mutex\nf(\"mutex\");")));
   EXPECT_TRUE(none(words_in("core/fibers/thread_state.cc", "thread_local int x;")));

@@ -127,8 +127,14 @@ void AutogradContexts::on_release(WorkerId from, const ContextRelease& message) 
 }
 
 void AutogradContexts::call_sent(const AutogradContextId& id, WorkerId to) {
+  if (to == options_.self) return;
   ContextRecord* const context = find(id);
-  if (context == nullptr || to == options_.self) return;
+  if (context == nullptr) {
+    // A function that runs here on behalf of the context has outlived it: whom it calls now, and
+    // who takes a call of the creator for its word that the context lives, must hear of its end.
+    if (id.incarnation == options_.incarnation) ++late_releases_[{id, to}];
+    return;
+  }
   context->peers.insert(to);
   if (context->creator != options_.self) return;
   context->holders.insert(to);

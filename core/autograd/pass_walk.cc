@@ -62,7 +62,9 @@ void PassWalk::take_turn(std::vector<Delivery> arrived) {
               self->trace(EventKind::execution_ended);
               self->walking_ = false;
               if (!mailbox->closed()) self->listener_.on_walk_rests(self->pass_, std::move(status));
-              if (self.use_count() == 1) mailbox->release_later(std::move(self));
+              // Also if others have it still: who is last depends on threads, and what is done
+              // here must not.
+              mailbox->release_later(std::move(self));
             });
       });
 }

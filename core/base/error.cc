@@ -33,6 +33,8 @@ std::string_view name_of(ErrorKind kind) {
       return "autograd";
     case protocol:
       return "protocol";
+    case storage:
+      return "storage";
   }
   REHEARSAL_CHECK(false, static_cast<int>(kind));
 }

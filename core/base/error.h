@@ -22,7 +22,11 @@ enum class ErrorKind : uint8_t {
   rref_deleted,      // the remote reference's value is gone
   autograd,          // a context or a pass was used wrongly, or failed
   protocol,          // a peer broke the protocol, or does not fit (version, registry)
+  storage,           // a checkpoint cannot be written or read
 };
+
+// What is read from elsewhere is a kind up to this one, or malformed.
+inline constexpr ErrorKind kLastErrorKind = ErrorKind::storage;
 
 [[nodiscard]] std::string_view name_of(ErrorKind kind);
 

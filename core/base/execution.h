@@ -55,10 +55,6 @@ class Execution {
   // default generator. Touched only by the stack that runs the execution.
   std::shared_ptr<void> generator;
 
-  // The number of LibTorch's next autograd node on this thread when the execution last started,
-  // resumed or had its nodes noted. Touched only by the stack that runs the execution.
-  uint64_t next_node = 0;
-
   // The monitor that this execution has entered, if any. Belongs to the strand.
   std::shared_ptr<Monitor> monitor;
 

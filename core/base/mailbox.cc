@@ -8,6 +8,12 @@
 #include "core/base/check.h"
 
 namespace rehearsal {
+namespace {
+
+// Distinguishes the paths of releases from all others.
+constexpr uint64_t kReleases = 0x72656c6561736573;
+
+}  // namespace
 
 bool WaitHandle::lasts() const { return mailbox_->waits().lasts(id_); }
 void WaitHandle::end() const { mailbox_->waits().end(id_); }
@@ -27,7 +33,7 @@ void Mailbox::note_nodes() {
   Execution* const running = running_or_null();
   if (running == nullptr) return;
   const uint64_t next = at::sequence_number::peek();
-  const uint64_t from = std::exchange(running->next_node, next);
+  const uint64_t from = std::exchange(executions_->next_node(), next);
   if (from == next) return;
   runtime_->post([mailbox = shared_from_this(), maker = running->started_by(),
                   thread = at::RecordFunction::currentThreadId(), from, next] {
@@ -120,7 +126,9 @@ void Mailbox::run_continuation(const CausalId& id, Task body) {
 
 void Mailbox::release_later(std::shared_ptr<void> value) {
   if (value == nullptr) return;
-  auto execution = make_execution({}, "release");
+  // Destructors of users may call: no two releases, of whichever life, may give the same ids.
+  const CausalId id{{}, {kReleases, incarnation_.value_or(Incarnation{}).value}, releases_++};
+  auto execution = make_execution(id, "release");
   Execution& running = *execution;
   runtime_->execute(
       running, Where::inline_,

@@ -121,6 +121,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   std::optional<Error> why_closed_;
   bool killed_ = false;
   uint64_t continuations_ = 0;  // started and not ended
+  uint64_t releases_ = 0;       // so far
   Task on_progress_;
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;

@@ -79,6 +79,11 @@ class Executions {
   // The execution of the calling stack; null on the strand and on threads that nobody registered.
   [[nodiscard]] virtual Execution* running() const = 0;
 
+  // The number of LibTorch's next autograd node on the calling thread when its execution last
+  // started, resumed or had its nodes noted. Of the stack and not of the execution: one that has
+  // begun its next turn elsewhere may still be leaving this stack.
+  [[nodiscard]] virtual uint64_t& next_node() const = 0;
+
   // Whether `park` may be called here: false on the strand, in an inline body, and where
   // LibTorch's own engine is below on the stack.
   [[nodiscard]] virtual bool may_park() const = 0;

@@ -41,8 +41,10 @@ enum class EventKind : uint8_t {
   pass_ended,        // the same, text: empty or the error
   // id of the context, number: CausalIdHash of the call of the step, text: empty or the error
   optimizer_stepped,
-  node_stopped,  // text: why
-  mark,          // text: the name of a rare branch that was reached
+  checkpoint_saved,   // text: its name, digest: of its bytes
+  checkpoint_loaded,  // the same; digest 0: there was none
+  node_stopped,       // text: why
+  mark,               // text: the name of a rare branch that was reached
 };
 
 inline constexpr WorkerId kNoPeer{UINT32_MAX};

@@ -47,6 +47,9 @@ class UniqueFunction<R(Arguments...)> {
 
   explicit operator bool() const { return operations_ != nullptr; }
 
+  // Names the type of the closure within this process; null if empty.
+  [[nodiscard]] const void* type() const { return operations_; }
+
   R operator()(Arguments... arguments) {
     REHEARSAL_CHECK(operations_ != nullptr);
     return operations_->call(storage_, std::forward<Arguments>(arguments)...);

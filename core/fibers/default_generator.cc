@@ -13,6 +13,7 @@ namespace rehearsal::fibers {
 namespace {
 
 thread_local constinit Execution* running = nullptr;
+thread_local constinit uint64_t next_node = 0;
 
 at::Generator seeded_generator(uint64_t seed) {
   return at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -37,14 +38,16 @@ const at::Generator& process_generator() {
 
 Execution* running_execution() { return running; }
 
+uint64_t& next_node_of_running() { return next_node; }
+
 ScopedExecution::ScopedExecution(Execution* execution)
     : before_(std::exchange(running, execution)) {
-  if (running != nullptr) running->next_node = at::sequence_number::peek();
+  next_node = at::sequence_number::peek();
 }
 
 ScopedExecution::~ScopedExecution() {
   running = before_;
-  if (running != nullptr) running->next_node = at::sequence_number::peek();
+  next_node = at::sequence_number::peek();
 }
 
 bool default_generator_is_ours() {

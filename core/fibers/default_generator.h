@@ -10,6 +10,10 @@ namespace rehearsal::fibers {
 // The execution that runs on the calling thread; null if none does.
 [[nodiscard]] Execution* running_execution();
 
+// The number of LibTorch's next autograd node on the calling thread when its execution last
+// started, resumed, or had its nodes noted by whoever sets this.
+[[nodiscard]] uint64_t& next_node_of_running();
+
 // Makes `execution` (null: none) the running one of the calling thread until the guard ends: what
 // is drawn and which autograd nodes are made meanwhile is its own. Held by whoever resumes an
 // execution, around the resume; never across a park on the parking stack.

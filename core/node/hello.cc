@@ -10,7 +10,7 @@
 namespace rehearsal {
 namespace {
 
-constexpr std::string_view kFirstLine = "rehearsal 1";
+constexpr std::string_view kFirstLine = "rehearsal 2";
 
 Error refused(std::string text, const std::string& worker) {
   return {.kind = ErrorKind::protocol, .text = std::move(text), .worker = worker};
@@ -46,6 +46,7 @@ std::string to_text(const Greeting& greeting) {
   std::ostringstream out;
   out << kFirstLine << '\n'
       << greeting.name << '\n'
+      << greeting.life << '\n'
       << greeting.world_size << '\n'
       << greeting.libtorch << '\n'
       << greeting.isa << '\n'
@@ -67,6 +68,7 @@ Result<Greeting> greeting_from_text(const std::string& text) {
   Greeting greeting;
   const std::string_view first = take_line();
   greeting.name = take_line();
+  const std::string_view life = take_line();
   const std::string_view world_size = take_line();
   greeting.libtorch = take_line();
   greeting.isa = take_line();
@@ -77,7 +79,8 @@ Result<Greeting> greeting_from_text(const std::string& text) {
     const auto [at, error] = std::from_chars(digits.data(), end, value);
     return error == std::errc{} && at == end;
   };
-  if (!number(world_size, greeting.world_size) || !number(threads, greeting.threads))
+  if (!number(life, greeting.life) || !number(world_size, greeting.world_size) ||
+      !number(threads, greeting.threads))
     return refused("the peer's greeting is malformed", greeting.name);
   greeting.functions = rest;
   return greeting;

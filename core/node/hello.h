@@ -6,10 +6,12 @@
 
 namespace rehearsal {
 
-// What a node says of itself when a link is made: its name, the number of workers it expects, the
-// LibTorch it runs on, and every registered function. A text, so that a difference can be shown.
+// What a node says of itself when a link is made: its name, which of its lives this is, the number
+// of workers it expects, the LibTorch it runs on, and every registered function. A text, so that a
+// difference can be shown.
 struct Greeting {
   std::string name;
+  uint32_t life = 0;
   size_t world_size = 0;
   std::string libtorch;   // version
   std::string isa;        // instruction set that LibTorch chose

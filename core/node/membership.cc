@@ -1,6 +1,7 @@
 #include "core/node/membership.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/check.h"
 
@@ -12,16 +13,24 @@ Membership::Membership(const SessionOptions& options, Mailbox& mailbox, Sessions
       mailbox_(mailbox),
       sessions_(sessions),
       deadlines_(deadlines),
-      view_(std::move(view)) {}
+      view_(std::move(view)),
+      lives_(options.names.size()) {
+  lives_[options.self.value] = options.life;
+}
 
 std::vector<WorkerId> Membership::living() const {
   std::vector<WorkerId> workers;
+  workers.reserve(options_.names.size());
   for (uint32_t id = 0; id < options_.names.size(); ++id)
     if (sessions_.joined(WorkerId{id})) workers.push_back(WorkerId{id});
   return workers;
 }
 
-WorkerId Membership::coordinator() const { return living().front(); }
+WorkerId Membership::coordinator() const {
+  WorkerId first{0};
+  while (!sessions_.joined(first)) ++first.value;  // At the latest it is this one.
+  return first;
+}
 
 // ---- joining ----------------------------------------------------------------
 
@@ -63,11 +72,29 @@ void Membership::finish_join(Status status) {
   done(std::move(status));
 }
 
-void Membership::on_peer_joined(WorkerId peer) {
+void Membership::on_peer_joined(WorkerId peer, uint32_t life) {
+  lives_[peer.value] = life;
   // A worker that came back waits for everybody once more.
   ready_.erase(peer);
   if (told_ready_) sessions_.send(peer, Message{Ready{}});
   if (join_done_) settle_join();
+  if (!arrived_ || leaving_ || options_.mutants.on(Mutant::newcomers_not_told)) return;
+  // It may work for as long as it likes, as all may.
+  if (std::exchange(all_arrived_, false)) deadlines_.remove(shutdown_deadline_);
+  phase_ = std::max(phase_, first_phase());
+  group_changed(peer);
+}
+
+uint32_t Membership::first_phase() const {
+  return 2 * std::accumulate(lives_.begin(), lives_.end(), uint32_t{0});
+}
+
+// Nothing that was reported about the group holds any more, and its coordinator may be another one.
+void Membership::group_changed(WorkerId worker) {
+  reports_.erase(worker);
+  last_report_.reset();
+  wave_ = 0;
+  progressed();
 }
 
 void Membership::on_ready(WorkerId from) {
@@ -83,6 +110,7 @@ void Membership::shut_down(Duration timeout, UniqueFunction<void(Status)> done) 
   shutdown_done_ = std::move(done);
   shutdown_timeout_ = timeout;
   arrived_ = true;
+  phase_ = std::max(phase_, first_phase());
   progressed();
 }
 
@@ -106,21 +134,28 @@ std::string Membership::missing_from_shutdown() const {
   if (leaving_) return "it waits for acknowledgements";
   if (coordinator() != options_.self)
     return "it waits for '" + options_.names[coordinator().value] + "'" +
-           (view_.quiet(phase_) ? "" : ", and is busy itself");
-  std::string text = "missing or busy:";
+           (quiet() ? "" : ", and is busy itself");
+  std::string busy;
+  std::string disagree;
+  const std::vector<WorkerId> lost = sessions_.lost_workers();
   for (const WorkerId worker : living()) {
     const auto found = reports_.find(worker);
-    if (found == reports_.end() || !found->second.quiet || found->second.phase != phase_)
-      text += " '" + options_.names[worker.value] + "'";
+    const std::string name = " '" + options_.names[worker.value] + "'";
+    if (found == reports_.end() || !found->second.quiet || found->second.phase != phase_) {
+      busy += name;
+    } else if (found->second.lost != lost) {
+      disagree += name;
+    }
   }
-  return text;
+  return "missing or busy:" + (busy.empty() ? " none" : busy) +
+         (disagree.empty() ? "" : "; lost others than this worker:" + disagree);
 }
 
 ShutdownReport Membership::report_now(uint64_t wave) const {
   return {.phase = phase_,
           .wave = wave,
-          .quiet = view_.quiet(phase_),
-          .lost = sessions_.fenced(),
+          .quiet = quiet(),
+          .lost = sessions_.lost_workers(),
           .activity = view_.activity()};
 }
 
@@ -163,15 +198,25 @@ void Membership::on_probe(WorkerId from, const ShutdownProbe& probe) {
 void Membership::on_report(WorkerId from, const ShutdownReport& report) {
   if (leaving_) return;
   reports_[from] = report;
-  if (coordinator() == options_.self && from != options_.self) {
-    // A former coordinator may have told some of the next phase, and not all.
-    if (arrived_ && report.phase > phase_) enter_phase(report.phase);
-    if (report.phase < phase_)
-      sessions_.send(from, Message{ShutdownProbe{phase_, 0}}, {.of_shutdown = true});
-  }
+  if (coordinator() == options_.self) settle_phases(from);
   if (report.wave == 0 && from != options_.self) wave_ = 0;  // Something changed: ask anew.
   if (wave_ != 0 && report.wave == wave_) wave_answers_.insert(from);
   coordinate();
+}
+
+// At the coordinator. A former one may have told some of the next phase, and not all, and their
+// reports may have come before we knew that we are the coordinator now.
+void Membership::settle_phases(WorkerId reporter) {
+  for (const auto& [worker, report] : reports_) {
+    if (worker == options_.self || (reporter != options_.self && reporter != worker)) continue;
+    if (arrived_ && report.phase > phase_) {
+      enter_phase(report.phase);
+      progressed();
+    }
+    // Who has yet to meet a worker that has come back will say so when it has.
+    if (report.phase < phase_ && report.phase / 2 == phase_ / 2)
+      sessions_.send(worker, Message{ShutdownProbe{phase_, 0}}, {.of_shutdown = true});
+  }
 }
 
 void Membership::coordinate() {
@@ -182,7 +227,7 @@ void Membership::coordinate() {
   if (std::all_of(workers.begin(), workers.end(),
                   [&](WorkerId worker) { return reports_.contains(worker); }))
     on_all_arrived();
-  const std::vector<Incarnation> lost = sessions_.fenced();
+  const std::vector<WorkerId> lost = sessions_.lost_workers();
   const bool calm = std::all_of(workers.begin(), workers.end(), [&](WorkerId worker) {
     const auto found = reports_.find(worker);
     return found != reports_.end() && found->second.quiet && found->second.phase == phase_ &&
@@ -217,9 +262,9 @@ void Membership::start_wave() {
 }
 
 void Membership::finish_phase() {
-  if (phase_ == 0 && !options_.mutants.on(Mutant::shutdown_skips_references)) {
-    enter_phase(1);
-    tell_others(Message{ShutdownProbe{1, 0}});
+  if (phase_ % 2 == 0 && !options_.mutants.on(Mutant::shutdown_skips_references)) {
+    enter_phase(phase_ + 1);
+    tell_others(Message{ShutdownProbe{phase_, 0}});
     return progressed();
   }
   tell_others(Message{Leave{}});
@@ -234,7 +279,7 @@ void Membership::tell_others(const Message& message) {
 void Membership::enter_phase(uint32_t phase) {
   phase_ = phase;
   last_report_.reset();
-  view_.release_references();
+  if (phase_ % 2 == 1) view_.release_references();
 }
 
 void Membership::on_leave(WorkerId) {
@@ -273,11 +318,8 @@ void Membership::finish_shutdown(Status status) {
 void Membership::on_peer_fenced(WorkerId peer, const Error& why) {
   if (leaving_) return progressed();
   if (!lost_) lost_ = why;
-  reports_.erase(peer);
-  last_report_.reset();  // The coordinator may be another one now.
-  wave_ = 0;
   if (join_done_) finish_join(why);
-  progressed();
+  group_changed(peer);
 }
 
 void Membership::fail(const Error& why) {

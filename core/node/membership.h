@@ -33,7 +33,10 @@ struct ShutdownView {
 // workers have arrived it tells them, and the time that the rest may take begins. When all are
 // quiet, and agree on who is lost, it asks again; if nobody was active in between, nothing can be
 // in flight, because a quiet worker's frames are acknowledged. That is done once for calls (phase
-// 0), whereupon each releases its references, and once for these (phase 1), whereupon all leave.
+// 0), whereupon each releases its references, and once for these (phase 1), whereupon all leave. If
+// a worker comes back meanwhile, the group works again, and begins with calls once more: phases
+// count on from twice the number of lives that have been before the present ones, which all who
+// have met the same lives know, so that who has not is told from who has.
 class Membership {
  public:
   Membership(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
@@ -46,7 +49,7 @@ class Membership {
   // have arrived: those that live may work for as long as they like.
   void shut_down(Duration timeout, UniqueFunction<void(Status)> done);
 
-  void on_peer_joined(WorkerId peer);
+  void on_peer_joined(WorkerId peer, uint32_t life);
   void on_peer_fenced(WorkerId peer, const Error& why);
   void on_hello_refused(WorkerId peer, const Error& why);
   void on_ready(WorkerId from);
@@ -60,6 +63,9 @@ class Membership {
   // Ends whatever waits.
   void fail(const Error& why);
 
+  // Whether the group has agreed to end: whoever comes now comes too late.
+  [[nodiscard]] bool leaving() const { return leaving_; }
+
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -72,15 +78,19 @@ class Membership {
   void finish_join(Status status);
   void report(uint64_t wave);
   void recheck();
+  void settle_phases(WorkerId reporter);
   void coordinate();
   void on_all_arrived();
   void start_wave();
   void tell_others(const Message& message);
   void finish_phase();
   void enter_phase(uint32_t phase);
+  [[nodiscard]] uint32_t first_phase() const;
+  [[nodiscard]] bool quiet() const { return view_.quiet(phase_ % 2); }
   void leave();
   void settle_leaving();
   void finish_shutdown(Status status);
+  void group_changed(WorkerId worker);
 
   const SessionOptions& options_;
   Mailbox& mailbox_;
@@ -100,8 +110,9 @@ class Membership {
   bool all_arrived_ = false;
   bool leaving_ = false;
   bool check_due_ = false;
-  bool lingering_ = false;  // its deadline runs
-  uint32_t phase_ = 0;
+  bool lingering_ = false;       // its deadline runs
+  std::vector<uint32_t> lives_;  // the present one of each worker, as far as we have met it
+  uint32_t phase_ = 0;           // even: calls; odd: references
   std::optional<ShutdownReport> last_report_;
   std::map<WorkerId, ShutdownReport> reports_;     // at the coordinator: the latest of each
   std::map<WorkerId, ShutdownReport> first_wave_;  // what they were when the wave started

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/checkpoints.h"
 #include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/base/runtime.h"
@@ -18,10 +19,14 @@ namespace rehearsal {
 class Program;
 class NodeParts;
 
-// What a node is told about itself; the same at every worker but for `id` and `incarnation`.
+// What a node is told about itself; the same at every worker but for `id`, `incarnation` and
+// `life`.
 struct NodeOptions {
   WorkerId id;
   Incarnation incarnation;
+  // How many lives this worker has had in its group before. Each needs its own: what a worker that
+  // came back makes is told apart by it, wherever it goes, from what it made before.
+  uint32_t life = 0;
   Seed seed;
   std::vector<std::string> names;  // of all workers, in rank order; its size is the world size
 
@@ -65,6 +70,7 @@ class Node {
     const Executions* executions = nullptr;
     Transport* transport = nullptr;
     Trace* trace = nullptr;
+    Checkpoints* checkpoints = nullptr;  // null: this worker has no place for any
   };
 
   Node(NodeOptions options, const Program& program, Environment environment);

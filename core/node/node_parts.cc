@@ -12,6 +12,7 @@ constexpr uint32_t kQueuedCallsMax = 1 << 16;
 SessionOptions session_options_of(const NodeOptions& options) {
   return {.self = options.id,
           .incarnation = options.incarnation,
+          .life = options.life,
           .names = options.names,
           .peer_timeout = options.peer_timeout,
           .heartbeat = options.heartbeat,
@@ -25,10 +26,20 @@ void note_released(const Mailbox& mailbox, const std::vector<std::string>& lines
   for (const std::string& line : lines) mailbox.mark("released at shutdown: " + line);
 }
 
-// The main's path depends on the worker's name only.
-CausalId main_id(const NodeOptions& options) {
+// The main's path depends on the worker's name and life only. Were it the same in two lives, a
+// worker that serves the same call of both would give what it makes there the same ids.
+CausalId main_id(const NodeOptions& options, const Mutants& mutants) {
   const uint64_t name = hash_text(options.names[options.id.value]);
-  return {options.incarnation, mix(Hash128{name, 0}, 0), 0};
+  const bool is_first = options.life == 0 || mutants.on(Mutant::lives_share_paths);
+  const uint64_t life = is_first ? 0 : mix(options.life);
+  return {options.incarnation, mix(Hash128{name ^ life, 0}, 0), 0};
+}
+
+Greeting greeting_of(const NodeOptions& options, const Program& program) {
+  Greeting greeting = greeting_of_this_process(options.names[options.id.value],
+                                               options.names.size(), program.registry().describe());
+  greeting.life = options.life;
+  return greeting;
 }
 
 }  // namespace
@@ -39,13 +50,13 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       program(given_program),
       environment(std::move(given_environment)),
       session_options(session_options_of(options)),
-      greeting(greeting_of_this_process(options.names[options.id.value], options.names.size(),
-                                        program.registry().describe())),
+      greeting(greeting_of(options, program)),
       mailbox(std::make_shared<Mailbox>(environment.runtime, environment.executions,
                                         environment.trace, options.id,
                                         options.names[options.id.value], options.seed)),
       codec(make_protobuf_codec()),
-      main(mailbox->make_execution(main_id(options), options.names[options.id.value])),
+      main(mailbox->make_execution(main_id(options, session_options.mutants),
+                                   options.names[options.id.value])),
       deadlines(*mailbox),
       sessions(session_options, *mailbox, *environment.transport, *codec, *this),
       pending(session_options, *mailbox, sessions, deadlines),
@@ -63,9 +74,10 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
                   .activity = [this] { return activity; }}),
       caller(std::make_shared<Caller>(mailbox, program.shared_registry(), options.names,
                                       options.rpc_timeout)),
-      worker(Calls(caller, &rrefs), options.id) {
+      worker(Calls(caller, &rrefs), options.id, environment.checkpoints) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
+  least_lives_.resize(options.names.size());
   mailbox->set_incarnation(options.incarnation);
   caller->set_parts(&pending, &contexts);
   pending.set_hooks(&rrefs, &contexts);
@@ -140,10 +152,26 @@ Status NodeParts::check_hello(const Hello& hello) {
   if (!theirs.ok()) return theirs.error();
   if (!same_arithmetic(greeting, theirs.value()))
     mailbox->mark("a peer computes with another LibTorch, instruction set or thread count");
-  return check_greeting(greeting, theirs.value(), options.names[hello.worker.value]);
+  const std::string& name = options.names[hello.worker.value];
+  if (Status fits = check_greeting(greeting, theirs.value(), name); !fits.ok()) return fits;
+  uint32_t& least_life = least_lives_[hello.worker.value];
+  if (theirs.value().life < least_life)
+    return Error{.kind = ErrorKind::fenced,
+                 .text = "worker '" + name + "' is known in a life of the same number or a later " +
+                         "one than " + std::to_string(theirs.value().life),
+                 .worker = name};
+  // Nobody would serve it to the end.
+  if (membership.leaving())
+    return Error{.kind = ErrorKind::node_stopped,
+                 .text = "worker '" + name + "' came back when the group had shut down",
+                 .worker = name};
+  least_life = theirs.value().life + 1;
+  return Unit{};
 }
 
-void NodeParts::on_peer_joined(const Hello& hello) { membership.on_peer_joined(hello.worker); }
+void NodeParts::on_peer_joined(const Hello& hello) {
+  membership.on_peer_joined(hello.worker, least_lives_[hello.worker.value] - 1);
+}
 
 void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
   membership.on_hello_refused(peer, why);
@@ -201,10 +229,12 @@ Status NodeParts::shut_down() {
 Status NodeParts::run_main() {
   Status status = join();
   if (status.ok()) {
-    mailbox->trace().on_event({.kind = EventKind::execution_started,
-                               .worker = options.id,
-                               .id = main->started_by(),
-                               .text = main->label()});
+    mailbox->post_always([this] {
+      mailbox->trace().on_event({.kind = EventKind::execution_started,
+                                 .worker = options.id,
+                                 .id = main->started_by(),
+                                 .text = main->label()});
+    });
     auto returned = run_user_code(worker.name(), "main", [&] {
       if (const Program::Main& main = program.members()[options.id.value].main) main(worker);
     });

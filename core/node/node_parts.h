@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/autograd/contexts.h"
 #include "core/base/codec.h"
@@ -65,6 +66,8 @@ class NodeParts final : public SessionListener {
   void progressed();
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
+
+  std::vector<uint32_t> least_lives_;  // by worker: one more than that of the latest we met
 };
 
 }  // namespace rehearsal

@@ -1,5 +1,7 @@
 #include "core/node/worker.h"
 
+#include <torch/csrc/jit/serialization/pickle.h>
+
 namespace rehearsal {
 
 std::vector<WorkerInfo> Worker::workers() const {
@@ -11,6 +13,53 @@ std::vector<WorkerInfo> Worker::workers() const {
 
 WorkerInfo Worker::worker_info(const std::string& name) const {
   return {name, caller()->find(Target(name))};
+}
+
+Checkpoints& Worker::checkpoints(const std::string& name) const {
+  (void)caller()->mailbox()->running();  // What was killed changes nothing any more.
+  const auto fail = [this](ErrorKind kind, std::string text) {
+    throw RpcError({.kind = kind, .text = std::move(text), .worker = this->name()});
+  };
+  if (!is_checkpoint_name(name))
+    fail(ErrorKind::bad_arguments, "'" + name +
+                                       "' cannot be the name of a checkpoint: letters, digits, "
+                                       "'-', '_' and '.' can, not first a '.', 100 at most");
+  if (checkpoints_ == nullptr)
+    fail(ErrorKind::storage,
+         "this worker has no place for checkpoints: start it with a folder for them");
+  return *checkpoints_;
+}
+
+void Worker::trace_checkpoint(EventKind kind, const std::string& name, uint64_t digest) const {
+  caller()->mailbox()->post([mailbox = caller()->mailbox(), self = self_, kind, name, digest] {
+    mailbox->trace().on_event({.kind = kind, .worker = self, .digest = digest, .text = name});
+  });
+}
+
+void Worker::save_checkpoint(const std::string& name, const c10::IValue& value) const {
+  Checkpoints& kept = checkpoints(name);
+  const std::vector<char> pickled = torch::jit::pickle_save(value);
+  const std::string bytes(pickled.begin(), pickled.end());
+  kept.save(name, bytes).or_throw();
+  trace_checkpoint(EventKind::checkpoint_saved, name, hash_bytes(bytes.data(), bytes.size()));
+}
+
+std::optional<c10::IValue> Worker::load_checkpoint(const std::string& name) const {
+  Result<std::optional<std::string>> found = checkpoints(name).load(name);
+  if (!found.ok()) throw RpcError(found.error());
+  if (!found.value()) {
+    trace_checkpoint(EventKind::checkpoint_loaded, name, 0);
+    return std::nullopt;
+  }
+  const std::string& bytes = *found.value();
+  trace_checkpoint(EventKind::checkpoint_loaded, name, hash_bytes(bytes.data(), bytes.size()));
+  try {
+    return torch::jit::pickle_load(std::vector<char>(bytes.begin(), bytes.end()));
+  } catch (const std::exception& error) {
+    throw RpcError({.kind = ErrorKind::storage,
+                    .text = "checkpoint '" + name + "' cannot be read: " + error.what(),
+                    .worker = this->name()});
+  }
 }
 
 }  // namespace rehearsal

@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "core/rpc/message.h"
 #include "core/rpc/messages.pb.h"
+#include "core/rpc/scratch_arena.h"
 #include "core/rpc/wire_parts.h"
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
@@ -90,9 +91,12 @@ void append_tensor(std::string& out, const at::Tensor& tensor) {
   out.append(reinterpret_cast<const char*>(sizes.data()), sizes.size() * sizeof(int64_t));
 }
 
+// Room for an ordinary rest, so that the envelope need not be moved for it.
+constexpr size_t kRestBytes = 256;
+
 template <class Head>
 void write_fields(const Head& head, const Payload& payload, FrameBody& body) {
-  body.envelope.reserve(sizeof head + payload.values.size());
+  body.envelope.reserve(sizeof head + payload.values.size() + (head.flags != 0 ? kRestBytes : 0));
   append(body.envelope, head);
   body.envelope.append(payload.values);
   for (const at::Tensor& tensor : payload.tensors) {
@@ -155,11 +159,9 @@ void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count,
 }
 
 template <class Rest>
-Rest parse_rest(std::string_view bytes) {
-  Rest rest;
+void parse_rest(std::string_view bytes, Rest& rest) {
   if (!rest.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     throw BadEnvelope{"its rest is no protobuf"};
-  return rest;
 }
 
 // Whether a rest follows.
@@ -176,8 +178,7 @@ bool has_rest(const Call& call) {
          call.autograd || call.context;
 }
 
-wire::CallRest rest_of(const Call& call) {
-  wire::CallRest rest;
+void write_rest(wire::CallRest& rest, const Call& call) {
   for (const Fork& fork : call.arguments.forks) write(*rest.add_forks(), fork);
   if (!call.name.empty()) rest.set_name(call.name);
   if (call.target) write(*rest.mutable_target(), *call.target);
@@ -186,10 +187,9 @@ wire::CallRest rest_of(const Call& call) {
     write(*rest.mutable_created_fork(), call.created_fork);
   }
   if (call.autograd) write(*rest.mutable_autograd(), *call.autograd);
-  if (!call.context) return rest;
+  if (!call.context) return;
   write(*rest.mutable_context(), call.context->id);
   rest.set_context_creator(call.context->creator.value);
-  return rest;
 }
 
 void take_rest(const wire::CallRest& from, Call& call) {
@@ -206,7 +206,7 @@ void take_rest(const wire::CallRest& from, Call& call) {
         ContextName{read<AutogradContextId>(from.context()), WorkerId{from.context_creator()}};
 }
 
-void read_call(const FrameBody& body, Call& call) {
+void read_call(const FrameBody& body, Call& call, ScratchArena& scratch) {
   Bytes from(body.envelope);
   const auto head = from.take<CallBytes>();
   if (head.kind > static_cast<uint8_t>(CallKind::fetch)) throw BadEnvelope{"call kind"};
@@ -217,7 +217,10 @@ void read_call(const FrameBody& body, Call& call) {
   call.time_left = Duration(head.time_left);
   call.depth = head.depth;
   take_payload(from, head.value_bytes, head.tensor_count, body.segments, call.arguments);
-  if (has_rest(head.flags, from.rest())) take_rest(parse_rest<wire::CallRest>(from.rest()), call);
+  if (!has_rest(head.flags, from.rest())) return;
+  const ScratchArena::Lent<wire::CallRest> rest(scratch);
+  parse_rest(from.rest(), *rest);
+  take_rest(*rest, call);
 }
 
 // ---- responses --------------------------------------------------------------
@@ -226,12 +229,10 @@ bool has_rest(const Response& response) {
   return !response.value.forks.empty() || response.error || response.autograd;
 }
 
-wire::ResponseRest rest_of(const Response& response) {
-  wire::ResponseRest rest;
+void write_rest(wire::ResponseRest& rest, const Response& response) {
   for (const Fork& fork : response.value.forks) write(*rest.add_forks(), fork);
   if (response.error) write(*rest.mutable_error(), *response.error);
   if (response.autograd) write(*rest.mutable_autograd(), *response.autograd);
-  return rest;
 }
 
 void take_rest(const wire::ResponseRest& from, Response& response) {
@@ -240,19 +241,28 @@ void take_rest(const wire::ResponseRest& from, Response& response) {
   if (from.has_autograd()) response.autograd = read(from.autograd());
 }
 
-void read_response(const FrameBody& body, Response& response) {
+void read_response(const FrameBody& body, Response& response, ScratchArena& scratch) {
   Bytes from(body.envelope);
   const auto head = from.take<ResponseBytes>();
   if (head.reserved != 0) throw BadEnvelope{"unknown flags"};
   response.id = CallId{id_of(head.id)};
   take_payload(from, head.value_bytes, head.tensor_count, body.segments, response.value);
-  if (has_rest(head.flags, from.rest()))
-    take_rest(parse_rest<wire::ResponseRest>(from.rest()), response);
+  if (!has_rest(head.flags, from.rest())) return;
+  const ScratchArena::Lent<wire::ResponseRest> rest(scratch);
+  parse_rest(from.rest(), *rest);
+  take_rest(*rest, response);
+}
+
+template <class Rest, class Content>
+void append_rest(const Content& content, FrameBody& body, ScratchArena& scratch) {
+  const ScratchArena::Lent<Rest> rest(scratch);
+  write_rest(*rest, content);
+  REHEARSAL_CHECK(rest->AppendToString(&body.envelope));
 }
 
 }  // namespace
 
-void write_call(const Call& call, FrameBody& body) {
+void write_call(const Call& call, FrameBody& body, ScratchArena& scratch) {
   const bool more = has_rest(call);
   const CallBytes head{.form = kCallForm,
                        .kind = static_cast<uint8_t>(call.kind),
@@ -264,10 +274,10 @@ void write_call(const Call& call, FrameBody& body) {
                        .value_bytes = static_cast<uint32_t>(call.arguments.values.size()),
                        .tensor_count = call.arguments.tensors.size()};
   write_fields(head, call.arguments, body);
-  if (more) REHEARSAL_CHECK(rest_of(call).AppendToString(&body.envelope));
+  if (more) append_rest<wire::CallRest>(call, body, scratch);
 }
 
-void write_response(const Response& response, FrameBody& body) {
+void write_response(const Response& response, FrameBody& body, ScratchArena& scratch) {
   const bool more = has_rest(response);
   const ResponseBytes head{.form = kResponseForm,
                            .reserved = 0,
@@ -276,7 +286,7 @@ void write_response(const Response& response, FrameBody& body) {
                            .id = bytes_of(response.id),
                            .tensor_count = response.value.tensors.size()};
   write_fields(head, response.value, body);
-  if (more) REHEARSAL_CHECK(rest_of(response).AppendToString(&body.envelope));
+  if (more) append_rest<wire::ResponseRest>(response, body, scratch);
 }
 
 bool has_fixed_layout(const FrameBody& body) {
@@ -284,11 +294,11 @@ bool has_fixed_layout(const FrameBody& body) {
          (body.envelope[0] == kCallForm || body.envelope[0] == kResponseForm);
 }
 
-void read_call_or_response(const FrameBody& body, Message& message) {
+void read_call_or_response(const FrameBody& body, Message& message, ScratchArena& scratch) {
   if (body.envelope[0] == kCallForm) {
-    read_call(body, message.content.emplace<Call>());
+    read_call(body, message.content.emplace<Call>(), scratch);
   } else {
-    read_response(body, message.content.emplace<Response>());
+    read_response(body, message.content.emplace<Response>(), scratch);
   }
 }
 

@@ -16,16 +16,17 @@ namespace rehearsal {
 struct Call;
 struct Message;
 struct Response;
+class ScratchArena;
 
 // Into an empty body.
-void write_call(const Call& call, FrameBody& body);
-void write_response(const Response& response, FrameBody& body);
+void write_call(const Call& call, FrameBody& body, ScratchArena& scratch);
+void write_response(const Response& response, FrameBody& body, ScratchArena& scratch);
 
 // Whether the body claims to hold a call or a response.
 [[nodiscard]] bool has_fixed_layout(const FrameBody& body);
 
 // Reads it; every byte is checked, and must be used. Throws BadEnvelope.
 // REQUIRES: has_fixed_layout(body).
-void read_call_or_response(const FrameBody& body, Message& message);
+void read_call_or_response(const FrameBody& body, Message& message, ScratchArena& scratch);
 
 }  // namespace rehearsal

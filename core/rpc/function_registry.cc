@@ -94,10 +94,15 @@ Result<uint32_t> FunctionRegistry::constructor(std::type_index type,
 }
 
 std::string FunctionRegistry::describe() const {
-  std::string text;
+  size_t bytes = 0;
   for (const Function& function : functions_)
-    text += function.name + " (" + function.parameters + ") -> " + function.result +
-            (function.is_constructor ? " constructor" : "") + "\n";
+    bytes += function.name.size() + function.parameters.size() + function.result.size() + 24;
+  std::string text;
+  text.reserve(bytes);
+  for (const Function& function : functions_) {
+    text.append(function.name).append(" (").append(function.parameters).append(") -> ");
+    text.append(function.result).append(function.is_constructor ? " constructor\n" : "\n");
+  }
   return text;
 }
 

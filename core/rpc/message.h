@@ -156,8 +156,8 @@ struct Ready {
   uint32_t round = 0;
 };
 
-// Asks a worker that waits for the end of a graceful shutdown how it is. In phase 0 calls end, in
-// phase 1 references do.
+// Asks a worker that waits for the end of a graceful shutdown how it is. In even phases calls end,
+// in odd ones references do.
 struct ShutdownProbe {
   uint32_t phase = 0;
   uint64_t wave = 0;
@@ -167,9 +167,9 @@ struct ShutdownProbe {
 struct ShutdownReport {
   uint32_t phase = 0;
   uint64_t wave = 0;
-  bool quiet = false;             // nothing runs, waits or is unacknowledged
-  std::vector<Incarnation> lost;  // sorted
-  uint64_t activity = 0;          // messages handled so far
+  bool quiet = false;          // nothing runs, waits or is unacknowledged
+  std::vector<WorkerId> lost;  // and not back, in rank order
+  uint64_t activity = 0;       // messages handled so far
 };
 
 // Everything has ended: go.

@@ -99,6 +99,10 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "a shutdown waits for mains only, not for what they and others have set going"},
     {shutdown_skips_references, "shutdown_skips_references", other,
      "a shutdown does not wait for references to be released"},
+    {newcomers_not_told, "newcomers_not_told", fault,
+     "who has arrived at the shutdown does not say so to a worker that comes back"},
+    {lives_share_paths, "lives_share_paths", fault,
+     "what a worker makes has the same path in each of its lives"},
 });
 
 constexpr bool in_order() {

@@ -71,6 +71,9 @@ enum class Mutant : uint8_t {
   partial_barrier,
   shutdown_counts_own_calls_only,
   shutdown_skips_references,
+  newcomers_not_told,
+  // lives
+  lives_share_paths,
 };
 
 // What it takes to see the rule missing: an order of messages, a fault, or neither.

@@ -22,7 +22,7 @@ Call withdrawal_of(const Call& call) {
 
 }  // namespace
 
-void PendingCalls::start(OutgoingCall outgoing) {
+void PendingCalls::start(OutgoingCall&& outgoing) {
   const CallId id = outgoing.call.id;
   const WorkerId to = outgoing.to;
   // A reference keeps the first error that it had, also when its owner is lost later.
@@ -86,7 +86,7 @@ void PendingCalls::start(OutgoingCall outgoing) {
   sessions_.send(to, Message{std::move(outgoing.call)}, std::move(options));
 }
 
-void PendingCalls::complete(const CallId& id, Result<Answer> answer) {
+void PendingCalls::complete(const CallId& id, Result<Answer>&& answer) {
   const auto found = pending_.find(id);
   if (found == pending_.end()) return;
   Pending pending = std::move(found->second);
@@ -118,7 +118,7 @@ void PendingCalls::time_out(const CallId& id, Duration after) {
                      .worker = name(to)});
 }
 
-void PendingCalls::on_response(WorkerId from, Response response) {
+void PendingCalls::on_response(WorkerId from, Response&& response) {
   const CallId id = response.id;
   const bool awaited = pending_.contains(id);
   if (!awaited) mailbox_.mark("a response came after its call was given up");

@@ -44,9 +44,9 @@ class PendingCalls {
   }
 
   // Sends it; `done` gets the answer, or why there is none.
-  void start(OutgoingCall outgoing);
+  void start(OutgoingCall&& outgoing);
 
-  void on_response(WorkerId from, Response response);
+  void on_response(WorkerId from, Response&& response);
   void on_peer_fenced(WorkerId peer, const Error& why);
 
   // Fails all, in the order they were made.
@@ -66,7 +66,7 @@ class PendingCalls {
     UniqueFunction<void(Result<Answer>)> done;
   };
 
-  void complete(const CallId& id, Result<Answer> answer);
+  void complete(const CallId& id, Result<Answer>&& answer);
   void time_out(const CallId& id, Duration after);
   void fail_in_order(std::vector<std::pair<uint64_t, CallId>> calls, const Error& why);
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }

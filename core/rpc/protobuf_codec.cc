@@ -1,15 +1,12 @@
 #include "core/rpc/protobuf_codec.h"
 
-#include <google/protobuf/arena.h>
-
-#include <array>
-#include <cstddef>
 #include <optional>
 
 #include "core/base/check.h"
 #include "core/rpc/call_envelope.h"
 #include "core/rpc/message.h"
 #include "core/rpc/messages.pb.h"
+#include "core/rpc/scratch_arena.h"
 #include "core/rpc/wire_parts.h"
 
 namespace rehearsal {
@@ -87,7 +84,7 @@ struct Writer {
     out.set_phase(report.phase);
     out.set_wave(report.wave);
     out.set_quiet(report.quiet);
-    for (const Incarnation lost : report.lost) out.add_lost(lost.value);
+    for (const WorkerId lost : report.lost) out.add_lost(lost.value);
     out.set_activity(report.activity);
   }
   void operator()(const ShutdownProbe& probe) const {
@@ -108,7 +105,7 @@ std::optional<Error> read_error(const WireMessage& from) {
 
 ShutdownReport read_report(const wire::ShutdownReport& from) {
   ShutdownReport report{from.phase(), from.wave(), from.quiet(), {}, from.activity()};
-  for (const uint64_t lost : from.lost()) report.lost.push_back(Incarnation{lost});
+  for (const uint32_t lost : from.lost()) report.lost.push_back(WorkerId{lost});
   return report;
 }
 
@@ -172,13 +169,13 @@ class ProtobufCodec final : public Codec {
   std::shared_ptr<const FrameBody> encode(const Message& message) override {
     auto body = std::make_shared<FrameBody>();
     if (const Call* call = std::get_if<Call>(&message.content)) {
-      write_call(*call, *body);
+      write_call(*call, *body, scratch_);
     } else if (const Response* response = std::get_if<Response>(&message.content)) {
-      write_response(*response, *body);
+      write_response(*response, *body, scratch_);
     } else {
-      const Scratch scratch(arena_);
-      std::visit(Writer{scratch.envelope, body->segments}, message.content);
-      REHEARSAL_CHECK(scratch.envelope.SerializeToString(&body->envelope));
+      const ScratchArena::Lent<wire::Envelope> envelope(scratch_);
+      std::visit(Writer{*envelope, body->segments}, message.content);
+      REHEARSAL_CHECK(envelope->SerializeToString(&body->envelope));
     }
     return body;
   }
@@ -188,12 +185,11 @@ class ProtobufCodec final : public Codec {
       Result<Message> decoded{Message{}};  // What is returned, so that nothing is moved.
       Message& message = decoded.value();
       if (has_fixed_layout(body)) {
-        read_call_or_response(body, message);
+        read_call_or_response(body, message, scratch_);
       } else {
-        const Scratch scratch(arena_);
-        if (!scratch.envelope.ParseFromString(body.envelope))
-          throw BadEnvelope{"not a protobuf envelope"};
-        message.content = read_content(scratch.envelope, body.segments);
+        const ScratchArena::Lent<wire::Envelope> envelope(scratch_);
+        if (!envelope->ParseFromString(body.envelope)) throw BadEnvelope{"not a protobuf envelope"};
+        message.content = read_content(*envelope, body.segments);
       }
       return decoded;
     } catch (const BadEnvelope& bad) {
@@ -202,23 +198,7 @@ class ProtobufCodec final : public Codec {
   }
 
  private:
-  // An envelope in the arena, which is emptied once it is half full: that costs about as much as
-  // reading an ordinary message.
-  struct Scratch {
-    explicit Scratch(google::protobuf::Arena& of)
-        : arena(of), envelope(*google::protobuf::Arena::CreateMessage<wire::Envelope>(&of)) {}
-    ~Scratch() {
-      if (arena.SpaceUsed() > kBlockBytes / 2) arena.Reset();
-    }
-    Scratch(const Scratch&) = delete;
-    google::protobuf::Arena& arena;
-    wire::Envelope& envelope;
-  };
-
-  // Holds all parts of some ordinary messages, so that these need no allocations of their own.
-  static constexpr size_t kBlockBytes = 16 * 1024;
-  alignas(std::max_align_t) std::array<char, kBlockBytes> block_;
-  google::protobuf::Arena arena_{block_.data(), block_.size()};
+  ScratchArena scratch_;
 };
 
 }  // namespace

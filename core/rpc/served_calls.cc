@@ -265,7 +265,7 @@ ServedCalls::Encoded ServedCalls::encode(const ServedCall& served, const HeldVal
 
 // ---- ending -----------------------------------------------------------------
 
-void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome> outcome) {
+void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome) {
   Execution& execution = *run->served->execution;
   mailbox_.trace().on_event({.kind = EventKind::execution_ended,
                              .worker = mailbox_.self(),
@@ -279,7 +279,7 @@ void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome> outcome
   mailbox_.progressed();
 }
 
-void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome> outcome) {
+void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome) {
   if (outcome.ok()) {
     if (Returned* returned = std::get_if<Returned>(&outcome.value())) {
       if (PendingValue* pending = std::get_if<PendingValue>(returned))
@@ -347,7 +347,7 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
   enter();
 }
 
-void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded answer) {
+void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded&& answer) {
   const CallId& id = served->call.id;
   if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
       !prepared.ok())

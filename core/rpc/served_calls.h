@@ -120,10 +120,10 @@ class ServedCalls {
   [[nodiscard]] auto guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>>;
   [[nodiscard]] Returned invoke(Run& run);
   [[nodiscard]] Encoded encode(const ServedCall& served, const HeldValue& value);
-  void ended(const std::shared_ptr<Run>& run, Result<Outcome> outcome);
-  void conclude(const std::shared_ptr<Run>& run, Result<Outcome> outcome);
+  void ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
+  void conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
   void await_value(const std::shared_ptr<Run>& run, PendingValue pending);
-  void send_answer(const std::shared_ptr<ServedCall>& served, Encoded answer);
+  void send_answer(const std::shared_ptr<ServedCall>& served, Encoded&& answer);
   void start_queued();
 
   const ServedCallsOptions options_;

@@ -57,6 +57,13 @@ Incarnation Sessions::incarnation(WorkerId id) const {
 
 std::vector<Incarnation> Sessions::fenced() const { return {fenced_.begin(), fenced_.end()}; }
 
+std::vector<WorkerId> Sessions::lost_workers() const {
+  std::vector<WorkerId> workers;
+  for (uint32_t id = 0; id < peers_.size(); ++id)
+    if (peers_[id].lost) workers.push_back(WorkerId{id});
+  return workers;
+}
+
 void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
 
 // ---- sending ----------------------------------------------------------------
@@ -238,11 +245,7 @@ void Sessions::on_peer_up(const Hello& hello) {
     return;
   }
   if (from.incarnation != hello.incarnation) {
-    if (Status fits = listener_.check_hello(hello); !fits.ok()) {
-      transport_.close(hello.worker, fits.error());
-      listener_.on_hello_refused(hello.worker, fits.error());
-      return;
-    }
+    if (Status fits = listener_.check_hello(hello); !fits.ok()) return refuse(hello, fits.error());
     begin_session(hello);
   } else if (options_.mutants.on(Mutant::deduplication_forgotten)) {
     from.received = IntervalSet(1);
@@ -252,6 +255,14 @@ void Sessions::on_peer_up(const Hello& hello) {
   from.heard = mailbox_.runtime().now();
   resend_all(hello.worker);
   admit_held(hello.worker);
+}
+
+void Sessions::refuse(const Hello& hello, const Error& why) {
+  transport_.close(hello.worker, why);
+  if (why.kind != ErrorKind::fenced) return listener_.on_hello_refused(hello.worker, why);
+  mailbox_.mark("a link to an earlier life of a peer");
+  peer(hello.worker).link_up = false;
+  transport_.open(hello.worker);
 }
 
 void Sessions::begin_session(const Hello& hello) {
@@ -371,7 +382,7 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
       mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
   }
   if (!any) return;
-  if (!options_.mutants.on(Mutant::room_wakes_nobody)) admit_held(id);
+  if (from.held_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_held(id);
   progressed();
 }
 

@@ -24,6 +24,7 @@ namespace rehearsal {
 struct SessionOptions {
   WorkerId self;
   Incarnation incarnation;
+  uint32_t life = 0;               // how many lives this worker has had before
   std::vector<std::string> names;  // of all workers, by id
   Duration peer_timeout{};         // silence after which a peer is fenced
   Duration heartbeat{};            // an idle link says so this often
@@ -41,12 +42,12 @@ class SessionListener {
   virtual void on_peer_joined(const Hello& hello) = 0;
   // That incarnation is over for us: it will say nothing more, and we nothing to it.
   virtual void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) = 0;
-  // Whether a peer that says this may talk to us.
+  // Whether a peer that says this may talk to us. Of kind fenced: this is over, but a later life of
+  // the same worker may.
   [[nodiscard]] virtual Status check_hello(const Hello& hello) = 0;
   virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
 };
 
-// How a message is sent.
 // The tensors that a message carries by reference. If one is changed in place before the message is
 // resent, `instead` goes in its place.
 struct CarriedTensors {
@@ -55,6 +56,7 @@ struct CarriedTensors {
   Task on_changed;  // `instead` went
 };
 
+// How a message is sent.
 struct SendOptions {
   bool waits_for_room = false;              // calls do; answers and control messages never
   bool of_shutdown = false;                 // not counted by all_acknowledged
@@ -89,6 +91,8 @@ class Sessions final : public FrameSink {
   [[nodiscard]] bool joined(WorkerId peer) const;
   [[nodiscard]] Incarnation incarnation(WorkerId peer) const;
   [[nodiscard]] std::vector<Incarnation> fenced() const;
+  // The workers that are lost and have not come back, in rank order.
+  [[nodiscard]] std::vector<WorkerId> lost_workers() const;
 
   // The peer has said that it leaves: its silence is no failure.
   void expect_silence(WorkerId peer);
@@ -165,6 +169,7 @@ class Sessions final : public FrameSink {
   void resend_all(WorkerId id);
   void replace_if_changed(Peer& to, Kept& kept);
   void admit_held(WorkerId id);
+  void refuse(const Hello& hello, const Error& why);
   void begin_session(const Hello& hello);
   void end_session(WorkerId id, const Error& why);
   // Closes the link; the other side hears why.

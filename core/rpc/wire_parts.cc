@@ -81,7 +81,7 @@ void write(wire::Error& to, const Error& error) {
 }
 
 Error read(const wire::Error& from) {
-  if (from.kind() > static_cast<uint32_t>(ErrorKind::protocol)) throw BadEnvelope{"error kind"};
+  if (from.kind() > static_cast<uint32_t>(kLastErrorKind)) throw BadEnvelope{"error kind"};
   return {.kind = static_cast<ErrorKind>(from.kind()),
           .text = from.text(),
           .worker = from.worker(),

@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
 
+#include "real_net/record_place.h"
+#include "record/record_file.h"
 #include "scenarios/command_line/flags.h"
 #include "scenarios/command_line/help_texts.h"
+#include "scenarios/command_line/replay_command.h"
 #include "scenarios/command_line/report_arguments.h"
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/command_line/strategy_flag.h"
@@ -28,6 +32,8 @@ const std::vector<std::string> kCommands = {"list",   "run",    "hunt",    "merg
 
 constexpr const char* kNoMutants =
     "this build has none; type ./dev build mutants, and build/mutants/rehearsal instead";
+
+const std::string kReplayable = "a file that 'shrink --out' or '--record' wrote";
 
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t min, uint64_t max) {
   uint64_t number = 0;
@@ -94,6 +100,7 @@ class Parser {
   WorkerCommand worker_command() const;
 
   RunSettings settings_of(const std::string& name, const std::string& default_size) const;
+  void take_record(RunSettings& settings) const;
   void check_known(const std::string& flag, const std::string& word,
                    const std::vector<std::string>& known) const;
   const std::string& only_name() const;
@@ -163,6 +170,8 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
   if (!flags_.crashes.empty()) {
     settings.crashes = static_cast<int>(parse_whole("--crashes", flags_.crashes, 0, 1000));
   }
+  if (!flags_.restarts.empty()) settings.restarts = parse_restarts(flags_.restarts);
+  settings.checkpoints = flags_.checkpoints;
   if (!flags_.partitions.empty()) {
     check_known("--partitions", flags_.partitions, {"long"});
     settings.long_partitions = true;
@@ -201,13 +210,33 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
   return settings;
 }
 
+void Parser::take_record(RunSettings& settings) const {
+  settings.record_folder = flags_.record;
+  if (!flags_.record.empty() && settings.net == Net::sim)
+    throw WrongUse("--record " + flags_.record + " needs --net tcp: a simulated run is repeated " +
+                   "by its seed");
+  if (flags_.record_size.empty()) return;
+  settings.record_bytes = real::parse_record_size(flags_.record_size);
+  if (!settings.record_bytes)
+    throw WrongUse("--record-size " + flags_.record_size +
+                   ": type a size from 4K to 4G, for example 64M");
+}
+
 RunCommand Parser::run_command() const {
   RunCommand command{settings_of(only_name(), "full"), flags_.compare, flags_.junit};
-  if (command.settings.net == Net::sim) return command;
+  take_record(command.settings);
+  if (command.settings.net == Net::sim) {
+    if (!flags_.checkpoints.empty())
+      throw WrongUse(
+          "--checkpoints " + flags_.checkpoints +
+          ": simulated machines have disks of their own; type --net tcp, or leave it out");
+    return command;
+  }
   const bool faults = command.settings.faults && *command.settings.faults != Faults::none;
   const std::vector<std::pair<std::string, bool>> simulated_only = {
       {"--faults " + flags_.faults, faults},
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
+      {"--restarts " + flags_.restarts, !flags_.restarts.empty()},
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
       {"--partitions long", command.settings.long_partitions.value_or(false)},
       {"--pauses long", command.settings.long_pauses.value_or(false)},
@@ -318,6 +347,7 @@ WorkerCommand Parser::worker_command() const {
   WorkerCommand command;
   command.settings = settings_of(only_name(), "full");
   command.settings.net = Net::tcp;
+  take_record(command.settings);
   constexpr uint32_t kWorkersMax = 1'000'000;
   const auto whole = [](const char* flag, const std::string& text, uint64_t min) {
     return static_cast<uint32_t>(parse_whole(flag, text, min, kWorkersMax));
@@ -336,11 +366,25 @@ ParsedCommand parse_replay(const std::vector<std::string>& words,
   if (std::erase(files, "--help") + std::erase(files, "-h") > 0)
     return {ShowHelp{kReplayHelp}, false};
   const bool json = std::erase(files, "--json") > 0;
+  std::string trace;
+  if (const auto flag = std::find(files.begin(), files.end(), "--trace"); flag != files.end()) {
+    if (std::next(flag) == files.end()) throw WrongUse("--trace: name a file");
+    trace = *std::next(flag);
+    files.erase(flag, flag + 2);
+  }
   if (files.size() != 1 || files.front().starts_with("-"))
-    throw WrongUse("type rehearsal replay FILE, a file that 'shrink --out' wrote");
+    throw WrongUse("type rehearsal replay FILE, " + kReplayable);
+  if (!std::ifstream(files.front()))
+    throw WrongUse(files.front() + ": cannot be read; name " + kReplayable);
   try {
+    if (record::looks_like_record(files.front())) {
+      ReplayCommand command = read_replay(files.front(), scenarios, backends);
+      command.trace_file = trace;
+      return {std::move(command), json};
+    }
     ParsedCommand parsed = parse_arguments(read_run_file(files.front()), scenarios, backends);
     parsed.json = json;
+    if (auto* run = std::get_if<RunCommand>(&parsed.command)) run->settings.trace_file = trace;
     return parsed;
   } catch (const WrongUse& wrong) {
     const std::string text = wrong.what();

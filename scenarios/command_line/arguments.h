@@ -15,7 +15,7 @@ struct ShowHelp {
 
 struct ParsedCommand {
   std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, MergeCommand, ShrinkCommand,
-               ReportCommand, ExploreCommand, VerifyCommand, WorkerCommand>
+               ReportCommand, ReplayCommand, ExploreCommand, VerifyCommand, WorkerCommand>
       command;
   bool json = false;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 
 #include "core/rpc/mutants.h"
 #include "scenarios/command_line/explore_backend.h"
@@ -15,6 +16,7 @@
 #include "sim/explain/history_file.h"
 #include "sim/features.h"
 #include "sim/shrinking.h"
+#include "sim/spare_stacks.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -31,11 +33,26 @@ sim::FaultLevel level_of(Faults faults) {
   return sim::FaultLevel::mild;
 }
 
+sim::Restart restart_of(Restarts restarts) {
+  switch (restarts) {
+    case Restarts::never:
+      return sim::Restart::never;
+    case Restarts::amnesia:
+      return sim::Restart::amnesia;
+    case Restarts::checkpoint:
+      return sim::Restart::checkpoint;
+    case Restarts::drawn:
+      return sim::Restart::drawn;
+  }
+  return sim::Restart::never;
+}
+
 sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& trace) {
   const FaultPlan plan = settings.fault_plan();
   sim::ClusterOptions options;
   options.faults = level_of(plan.faults);
   options.crashes = static_cast<uint32_t>(plan.crashes);
+  options.restart = restart_of(plan.restarts);
   options.long_partitions = plan.long_partitions;
   options.long_pauses = plan.long_pauses;
   for (const std::string& fault : settings.without)
@@ -133,14 +150,22 @@ std::vector<sim::ChainCount> counts_of(const RunSettings& settings, sim::Cluster
   options.oracles = false;
   options.record_choices = false;
   options.event_lines = nullptr;
+  options.choice_lines = nullptr;
   options.traces.clear();
   return sim::Cluster(settings.seed, program, std::move(options)).try_run().counts;
 }
 
-RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, bool oracles) {
+// What a run is made with.
+struct Equipment {
+  fibers::StackPool& stacks;
+  bool oracles = true;
+};
+
+RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipment equipment) {
   std::ofstream trace;
   sim::ClusterOptions options = cluster_options(settings, trace);
-  options.oracles = oracles;
+  options.oracles = equipment.oracles;
+  options.stacks = &equipment.stacks;
   const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
   if (settings.crash_at) {
     options.crash_points.push_back(
@@ -149,6 +174,8 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, bool o
   std::ofstream history(settings.history_file);
   sim::HistoryWriter writer(history);
   if (!settings.history_file.empty()) options.history = &writer;
+  std::ofstream choices(settings.choices_file);
+  if (!settings.choices_file.empty()) options.choice_lines = &choices;
   const bool learns = learns_counts(options.strategy);
   if (learns) options.strategy.counts = counts_of(settings, options);
   sim::Features features;
@@ -162,14 +189,14 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, bool o
   return outcome;
 }
 
-RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
-  RunOutcome outcome = simulate_once(settings, reporter, /*oracles=*/true);
+RunOutcome simulate(const RunSettings& settings, Reporter& reporter, fibers::StackPool& stacks) {
+  RunOutcome outcome = simulate_once(settings, reporter, {.stacks = stacks});
   judge_results(settings, outcome);
   judge_schedule(
       settings,
-      [](const RunSettings& again) {
+      [&stacks](const RunSettings& again) {
         Reporter silent{.line = [](const std::string&) {}, .progress = [](const std::string&) {}};
-        return simulate_once(again, silent, /*oracles=*/false);
+        return simulate_once(again, silent, {.stacks = stacks, .oracles = false});
       },
       outcome);
   judge_decisions(settings, outcome);
@@ -211,7 +238,9 @@ std::vector<std::string> shrink_texts(const std::vector<std::string>& choices,
 
 Backends shipped_backends() {
   return {
-      .simulate = simulate,
+      .simulate = [stacks = sim::spare_stacks()](
+                      const RunSettings& settings,
+                      Reporter& reporter) { return simulate(settings, reporter, *stacks); },
       .serve = serve_real_worker,
       .strategies = names_of(sim::kStrategyKinds),
       .portfolio = portfolio_name,

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -77,18 +78,32 @@ void run_on(int core) {
   sched_setaffinity(0, sizeof cores, &cores);
 }
 
+// A file without a name. What is written to it comes behind what is there, wherever that ends.
+int make_error_file() {
+  const int file = memfd_create("errors", MFD_CLOEXEC);
+  if (file < 0 || fcntl(file, F_SETFL, O_APPEND) != 0) throw_errno("memfd_create");
+  return file;
+}
+
+struct ChildDescriptors {
+  int requests;
+  int reports;
+  int errors;  // -1: ours
+};
+
 // Runs between fork and exec: only calls that are safe there. The ends are first moved out of the
 // way of the two descriptors that they become.
-[[noreturn]] void become_child(pid_t parent, int requests, int reports, const ChildSetup& setup,
+[[noreturn]] void become_child(pid_t parent, const ChildDescriptors& given, const ChildSetup& setup,
                                char** arguments, char** environment) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExecFailed);  // it died before the line above
   if (setup.core) run_on(*setup.core);
   if (setup.moved_memory) move_memory();
   const char* directory = setup.directory.empty() ? nullptr : setup.directory.c_str();
-  const int high_requests = fcntl(requests, F_DUPFD_CLOEXEC, 10);
-  const int high_reports = fcntl(reports, F_DUPFD_CLOEXEC, 10);
+  const int high_requests = fcntl(given.requests, F_DUPFD_CLOEXEC, 10);
+  const int high_reports = fcntl(given.reports, F_DUPFD_CLOEXEC, 10);
   const bool ready =
+      (given.errors < 0 || dup2(given.errors, STDERR_FILENO) >= 0) &&
       dup2(high_requests, kRequestDescriptor) >= 0 && dup2(high_reports, kReportDescriptor) >= 0 &&
       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 && (directory == nullptr || chdir(directory) == 0);
   if (ready) execve(kThisBinary, arguments, environment);
@@ -115,10 +130,11 @@ ChildProcess::ChildProcess(const ChildSetup& setup) {
   const std::vector<char*> environment_pointers = pointers(environment);
   const Pipe requests = make_pipe();
   const Pipe reports = make_pipe();
+  if (setup.keeps_errors) errors_ = make_error_file();
   const pid_t parent = getpid();
   process_ = fork();
   if (process_ == 0) {
-    become_child(parent, requests.read, reports.write, setup,
+    become_child(parent, {requests.read, reports.write, errors_}, setup,
                  const_cast<char**>(argument_pointers.data()),
                  const_cast<char**>(environment_pointers.data()));
   }
@@ -137,6 +153,7 @@ ChildProcess::~ChildProcess() {
   }
   close_requests();
   if (reports_ >= 0) close(reports_);
+  if (errors_ >= 0) close(errors_);
 }
 
 void ChildProcess::send(const Json& request) { write_all(requests_, request.dump() + "\n"); }
@@ -166,6 +183,22 @@ std::vector<Json> ChildProcess::take_reports() {
   }
   partial_.erase(0, start);
   return reports;
+}
+
+std::string ChildProcess::take_errors() {
+  std::string text;
+  if (errors_ < 0) return text;
+  std::array<char, 4096> chunk{};
+  while (true) {
+    const ssize_t count = pread(errors_, chunk.data(), chunk.size(), errors_taken_);
+    if (count <= 0) break;
+    text.append(chunk.data(), static_cast<size_t>(count));
+    errors_taken_ += count;
+  }
+  // Gives the memory back; the child goes on at the end.
+  if (!text.empty())
+    fallocate(errors_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, errors_taken_);
+  return text;
 }
 
 int ChildProcess::wait() {

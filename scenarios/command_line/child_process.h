@@ -24,10 +24,13 @@ struct ChildSetup {
   // Its libraries and stacks lie elsewhere than ours, even where the system puts everything at the
   // same addresses each time.
   bool moved_memory = false;
+  // What it writes to its standard error is kept for `take_errors`, and not part of ours.
+  bool keeps_errors = false;
 };
 
 // Owns the process: the destructor kills it if it still runs, and waits for it. A child also dies
-// when its parent does. Its standard output goes to our standard error.
+// when its parent does. Its standard output goes to its standard error, and that to ours, unless it
+// is kept.
 class ChildProcess {
  public:
   // Throws std::system_error if the process cannot be made.
@@ -51,6 +54,9 @@ class ChildProcess {
   // True when the child has closed its reports and all were taken.
   [[nodiscard]] bool reports_ended() const { return ended_; }
 
+  // What it has written to its standard error since the last time, if that is kept.
+  [[nodiscard]] std::string take_errors();
+
   // Waits for the end of the process. Returns its exit status, or minus the signal that ended it.
   int wait();
 
@@ -60,6 +66,8 @@ class ChildProcess {
   pid_t process_ = -1;
   int requests_ = -1;
   int reports_ = -1;
+  int errors_ = -1;
+  off_t errors_taken_ = 0;
   std::string partial_;
   bool ended_ = false;
   std::optional<int> status_;

@@ -35,6 +35,7 @@ int dispatch(Tool& tool, const std::vector<std::string>& words) {
     int operator()(const ExploreCommand& command) const { return explore(tool, command); }
     int operator()(const VerifyCommand& command) const { return verify(tool, command); }
     int operator()(const ReportCommand& command) const { return report(tool, command); }
+    int operator()(const ReplayCommand& command) const { return replay(tool, command); }
     int operator()(const WorkerCommand& command) const { return worker(tool, command); }
   };
   return std::visit(Visitor{tool}, parsed.command);

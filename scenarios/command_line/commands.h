@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "record/record_file.h"
 #include "scenarios/command_line/backends.h"
 #include "scenarios/command_line/outcome.h"
 
@@ -79,6 +81,14 @@ struct ReportCommand {
   std::string perfetto_file;  // for the trace; empty: none
 };
 int report(const Tool& tool, const ReportCommand& command);
+
+struct ReplayCommand {
+  RunSettings settings;                          // of the run that was recorded
+  std::string file;                              // that the record was read from
+  std::string trace_file;                        // for all events; empty: none
+  std::shared_ptr<const record::Record> record;  // of one of its workers
+};
+int replay(const Tool& tool, const ReplayCommand& command);
 
 struct ExploreCommand {
   RunSettings settings;  // faults and strategy in it are not used

@@ -21,7 +21,10 @@ class Crew {
   };
 
   // One child for each setup. A run that takes longer than `run_seconds_max` of wall time is ended.
-  Crew(std::vector<ChildSetup> setups, double run_seconds_max);
+  // What children write to their standard error says why they died; it is also written to ours if
+  // `errors` says so.
+  enum class Errors { shown, hidden };
+  Crew(std::vector<ChildSetup> setups, double run_seconds_max, Errors errors);
 
   [[nodiscard]] size_t size() const { return members_.size(); }
 
@@ -46,12 +49,16 @@ class Crew {
     std::unique_ptr<ChildProcess> process;
     std::deque<Task> tasks;  // the first one runs
     Stopwatch since_progress;
+    std::string errors;  // the end of what the process has written to its standard error
   };
 
+  void start(Member& member);
+  void take_errors(Member& member);
   void take_reports(size_t child, std::vector<Done>& done);
   void replace(size_t child, const std::string& why, std::vector<Done>& done);
 
   double run_seconds_max_;
+  Errors errors_;
   std::vector<Member> members_;
 };
 

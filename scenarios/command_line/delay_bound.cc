@@ -21,7 +21,9 @@ std::string strategy_of(const Skips& skips) {
 class Search {
  public:
   Search(const HuntCommand& command, const RunSettings& settings)
-      : command_(command), settings_(settings), crew_(make_crew(command.jobs)) {}
+      : command_(command),
+        settings_(settings),
+        crew_(make_crew(command.jobs, Crew::Errors::shown)) {}
 
   DelaySearch run() {
     level_ = {{}};

@@ -24,7 +24,7 @@ struct TracedRun {
 
 TracedRun run_traced(const ChildSetup& setup, Runs runs, const std::string& file) {
   runs.back().trace_file = file;
-  Crew crew({setup}, kRunSecondsMax);
+  Crew crew({setup}, kRunSecondsMax, Crew::Errors::shown);
   size_t given = 0;
   while (true) {
     for (; given < runs.size() && crew.can_take(0); ++given) crew.give(0, given, runs[given]);

@@ -27,7 +27,7 @@ std::string title_of(const RunSettings& settings) {
 // Runs in a child process, and takes down what happens.
 class Historian {
  public:
-  Historian() : crew_(make_crew(1)) {}
+  Historian() : crew_(make_crew(1, Crew::Errors::hidden)) {}
 
   RunOutcome attempt(const RunSettings& settings) {
     crew_.give(0, 0, settings);
@@ -99,7 +99,7 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run)
     return historian.attempt(other);
   };
   const std::vector<Neighbour> neighbours =
-      neighbours_that_hold(tool, settings, *explanation.failure, attempt, kSearchSeconds);
+      neighbours_that_hold(tool, settings, attempt, kSearchSeconds);
   explanation.subject.critical = best_pair(historian, explanation.chronicle, neighbours);
   if (neighbours.empty() && settings.benign && settings.decisions.empty())
     explanation.subject.note = "no order of events was found in which it holds";

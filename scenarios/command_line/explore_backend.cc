@@ -17,9 +17,13 @@ class Exploring {
       : settings_(settings),
         program_(settings.scenario->program({settings.options, settings.seed, reporter_})) {
     options_.seed = settings.seed;
-    options_.adjust_node = [this](NodeOptions& node) { node.mutants = settings_.mutants; };
     if (settings.options.all().contains("faults"))
       options_.faults_max = static_cast<size_t>(settings.options.integer("faults"));
+    options_.adjust_node = [this](NodeOptions& node) {
+      if (settings_.scenario->adjust_node)
+        settings_.scenario->adjust_node(node, worst_plan(), settings_.seed);
+      node.mutants = settings_.mutants;
+    };
     options_.before_run = [this] { reporter_.results = {}; };
     if (settings.scenario->verdict)
       options_.judge = [this](const explore::Schedule& schedule) { return judge(schedule); };
@@ -68,6 +72,13 @@ class Exploring {
   }
 
  private:
+  // Of all its runs: a false suspicion is what a long partition makes.
+  FaultPlan worst_plan() const {
+    return {.faults = Faults::none,
+            .crashes = static_cast<int>(options_.faults_max),
+            .long_partitions = options_.faults_max > 0};
+  }
+
   std::optional<sim::RunFailure> judge(const explore::Schedule& schedule) const {
     FaultPlan plan{.faults = Faults::none};
     for (const explore::Transition& fault : schedule.faults)

@@ -25,6 +25,7 @@ class FlagsOf {
   void declare_search_flags();
   void declare_explore_flags();
   void declare_mutants();
+  void declare_record_flags();
   void text_flag(const std::string& flag, std::string& value, const std::string& meaning) {
     app_.add_option(flag, value, meaning);
   }
@@ -51,7 +52,11 @@ void FlagsOf::declare() {
     return;
   }
   app_.add_option("NAME", flags_.names, "Scenario; 'rehearsal list' shows them");
-  app_.add_option("--set", flags_.set, "Option of the scenario, key=value; may be repeated")
+  app_.add_option(
+          "--set", flags_.set,
+          command_ == "hunt" || command_ == "verify"
+              ? "Option of the scenario, key=value; may be repeated [some drawn by the seed]"
+              : "Option of the scenario, key=value; may be repeated")
       ->allow_extra_args(false);
   if (command_ == "worker") {
     text_flag("--seed", flags_.seed, "Seed of the run [1]; the same at all workers");
@@ -59,7 +64,9 @@ void FlagsOf::declare() {
     text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
     text_flag("--rendezvous", flags_.rendezvous,
               "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
-    return;
+    text_flag("--checkpoints", flags_.checkpoints,
+              "Folder for what workers save [REHEARSAL_CHECKPOINTS, or none]");
+    return declare_record_flags();
   }
   if (command_ == "explore") return declare_explore_flags();
   declare_run_flags();
@@ -79,6 +86,9 @@ void FlagsOf::declare() {
     text_flag("--out", flags_.directory, "File for what is left, to be replayed");
   } else if (command_ == "run") {
     text_flag("--net", flags_.net, "sim: one process, virtual time; tcp: processes here [sim]");
+    text_flag("--checkpoints", flags_.checkpoints,
+              "With --net tcp: folder for what workers save [a temporary one]");
+    declare_record_flags();
     text_flag("--compare", flags_.compare,
               "Earlier output of run --json; names the first tensor "
               "that differs");
@@ -91,6 +101,10 @@ void FlagsOf::declare() {
 void FlagsOf::declare_run_flags() {
   text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
+  text_flag(
+      "--restarts", flags_.restarts,
+      "Whether they come back: never, amnesia (without what they saved), checkpoint (with it) "
+      "or drawn [never, or drawn by the scenario]");
   text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
   text_flag("--pauses", flags_.pauses,
             "long: workers that stand still, and clocks that jump, for longer than peer_timeout");
@@ -113,6 +127,14 @@ void FlagsOf::declare_mutants() {
   app_.add_option("--mutant", flags_.mutants,
                   "Leave out one rule of the protocol, to test an oracle; builds for tests only")
       ->allow_extra_args(false);
+}
+
+void FlagsOf::declare_record_flags() {
+  text_flag("--record", flags_.record,
+            std::string(command_ == "run" ? "With --net tcp: folder" : "Folder") +
+                " for NAME.record, all that reaches worker NAME, for 'replay' [REHEARSAL_RECORD]");
+  text_flag("--record-size", flags_.record_size,
+            "Bytes of each record, 4K to 4G; the oldest of them give way [256M]");
 }
 
 void FlagsOf::declare_explore_flags() {

@@ -15,12 +15,12 @@ namespace rehearsal::command_line {
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
-  std::string seed, net, faults, crashes, partitions, pauses, network, strategy;
+  std::string seed, net, faults, crashes, restarts, partitions, pauses, network, strategy;
   std::vector<std::string> without;
   std::vector<std::string> set, mutants, decisions, redraws;
-  std::string compare, trace, crash_at, schedule;
+  std::string compare, trace, crash_at, schedule, record, record_size;
   std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
-  std::string rank, world_size, rendezvous;
+  std::string rank, world_size, rendezvous, checkpoints;
   bool crash_sweep = false;
   bool benign = false;
   bool mutant_list = false;

@@ -10,9 +10,11 @@ const std::map<std::string, std::string> kExamples = {
     {"run",
      "  rehearsal run storm --seed 7 --faults hostile --crashes 1\n"
      "  rehearsal run rnn --network wan --without resets,partitions\n"
-     "  rehearsal run rnn --net tcp --set size=tiny\n"},
+     "  rehearsal run rnn --net tcp --set size=tiny\n"
+     "  rehearsal run rnn --net tcp --record records --record-size 1G\n"},
     {"hunt",
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
+     "  rehearsal hunt storm --seeds 2000 --crashes 2 --restarts drawn\n"
      "  rehearsal hunt rnn rl --for 10m --out found\n"
      "  rehearsal hunt storm --first-seed 7 --strategy delays:bound=1\n"
      "  rehearsal hunt storm --commit $(git rev-parse HEAD) --shard 0/4 --json > shard0.json\n"},
@@ -27,7 +29,8 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal verify storm --seeds 100\n"
      "  rehearsal verify rnn --set size=full --faults hostile --json\n"},
     {"worker",
-     "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"}};
+     "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"
+     "  REHEARSAL_RECORD=records torchrun --no-python --nproc-per-node 4 rehearsal worker rnn\n"}};
 
 }  // namespace
 
@@ -39,7 +42,8 @@ const char* const kOverview =
     "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
     "  rehearsal merge FILE...          what all shards of one hunt found, as one result\n"
     "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
-    "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down\n"
+    "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down,\n"
+    "                                   or the worker that 'run --net tcp --record' recorded\n"
     "  rehearsal explore NAME           every order of messages of a small cluster\n"
     "  rehearsal report FILE            that run as text, as a page, as a trace for Perfetto\n"
     "  rehearsal verify NAME            every seed twice, in two different processes\n"
@@ -57,13 +61,24 @@ const char* const kExitStatus =
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
 
 const char* const kReplayHelp =
-    "Usage: rehearsal replay FILE [--json]\n"
+    "Usage: rehearsal replay FILE [--json] [--trace FILE]\n"
     "\n"
     "Runs what FILE says: the arguments of 'run', a flag on each line; lines that begin with #\n"
     "are for people. 'shrink --out FILE' and 'hunt --out DIRECTORY' write such files.\n"
     "\n"
+    "A record of a real worker ('run --net tcp --record FOLDER', 'worker --record FOLDER', or the\n"
+    "variable REHEARSAL_RECORD) is run again as that worker alone: it is given all that it was\n"
+    "given then, in the same order, and whatever it does is compared. Only the build that "
+    "recorded\n"
+    "it can do that. The last line starts it in a debugger.\n"
+    "\n"
+    "  --json        One JSON object on standard output, nothing else\n"
+    "  --trace FILE  File for all events, one line each\n"
+    "\n"
     "Examples:\n"
     "  rehearsal replay found/failure.run\n"
+    "  rehearsal replay records/ps.record\n"
+    "  gdb --args rehearsal replay records/ps.record\n"
     "\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
 

@@ -44,11 +44,9 @@ std::string file_in(const HuntCommand& command, const char* name) {
   return (std::filesystem::path(command.directory) / name).string();
 }
 
-// A run that ended its process is not made to do so again and again.
 std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
-                                   const RunSettings& settings, const Failure& failure) {
-  if (command.shrink_seconds <= 0 || failure.oracle == "process" || !tool.backends.shrink)
-    return std::nullopt;
+                                   const RunSettings& settings) {
+  if (command.shrink_seconds <= 0 || !tool.backends.shrink) return std::nullopt;
   Shrunk shrunk =
       shrink_run(tool, settings, {command.shrink_seconds, file_in(command, "failure.run")});
   if (shrunk.end == Shrunk::End::shrunk) return shrunk;
@@ -88,7 +86,7 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
   const auto& [settings, outcome, wall_seconds] = found;
   const Failure failure = outcome.failure.value_or(Failure{});
   const std::string as_found = replay_command(tool.program, settings);
-  const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings, failure);
+  const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings);
   const RunSettings& smallest = shrunk ? shrunk->settings : settings;
   const HuntFailure last{.scenario = settings.scenario->name,
                          .seed = settings.seed.value,

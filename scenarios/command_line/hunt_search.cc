@@ -8,7 +8,7 @@
 namespace rehearsal::command_line {
 
 HuntSearch::HuntSearch(const HuntCommand& command, const HuntTasks& tasks)
-    : command_(command), tasks_(tasks), crew_(make_crew(command.jobs)) {
+    : command_(command), tasks_(tasks), crew_(make_crew(command.jobs, Crew::Errors::shown)) {
   for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr double kRunSecondsMax = 300;
 
 std::vector<RunOutcome> simulate_all(const HuntTasks& tasks, int jobs) {
-  Crew crew = make_crew(jobs);
+  Crew crew = make_crew(jobs, Crew::Errors::shown);
   std::vector<RunOutcome> outcomes(*tasks.count);
   size_t next = 0;
   while (true) {
@@ -50,11 +50,11 @@ struct Sweep {
 
 }  // namespace
 
-Crew make_crew(int jobs) {
+Crew make_crew(int jobs, Crew::Errors errors) {
   return Crew(
       std::vector<ChildSetup>(static_cast<size_t>(jobs),
                               {.arguments = {kChildCommand}, .environment = {}, .directory = {}}),
-      kRunSecondsMax);
+      kRunSecondsMax, errors);
 }
 
 HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
@@ -78,6 +78,7 @@ HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
     RunSettings settings = command.scenarios[task % scenario_count];
     const uint64_t index = command.shard + task / scenario_count * command.shard_count;
     settings.seed = Seed{command.first_seed + index};
+    settings.options = settings.scenario->options.drawn(settings.options, settings.seed);
     if (settings.strategy.empty() && backends.portfolio && !command.crash_sweep)
       settings.strategy = backends.portfolio(settings.seed);
     return settings;

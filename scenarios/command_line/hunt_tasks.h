@@ -26,6 +26,6 @@ struct HuntTasks {
 [[nodiscard]] HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends);
 
 // Children that simulate what they are given.
-[[nodiscard]] Crew make_crew(int jobs);
+[[nodiscard]] Crew make_crew(int jobs, Crew::Errors errors);
 
 }  // namespace rehearsal::command_line

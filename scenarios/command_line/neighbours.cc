@@ -116,9 +116,8 @@ class Search {
 }  // namespace
 
 std::vector<Neighbour> neighbours_that_hold(const Tool& tool, const RunSettings& settings,
-                                            const Failure& failure, const Attempt& attempt,
-                                            double seconds) {
-  if (!settings.benign || failure.oracle == "process") return {};
+                                            const Attempt& attempt, double seconds) {
+  if (!settings.benign) return {};
   return Search(tool, settings, attempt, seconds).run();
 }
 

@@ -24,7 +24,6 @@ using Attempt = std::function<RunOutcome(const RunSettings&)>;
 // `seconds` at most.
 [[nodiscard]] std::vector<Neighbour> neighbours_that_hold(const Tool& tool,
                                                           const RunSettings& settings,
-                                                          const Failure& failure,
                                                           const Attempt& attempt, double seconds);
 
 }  // namespace rehearsal::command_line

@@ -61,6 +61,7 @@ std::string fault_text(const RunSettings& settings) {
   const FaultPlan plan = settings.fault_plan();
   std::string text = std::string(", faults ") + name_of(plan.faults);
   if (plan.crashes > 0) text += ", crashes " + std::to_string(plan.crashes);
+  if (plan.restarts != Restarts::never) text += std::string(", restarts ") + name_of(plan.restarts);
   if (plan.long_partitions) text += ", long partitions";
   if (plan.long_pauses) text += ", long pauses";
   return text;
@@ -158,6 +159,7 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
     const FaultPlan plan = settings.fault_plan();
     json["faults"] = name_of(plan.faults);
     json["crashes"] = plan.crashes;
+    json["restarts"] = name_of(plan.restarts);
     json["long_partitions"] = plan.long_partitions;
     json["long_pauses"] = plan.long_pauses;
     json["network"] = settings.network.empty() ? Json(nullptr) : Json(settings.network);

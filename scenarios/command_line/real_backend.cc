@@ -36,7 +36,12 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   real::WorkerOptions options = real::WorkerOptions::from_environment();
   options.placement = {place.rank, place.world_size, place.rendezvous};
   options.node.seed = settings.seed;
+  options.checkpoints = settings.checkpoints;
+  options.node.mutants = settings.mutants;
   options.trace = &counter;
+  options.record = {.folder = settings.record_folder,
+                    .bytes = settings.record_bytes,
+                    .arguments = run_arguments(settings)};
   const Status status = real::run_worker(options, program);
   if (!status.ok() && is_wrong_use(status.error())) throw WrongUse(status.error().text);
   RunOutcome outcome;

@@ -11,6 +11,7 @@
 
 #include "scenarios/command_line/child_process.h"
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/temporary_folder.h"
 #include "scenarios/command_line/terminal.h"
 
 namespace rehearsal::command_line {
@@ -120,7 +121,10 @@ std::optional<Failure> follow(std::vector<WorkerProcess>& workers, Reporter& rep
 RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
   Reporter unused;
   const Program program = settings.scenario->program({settings.options, settings.seed, unused});
-  std::vector<WorkerProcess> workers = start_workers(settings, program.names());
+  const TemporaryFolder folder;
+  RunSettings placed = settings;
+  if (placed.checkpoints.empty()) placed.checkpoints = folder.file("checkpoints");
+  std::vector<WorkerProcess> workers = start_workers(placed, program.names());
   RunOutcome outcome;
   outcome.failure = follow(workers, reporter);
   outcome.ok = !outcome.failure;

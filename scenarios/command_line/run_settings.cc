@@ -53,6 +53,7 @@ FaultPlan RunSettings::fault_plan() const {
   if (!asked && scenario->draw_faults) plan = scenario->draw_faults(options, seed);
   plan.faults = faults.value_or(plan.faults);
   plan.crashes = crashes.value_or(plan.crashes);
+  plan.restarts = restarts.value_or(plan.restarts);
   plan.long_partitions = long_partitions.value_or(plan.long_partitions);
   plan.long_pauses = long_pauses.value_or(plan.long_pauses);
   for (const std::string& fault : without) {
@@ -79,6 +80,7 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   for (const std::string& assignment : settings.options.assignments()) add("--set", assignment);
   if (settings.faults) add("--faults", name_of(*settings.faults));
   if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
+  if (settings.restarts) add("--restarts", name_of(*settings.restarts));
   if (settings.long_partitions.value_or(false)) add("--partitions", "long");
   if (settings.long_pauses.value_or(false)) add("--pauses", "long");
   if (!settings.network.empty()) add("--network", settings.network);
@@ -89,6 +91,7 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   }
   if (!settings.strategy.empty()) add("--strategy", settings.strategy);
   for (const std::string& redraw : settings.redraws) add("--redraw", redraw);
+  if (!settings.checkpoints.empty()) add("--checkpoints", settings.checkpoints);
   for (const std::string& mutant : settings.mutants) add("--mutant", mutant);
   if (settings.benign) arguments.emplace_back("--benign");
   if (settings.decisions.empty()) return arguments;
@@ -117,7 +120,10 @@ Json to_json(const RunSettings& settings) {
             {"without", settings.without},
             {"strategy", settings.strategy},
             {"trace_file", settings.trace_file},
+            {"choices_file", settings.choices_file},
             {"history_file", settings.history_file},
+            {"checkpoints", settings.checkpoints},
+            {"record_folder", settings.record_folder},
             {"mutants", settings.mutants},
             {"decisions", settings.decisions},
             {"benign", settings.benign},
@@ -126,10 +132,12 @@ Json to_json(const RunSettings& settings) {
             {"tell_widths", settings.tell_widths},
             {"tell_features", settings.tell_features}};
   if (settings.faults) json["faults"] = name_of(*settings.faults);
+  if (settings.restarts) json["restarts"] = name_of(*settings.restarts);
   if (settings.crash_at) {
     json["crash_at"] = {{"worker", settings.crash_at->worker},
                         {"decision", settings.crash_at->decision}};
   }
+  set_if_given(json, "record_bytes", settings.record_bytes);
   set_if_given(json, "crashes", settings.crashes);
   set_if_given(json, "long_partitions", settings.long_partitions);
   set_if_given(json, "long_pauses", settings.long_pauses);
@@ -144,6 +152,8 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.seed = Seed{json.at("seed").get<uint64_t>()};
   settings.net = parse_net(json.at("net").get<std::string>());
   if (json.contains("faults")) settings.faults = parse_faults(json.at("faults").get<std::string>());
+  if (json.contains("restarts"))
+    settings.restarts = parse_restarts(json.at("restarts").get<std::string>());
   if (json.contains("crash_at")) {
     const Json& crash_at = json.at("crash_at");
     settings.crash_at = {crash_at.at("worker").get<std::string>(),
@@ -156,7 +166,11 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.without = json.at("without").get<std::vector<std::string>>();
   settings.strategy = json.at("strategy").get<std::string>();
   settings.trace_file = json.at("trace_file").get<std::string>();
+  settings.choices_file = json.at("choices_file").get<std::string>();
   settings.history_file = json.at("history_file").get<std::string>();
+  settings.checkpoints = json.at("checkpoints").get<std::string>();
+  settings.record_folder = json.at("record_folder").get<std::string>();
+  settings.record_bytes = get_if_given<uint64_t>(json, "record_bytes");
   settings.mutants = json.at("mutants").get<std::vector<std::string>>();
   settings.decisions = json.at("decisions").get<std::vector<std::string>>();
   settings.benign = json.at("benign").get<bool>();
@@ -179,6 +193,20 @@ const char* name_of(Faults faults) {
   return "?";
 }
 
+const char* name_of(Restarts restarts) {
+  switch (restarts) {
+    case Restarts::never:
+      return "never";
+    case Restarts::amnesia:
+      return "amnesia";
+    case Restarts::checkpoint:
+      return "checkpoint";
+    case Restarts::drawn:
+      return "drawn";
+  }
+  return "?";
+}
+
 const char* name_of(Net net) { return net == Net::sim ? "sim" : "tcp"; }
 
 Faults parse_faults(const std::string& text) {
@@ -186,6 +214,14 @@ Faults parse_faults(const std::string& text) {
     if (text == name_of(faults)) return faults;
   }
   throw WrongUse("--faults " + text + ": type none, mild or hostile");
+}
+
+Restarts parse_restarts(const std::string& text) {
+  for (const Restarts restarts :
+       {Restarts::never, Restarts::amnesia, Restarts::checkpoint, Restarts::drawn}) {
+    if (text == name_of(restarts)) return restarts;
+  }
+  throw WrongUse("--restarts " + text + ": type never, amnesia, checkpoint or drawn");
 }
 
 Net parse_net(const std::string& text) {

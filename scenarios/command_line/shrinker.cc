@@ -1,6 +1,7 @@
 #include "scenarios/command_line/shrinker.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -8,6 +9,7 @@
 
 #include "scenarios/command_line/hunt_tasks.h"
 #include "scenarios/command_line/run_file.h"
+#include "scenarios/command_line/temporary_folder.h"
 #include "sim/failure_kind.h"
 #include "sim/keyed_decisions.h"
 
@@ -32,6 +34,8 @@ std::vector<RunSettings> milder(const RunSettings& settings) {
   RunSettings same = settings;
   same.faults = plan.faults;
   same.crashes = plan.crashes;
+  same.restarts.reset();  // never, as the crashes are given now
+  if (plan.restarts != Restarts::never) same.restarts = plan.restarts;
   same.long_partitions = plan.long_partitions;
   same.long_pauses = plan.long_pauses;
   std::vector<RunSettings> candidates;
@@ -39,6 +43,7 @@ std::vector<RunSettings> milder(const RunSettings& settings) {
   if (!settings.strategy.empty()) add([](RunSettings& other) { other.strategy.clear(); });
   if (plan.crashes > 0) add([](RunSettings& other) { other.crashes = 0; });
   if (plan.crashes > 1) add([&](RunSettings& other) { other.crashes = plan.crashes - 1; });
+  if (plan.restarts != Restarts::never) add([](RunSettings& other) { other.restarts.reset(); });
   if (plan.long_partitions) add([](RunSettings& other) { other.long_partitions = false; });
   if (plan.long_pauses) add([](RunSettings& other) { other.long_pauses = false; });
   if (plan.faults != Faults::none) add([](RunSettings& other) { other.faults = Faults::none; });
@@ -94,10 +99,27 @@ void sort_by_key(std::vector<std::string>& decisions) {
   }
 }
 
+// In the order in which they first came up. Of one key the last line counts; a line without an end
+// is not whole.
+std::vector<std::string> read_choices(const std::string& name) {
+  std::vector<std::string> choices;
+  std::map<std::string, size_t> places;
+  std::ifstream file(name);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    const auto [place, is_new] = places.emplace(line.substr(0, line.find('=')), choices.size());
+    if (is_new) {
+      choices.push_back(line);
+    } else {
+      choices[place->second] = line;
+    }
+  }
+  return choices;
+}
+
 class Shrinker {
  public:
   Shrinker(const Tool& tool, const RunSettings& settings, const ShrinkBudget& budget)
-      : tool_(tool), budget_(budget), crew_(make_crew(1)) {
+      : tool_(tool), budget_(budget), crew_(make_crew(1, Crew::Errors::hidden)) {
     result_.settings = settings;
   }
 
@@ -130,7 +152,7 @@ class Shrinker {
     if (first.ok || !first.failure) return false;
     result_.settings.strategy = first.strategy.empty() ? settings().strategy : first.strategy;
     result_.failure = *first.failure;
-    Crew other = make_crew(1);
+    Crew other = make_crew(1, Crew::Errors::hidden);
     const RunOutcome second = attempt(settings(), other);
     const bool same = first.fingerprint == second.fingerprint && second.failure &&
                       to_text(*first.failure) == to_text(*second.failure);
@@ -205,13 +227,22 @@ class Shrinker {
              accept_one_of(drawn_anew(milder(settings()))));
   }
 
+  // A run that ends its process leaves them in a file.
+  std::vector<std::string> recorded_choices() {
+    RunSettings recorded = settings();
+    recorded.record = true;
+    if (result_.failure.oracle != "process") return attempt(recorded, crew_).choices;
+    const TemporaryFolder folder;
+    recorded.choices_file = folder.file("choices");
+    static_cast<void>(attempt(recorded, crew_));
+    return read_choices(recorded.choices_file);
+  }
+
   // The same run as a list of what is not benign in it. Where it does not fail without its
   // strategy, the strategy stays.
   bool list_decisions() {
     if (settings().benign && settings().strategy.empty()) return true;
-    RunSettings recorded = settings();
-    recorded.record = true;
-    const std::vector<std::string> choices = attempt(recorded, crew_).choices;
+    const std::vector<std::string> choices = recorded_choices();
     RunSettings listed = settings();
     listed.benign = true;
     listed.redraws.clear();

@@ -18,10 +18,11 @@ struct Pair {
   std::optional<RunOutcome> second;
 };
 
-// Each seed has the strategy that a hunt would give it, unless one was named.
+// Each seed has the options and the strategy that a hunt would give it, unless they were named.
 RunSettings with_seed(const Tool& tool, const VerifyCommand& command, uint64_t index) {
   RunSettings settings = command.settings;
   settings.seed = Seed{command.first_seed + index};
+  settings.options = settings.scenario->options.drawn(settings.options, settings.seed);
   if (!settings.strategy.empty() || !tool.backends.portfolio) return settings;
   const std::string drawn = tool.backends.portfolio(settings.seed);
   const std::vector<std::string>& known = tool.backends.strategies;
@@ -33,7 +34,7 @@ RunSettings with_seed(const Tool& tool, const VerifyCommand& command, uint64_t i
 // in a process would show, too. One process for all, because its start takes longer than most runs.
 std::vector<Pair> run_all(const Tool& tool, const VerifyCommand& command,
                           const Surroundings& surroundings) {
-  Crew crew({surroundings.first, surroundings.second}, kRunSecondsMax);
+  Crew crew({surroundings.first, surroundings.second}, kRunSecondsMax, Crew::Errors::shown);
   ProgressLine progress;
   std::vector<Pair> pairs(command.seed_count);
   std::vector<uint64_t> given(crew.size(), 0);

@@ -14,13 +14,23 @@ bool is_loss(ErrorKind kind) {
   return kind == peer_lost || kind == fenced || kind == rref_deleted || kind == autograd;
 }
 
+constexpr uint64_t kSaves = 0x7361766573;  // distinguishes this draw from those of the steps
+constexpr const char* kProgress = "progress";
+
 }  // namespace
 
 Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept)
-    : worker_(worker), seed_(seed), workers_(worker.workers().size()), kept_(kept) {}
+    : worker_(worker),
+      seed_(seed),
+      workers_(worker.workers().size()),
+      blob_scale_(Dice(seed, hash_text("blobs")).draw(8)),
+      kept_(kept) {}
 
 void Actor::act(int64_t operations) {
-  for (int64_t step = 0; step < operations; ++step) {
+  const int64_t middle = operations / 2;
+  const bool saves = Dice(seed_, mix(hash_text(worker_.name()), kSaves)).happens(25);
+  for (int64_t step = first_step(middle); step < operations; ++step) {
+    if (saves && step == middle) worker_.save_checkpoint(kProgress, step);
     Dice dice(seed_, mix(hash_text(worker_.name()), static_cast<uint64_t>(step)));
     try {
       one_operation(dice);
@@ -29,6 +39,13 @@ void Actor::act(int64_t operations) {
       ++lost_;
     }
   }
+}
+
+int64_t Actor::first_step(int64_t middle) {
+  const std::optional<c10::IValue> saved = worker_.load_checkpoint(kProgress);
+  if (!saved) return 0;
+  expect("the step that an earlier life has saved", middle, saved->toInt());
+  return middle;
 }
 
 void Actor::one_operation(Dice& dice) {
@@ -66,6 +83,12 @@ void Actor::one_operation(Dice& dice) {
 
 WorkerId Actor::anybody(Dice& dice) const {
   return WorkerId{static_cast<uint32_t>(dice.draw(workers_))};
+}
+
+// Elements: one seed's values fit the small lane, another's fill every window, most are between.
+int64_t Actor::blob_size(Dice& dice) const {
+  const uint64_t least = blob_scale_ == 0 ? 1 : blob_scale_ == 1 ? 128 * 1024 : 16 * 1024;
+  return static_cast<int64_t>(least + dice.draw(least));
 }
 
 Journey Actor::journey(Dice& dice, int64_t hops_max) const {
@@ -276,7 +299,7 @@ void Actor::update_from_elsewhere(Dice& dice) {
 
 void Actor::move_blob(Dice& dice) {
   const WorkerId owner = anybody(dice);
-  const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
+  const int64_t size = blob_size(dice);
   auto blob = worker_.remote<Blob>(owner, at::ones({size}));
   if (dice.happens(40)) return;  // Deleted while its creation is on the other lane.
   if (dice.happens(50)) {
@@ -290,7 +313,7 @@ void Actor::move_blob(Dice& dice) {
 void Actor::share_blob(Dice& dice) {
   const WorkerId owner = anybody(dice);
   const WorkerId to = anybody(dice);
-  const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
+  const int64_t size = blob_size(dice);
   auto blob = worker_.remote<Blob>(owner, at::ones({size}));
   const Future<double> weight = worker_.rpc_async(to, &weigh, blob);
   blob = {};
@@ -299,7 +322,7 @@ void Actor::share_blob(Dice& dice) {
 
 // The call is on the large lane; what is let go of is told on the small one.
 void Actor::let_go_of_blob(Dice& dice) {
-  const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
+  const int64_t size = blob_size(dice);
   auto blob = worker_.remote<Blob>(anybody(dice), at::ones({1}));
   expect("a small blob's sum", 1, static_cast<int64_t>(blob.rpc_sync(&Blob::sum)));
   const Future<double> sum = blob.rpc_async(&Blob::sum_with, at::ones({size}));

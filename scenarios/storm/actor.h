@@ -25,7 +25,9 @@ class Actor {
   // `kept` outlives the main.
   Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept);
 
-  // Throws WrongResult, or the RpcError of an operation for which no worker was lost.
+  // From the beginning, or from the step that an earlier life of this worker has saved: one worker
+  // in four saves the middle one. Throws WrongResult, or the RpcError of an operation for which no
+  // worker was lost.
   void act(int64_t operations);
 
   // Of all results, in order. Equal in every schedule in which nobody is lost.
@@ -33,6 +35,8 @@ class Actor {
   [[nodiscard]] int64_t lost_operations() const { return lost_; }
 
  private:
+  // Where an earlier life has left off, if it has saved that.
+  [[nodiscard]] int64_t first_step(int64_t middle);
   void one_operation(Dice& dice);
   void call(Dice& dice);
   void call_many(Dice& dice);
@@ -59,6 +63,7 @@ class Actor {
   void propagate_in_time(Dice& dice);
 
   [[nodiscard]] WorkerId anybody(Dice& dice) const;
+  [[nodiscard]] int64_t blob_size(Dice& dice) const;
   [[nodiscard]] Journey journey(Dice& dice, int64_t hops_max) const;
   // A sum whose gradient for `x` is `expected` everywhere.
   struct Loss {
@@ -73,6 +78,7 @@ class Actor {
   Worker& worker_;
   const Seed seed_;
   const size_t workers_;
+  const uint64_t blob_scale_;           // what the seed makes of its large values
   std::vector<AutogradContext>& kept_;  // contexts that only the shutdown ends
   uint64_t digest_ = 0;
   int64_t lost_ = 0;

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <chrono>
-#include <map>
+#include <list>
 #include <memory>
 
 #include "scenarios/storm/actor.h"
@@ -14,13 +14,13 @@ namespace {
 Program storm_program(const ScenarioRun& run) {
   const int64_t operations = run.options.integer("operations");
   const auto workers = static_cast<uint32_t>(run.options.integer("workers"));
-  // By worker; they die with the program, after all workers have ended.
-  auto kept = std::make_shared<std::map<std::string, std::vector<AutogradContext>>>();
+  // Of each life of a worker; they die with the program, after all workers have ended.
+  auto kept = std::make_shared<std::list<std::vector<AutogradContext>>>();
   Program program(storm::functions());
   program.worker(
       "worker",
       [operations, seed = run.seed, &reporter = run.reporter, kept](Worker& worker) {
-        storm::Actor actor(worker, seed, (*kept)[worker.name()]);
+        storm::Actor actor(worker, seed, kept->emplace_back());
         actor.act(operations);
         // A worker that was restarted says the same once more.
         if (reporter.results.tensors().contains(worker.name())) return;
@@ -43,6 +43,7 @@ FaultPlan draw_storm_faults(const Options&, Seed seed) {
   plan.crashes = dice.happens(40) ? 1 + dice.draw(2) : 0;
   plan.long_partitions = dice.happens(40);
   plan.long_pauses = dice.happens(20);
+  if (plan.crashes > 0 && dice.happens(50)) plan.restarts = Restarts::drawn;
   return plan;
 }
 
@@ -54,6 +55,9 @@ void draw_storm_limits(NodeOptions& node, const FaultPlan& plan, Seed seed) {
   if (dice.happens(40)) node.window_frames = 2 + dice.draw(4);
   if (dice.happens(40)) node.execution_limit = static_cast<uint32_t>(1 + dice.draw(2));
   if (dice.happens(50)) node.rpc_timeout = {};
+  if (dice.happens(30)) node.window_bytes = uint64_t{16 * 1024} << dice.draw(6);
+  if (dice.happens(30)) node.peer_timeout = std::chrono::seconds(10 + dice.draw(20));
+  if (dice.happens(30)) node.heartbeat = node.peer_timeout / static_cast<int64_t>(3 + dice.draw(6));
   if (!plan.long_partitions && !plan.long_pauses) node.shutdown_timeout = std::chrono::hours(1);
 }
 
@@ -74,11 +78,20 @@ Scenario storm_scenario() {
   scenario.name = "storm";
   scenario.summary = "random calls, references and gradients, checked against a sequential model";
   scenario.options
-      .integer(
-          "operations",
-          {.full = 40, .tiny = 8, .min = 1, .max = 100'000, .meaning = "operations of each worker"})
-      .integer("workers",
-               {.full = 4, .tiny = 3, .min = 1, .max = 64, .meaning = "workers of the group"});
+      .integer("operations", {.full = 40,
+                              .tiny = 8,
+                              .min = 1,
+                              .max = 100'000,
+                              .meaning = "operations of each worker",
+                              .drawn_min = 4,
+                              .drawn_max = 12})
+      .integer("workers", {.full = 4,
+                           .tiny = 3,
+                           .min = 1,
+                           .max = 64,
+                           .meaning = "workers of the group",
+                           .drawn_min = 2,
+                           .drawn_max = 5});
   scenario.program = storm_program;
   scenario.draw_faults = draw_storm_faults;
   scenario.adjust_node = draw_storm_limits;

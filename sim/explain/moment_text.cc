@@ -74,10 +74,18 @@ const std::map<EventKind, const char*>& plain_texts() {
       {EventKind::pass_started, "starts a backward pass"},
       {EventKind::pass_ended, "ends a backward pass"},
       {EventKind::optimizer_stepped, "steps the optimizer"},
+      {EventKind::checkpoint_saved, "saves checkpoint"},
+      {EventKind::checkpoint_loaded, "loads checkpoint"},
       {EventKind::node_stopped, "stops"},
-      {EventKind::mark, "note:"},
+      {EventKind::mark, "note"},
   };
   return texts;
+}
+
+// What follows is a sentence of its own.
+bool tells_why(EventKind event) {
+  return event == EventKind::pass_ended || event == EventKind::node_stopped ||
+         event == EventKind::mark;
 }
 
 std::string event_text(const Chronicle& chronicle, const Entry& entry) {
@@ -86,7 +94,7 @@ std::string event_text(const Chronicle& chronicle, const Entry& entry) {
   const auto plain = plain_texts().find(entry.event);
   if (plain == plain_texts().end()) return frame_event_text(chronicle, entry);
   std::string text = plain->second;
-  if (!entry.text.empty()) text += " " + entry.text;
+  if (!entry.text.empty()) text += (tells_why(entry.event) ? ": " : " ") + entry.text;
   return with_id(std::move(text), entry);
 }
 

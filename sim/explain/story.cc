@@ -45,6 +45,8 @@ double weight_of_event(const Entry& entry) {
     case EventKind::user_created:
     case EventKind::user_deleted:
     case EventKind::optimizer_stepped:
+    case EventKind::checkpoint_saved:
+    case EventKind::checkpoint_loaded:
       return 18;
     case EventKind::context_opened:
     case EventKind::context_released:

@@ -101,7 +101,7 @@ void Section::happen_fault(const Transition& fault) {
     default:
       REHEARSAL_CHECK(false, to_string(fault), "is no fault");
   }
-  parts_->crash(first, /*restarts=*/false, {});
+  parts_->crash({.worker = first});
   std::erase_if(to_come_, [&](const Fault& other) {
     return other.transition.kind == Kind::give_up && other.transition.first == fault.first;
   });

@@ -82,9 +82,8 @@ testing::AssertionResult repeat(const HuntOptions& hunt_options, const Scene& sc
   return testing::AssertionSuccess();
 }
 
-}  // namespace
-
-testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene) {
+testing::AssertionResult hunt_with(const HuntOptions& options, const Scene& scene,
+                                   bool needs_cluster) {
   Environment environment;
   try {
     environment = read_environment();
@@ -92,22 +91,35 @@ testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene) {
     return testing::AssertionFailure() << wrong.what();
   }
   if (environment.run) return repeat(options, scene, *environment.run);
-  const Hunted hunted = hunt_seeds({.options = options,
-                                    .environment = environment,
-                                    .name = test_name(),
-                                    .command_of = command_of,
-                                    .trial = [&scene](Seed seed, const ClusterOptions& cluster) {
-                                      return run_scene(scene, seed, cluster);
-                                    }});
+  const Hunted hunted = hunt_seeds(
+      {.options = options,
+       .environment = environment,
+       .name = test_name(),
+       .command_of = command_of,
+       .trial = [&scene](Seed seed,
+                         const ClusterOptions& cluster) { return run_scene(scene, seed, cluster); },
+       .needs_cluster = needs_cluster});
+  if (!hunted.failure && hunted.without_cluster)
+    return testing::AssertionFailure()
+           << "the scene made no cluster with the options that it was given, so that nothing was "
+              "searched: give them to sim::Cluster, or use sim::holds_for_seeds";
   if (!hunted.failure) return testing::AssertionSuccess();
   // GoogleTest closes a parenthesis behind the message; the line stays alone.
   return testing::AssertionFailure() << describe(hunted, command_of(hunted.run)) << "\n";
 }
 
+}  // namespace
+
+testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene) {
+  return hunt_with(options, scene, /*needs_cluster=*/true);
+}
+
 testing::AssertionResult holds_for_seeds(uint64_t seeds,
                                          const std::function<void(Seed)>& scenario) {
-  return hunt({.seeds = seeds, .first_seed = Seed{1}, .strategy = StrategyKind::timed_swarm},
-              [&scenario](Seed seed, const ClusterOptions&) { scenario(seed); });
+  return hunt_with(
+      {.seeds = seeds, .first_seed = Seed{1}, .strategy = StrategyKind::timed_swarm},
+      [&scenario](Seed seed, const ClusterOptions&) { scenario(seed); },
+      /*needs_cluster=*/false);
 }
 
 }  // namespace rehearsal::sim

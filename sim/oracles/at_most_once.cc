@@ -11,6 +11,10 @@ namespace {
 class AtMostOnce final : public QuietOracle {
  public:
   std::string_view name() const override { return "at-most-once"; }
+  EventKinds watched() const override {
+    return {EventKind::peer_up, EventKind::frame, EventKind::api_call, EventKind::call_executed,
+            EventKind::call_completed};
+  }
 
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;

@@ -13,6 +13,7 @@ constexpr Duration kSlack = std::chrono::seconds(1);
 class Completion final : public QuietOracle {
  public:
   std::string_view name() const override { return "completion"; }
+  EventKinds watched() const override { return {EventKind::api_call, EventKind::call_completed}; }
 
   void on_event(const Observation& seen, Findings& findings) override {
     if (seen.event.kind == EventKind::api_call) made(seen, findings);

@@ -11,6 +11,10 @@ namespace {
 class ContextPairing final : public QuietOracle {
  public:
   std::string_view name() const override { return "context pairing"; }
+  EventKinds watched() const override {
+    return {EventKind::context_opened, EventKind::context_released, EventKind::pass_started,
+            EventKind::pass_ended};
+  }
 
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;

@@ -17,6 +17,7 @@ constexpr Duration kNews = std::chrono::seconds(3);
 class Fencing final : public QuietOracle {
  public:
   std::string_view name() const override { return "fencing"; }
+  EventKinds watched() const override { return {EventKind::peer_fenced}; }
 
   void on_event(const Observation& seen, Findings&) override {
     if (seen.event.kind != EventKind::peer_fenced) return;

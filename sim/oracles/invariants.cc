@@ -9,6 +9,7 @@ namespace {
 class Invariants final : public QuietOracle {
  public:
   std::string_view name() const override { return "invariants"; }
+  EventKinds watched() const override { return {}; }
 
   void check(const ClusterView& cluster, Findings& findings) override {
     for (const LifeView& life : cluster.lives) {

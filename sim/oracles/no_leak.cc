@@ -30,6 +30,9 @@ constexpr std::string_view kGracefulEnd = "the worker has shut down";
 class NoLeak final : public QuietOracle {
  public:
   std::string_view name() const override { return "no leak"; }
+  EventKinds watched() const override {
+    return {EventKind::execution_started, EventKind::execution_ended, EventKind::node_stopped};
+  }
 
   // Who leaves in good order cuts nothing off.
   void on_event(const Observation& seen, Findings& findings) override {

@@ -12,6 +12,9 @@ constexpr std::string_view kStep = "rehearsal.LocalOptimizer.step";
 class Optimizer final : public QuietOracle {
  public:
   std::string_view name() const override { return "optimizer"; }
+  EventKinds watched() const override {
+    return {EventKind::call_executed, EventKind::optimizer_stepped, EventKind::call_completed};
+  }
 
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,10 @@ namespace rehearsal::sim {
 
 // In the calm, for seconds, one worker has given up another that does not know.
 [[nodiscard]] std::unique_ptr<Oracle> make_fencing();
+
+// More calls of a worker are on their way to another, or wait to be handled there, than its window
+// has frames: `window_frames`, the same at all.
+[[nodiscard]] std::unique_ptr<Oracle> make_back_pressure(uint64_t window_frames);
 
 // Something is left when a life is over: stacks, timers, entries of tables.
 [[nodiscard]] std::unique_ptr<Oracle> make_no_leak();

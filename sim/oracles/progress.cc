@@ -10,33 +10,22 @@
 namespace rehearsal::sim {
 namespace {
 
-// Whether this says that somebody got further, and not only that somebody still tries.
-bool moves_forward(EventKind kind) {
-  switch (kind) {
-    case EventKind::api_call:
-    case EventKind::call_executed:
-    case EventKind::call_completed:
-    case EventKind::execution_started:
-    case EventKind::execution_ended:
-    case EventKind::owner_dropped:
-    case EventKind::context_released:
-    case EventKind::pass_ended:
-    case EventKind::optimizer_stepped:
-    case EventKind::node_stopped:
-      return true;
-    default:
-      return false;
-  }
-}
+// They say that somebody got further, and not only that somebody still tries.
+constexpr EventKinds kMovesForward{EventKind::api_call,          EventKind::call_executed,
+                                   EventKind::call_completed,    EventKind::execution_started,
+                                   EventKind::execution_ended,   EventKind::owner_dropped,
+                                   EventKind::context_released,  EventKind::pass_ended,
+                                   EventKind::optimizer_stepped, EventKind::node_stopped};
 
 class Progress final : public QuietOracle {
  public:
   explicit Progress(Duration bound) : bound_(bound) {}
 
   std::string_view name() const override { return "progress"; }
+  EventKinds watched() const override { return kMovesForward; }
 
   void on_event(const Observation& seen, Findings&) override {
-    if (moves_forward(seen.event.kind)) last_ = seen.when;
+    if (kMovesForward.has(seen.event.kind)) last_ = seen.when;
   }
 
   void check(const ClusterView& cluster, Findings& findings) override {

@@ -33,6 +33,12 @@ struct Reference {
 class RRefConservation final : public QuietOracle {
  public:
   std::string_view name() const override { return "rref conservation"; }
+  EventKinds watched() const override {
+    return {EventKind::owner_created, EventKind::owner_dropped, EventKind::fork_registered,
+            EventKind::fork_deleted,  EventKind::fork_refused,  EventKind::user_created,
+            EventKind::user_deleted,  EventKind::call_executed, EventKind::call_completed,
+            EventKind::peer_fenced};
+  }
 
   void on_event(const Observation& seen, Findings& findings) override {
     switch (seen.event.kind) {

@@ -3,16 +3,61 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "sim/testing/environment.h"
 
 namespace rehearsal::sim {
 namespace {
 
+constexpr std::pair<std::string_view, FaultLevel> kFaultLevels[] = {
+    {"none", FaultLevel::none}, {"mild", FaultLevel::mild}, {"hostile", FaultLevel::hostile}};
+
+std::string name_of_level(FaultLevel level) {
+  for (const auto& [name, known] : kFaultLevels)
+    if (known == level) return std::string(name);
+  return "";
+}
+
+FaultLevel level_named(const std::string& text) {
+  for (const auto& [name, level] : kFaultLevels)
+    if (name == text) return level;
+  throw std::invalid_argument("--faults " + text + ": give none, mild or hostile");
+}
+
+std::string joined(const std::vector<FaultClass>& classes) {
+  std::string text;
+  for (const FaultClass fault : classes)
+    text += (text.empty() ? "" : ",") + std::string(name_of(fault));
+  return text;
+}
+
+std::vector<FaultClass> classes_named(const std::string& text) {
+  std::vector<FaultClass> classes;
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto fault = fault_class_named(name);
+    if (!fault) throw std::invalid_argument("--without " + name + ": there is no such class");
+    classes.push_back(*fault);
+  }
+  return classes;
+}
+
+StrategySettings strategy_of(const std::string& text) {
+  try {
+    return parse_strategy(text);
+  } catch (const std::invalid_argument& wrong) {
+    throw std::invalid_argument("--strategy " + std::string(wrong.what()));
+  }
+}
+
 std::vector<std::string> flags_of(const ChosenRun& run) {
   std::vector<std::string> flags = {"--seed " + std::to_string(run.seed.value)};
-  if (run.strategy != StrategyKind::timed_swarm)
-    flags.push_back("--strategy " + std::string(name_of(run.strategy)));
+  if (run.faults) flags.push_back("--faults " + name_of_level(*run.faults));
+  if (!run.without.empty()) flags.push_back("--without " + joined(run.without));
+  if (run.strategy.kind != StrategyKind::timed_swarm)
+    flags.push_back("--strategy " + to_string(run.strategy));
   if (run.otherwise == Otherwise::benign) flags.emplace_back("--benign");
   for (const Override& decision : run.decisions) flags.push_back("--decide " + to_string(decision));
   return flags;
@@ -28,6 +73,8 @@ std::string value_of(const std::string& flag, std::istringstream& words) {
 
 ClusterOptions ChosenRun::applied_to(ClusterOptions options) const {
   options.strategy = strategy;
+  if (faults) options.faults = *faults;
+  options.without.insert(options.without.end(), without.begin(), without.end());
   options.otherwise = otherwise;
   options.overrides = decisions;
   return options;
@@ -48,17 +95,19 @@ ChosenRun parse_flags(const std::string& flags) {
       run.seed = Seed{parse_whole(flag, value_of(flag, words))};
       seed_given = true;
     } else if (flag == "--strategy") {
-      const std::string name = value_of(flag, words);
-      const auto strategy = strategy_named(name);
-      if (!strategy) throw std::invalid_argument("--strategy " + name + ": there is none such");
-      run.strategy = *strategy;
+      run.strategy = strategy_of(value_of(flag, words));
+    } else if (flag == "--faults") {
+      run.faults = level_named(value_of(flag, words));
+    } else if (flag == "--without") {
+      run.without = classes_named(value_of(flag, words));
     } else if (flag == "--benign") {
       run.otherwise = Otherwise::benign;
     } else if (flag == "--decide") {
       run.decisions.push_back(parse_override(value_of(flag, words)));
     } else {
       throw std::invalid_argument("'" + flag +
-                                  "' is none of --seed, --strategy, --benign, --decide");
+                                  "' is none of --seed, --faults, --without, --strategy, "
+                                  "--benign, --decide");
     }
   }
   if (!seed_given) throw std::invalid_argument("it names no --seed");

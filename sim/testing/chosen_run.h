@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,13 @@
 namespace rehearsal::sim {
 
 // One run of a test's cluster: what the options of the test leave open. As text it is made of the
-// flags of `rehearsal run`: "--seed 17 --strategy pct --benign --decide KEY=VALUE …".
+// flags of `rehearsal run`: "--seed 17 --faults mild --without resets,pauses --strategy pct:d=3
+// --benign --decide KEY=VALUE …".
 struct ChosenRun {
   Seed seed{1};
-  StrategyKind strategy = StrategyKind::timed_swarm;
+  StrategySettings strategy;
+  std::optional<FaultLevel> faults;  // without: as the test says
+  std::vector<FaultClass> without;   // beside those that the test leaves out
   Otherwise otherwise = Otherwise::drawn;
   std::vector<Override> decisions;
 

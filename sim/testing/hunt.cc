@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <sstream>
 #include <utility>
 
-#include "sim/shrinking.h"
-#include "sim/testing/crash_report.h"
+#include "sim/testing/report_folder.h"
+#include "sim/testing/trial_runs.h"
+#include "sim/testing/trial_shrinking.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -37,7 +37,7 @@ Search search_of(const HuntOptions& options, const Environment& environment) {
 
 class Hunter {
  public:
-  explicit Hunter(const HuntTask& task) : task_(task) {}
+  explicit Hunter(const HuntTask& task) : task_(task), runs_(task) {}
 
   Hunted hunt() {
     const Search search = search_of(task_.options, task_.environment);
@@ -51,13 +51,15 @@ class Hunter {
   }
 
  private:
-  // True if it fails: then it has been shrunk, and the report is written.
+  // True if the hunt is over. What fails has been shrunk, and the report is written.
   bool try_seed(Seed seed) {
     ChosenRun run{.seed = seed,
                   .strategy = task_.options.strategy.value_or(portfolio_strategy(seed))};
+    run.strategy = runs_.taught(run);
     ++hunted_.seeds;
-    std::optional<SeenFailure> failure = attempt(run);
-    if (!failure) return false;
+    std::optional<SeenFailure> failure = runs_.attempt(run);
+    hunted_.without_cluster = task_.needs_cluster && !runs_.made_cluster();
+    if (!failure) return hunted_.without_cluster;
     hunted_.found_with = seed;
     hunted_.run = std::move(run);
     hunted_.failure = std::move(failure);
@@ -66,62 +68,15 @@ class Hunter {
     return true;
   }
 
-  // A run that ends its process says how to repeat it, too.
-  std::optional<SeenFailure> attempt(const ChosenRun& run) {
-    ClusterOptions options = run.applied_to(task_.options.cluster);
-    options.reproduction = task_.command_of(run);
-    options.record_choices = true;
-    options.report = &report_;
-    options.event_lines = lines_;
-    report_ = {};
-    const CrashReport crash_report(
-        {.standard_error =
-             "the process of the run ended; repeat it with:\n" + options.reproduction + "\n"});
-    return task_.trial(run.seed, options);
-  }
-
-  // Goes over to `run` if it fails alike.
-  bool accept(const ChosenRun& run) {
-    ++hunted_.shrink_runs;
-    std::optional<SeenFailure> failure = attempt(run);
-    if (!failure || failure->kind != hunted_.failure->kind) return false;
-    hunted_.run = run;
-    hunted_.failure = std::move(failure);
-    return true;
-  }
-
   void shrink() {
     const WallTime shrinking;
-    ChosenRun listed = hunted_.run;
-    listed.otherwise = Otherwise::benign;
-    listed.decisions = report_.choices;
-    hunted_.choices = listed.decisions.size();
-    if (hunted_.choices > 0 && accept(listed)) {
-      const ShrinkTrial trial{
-          .fails =
-              [this](const std::vector<Override>& decisions) {
-                ChosenRun candidate = hunted_.run;
-                candidate.decisions = decisions;
-                return accept(candidate);
-              },
-          .may_go_on = [this,
-                        &shrinking] { return shrinking.passed() < task_.options.shrink_time; }};
-      static_cast<void>(shrink_choices(listed.decisions, trial));
-      drop_absent();
-    }
+    SmallTrial small =
+        shrink_trial(runs_, hunted_.run, *hunted_.failure, task_.options.shrink_time);
+    hunted_.run = std::move(small.run);
+    hunted_.failure = std::move(small.failure);
+    hunted_.choices = small.choices;
+    hunted_.shrink_runs = small.runs;
     hunted_.shrink_time = shrinking.passed();
-  }
-
-  // Decisions that the smaller run does not ask for any more.
-  void drop_absent() {
-    static_cast<void>(attempt(hunted_.run));
-    ChosenRun candidate = hunted_.run;
-    const std::vector<std::string>& absent = report_.absent_overrides;
-    std::erase_if(candidate.decisions, [&absent](const Override& decision) {
-      return std::find(absent.begin(), absent.end(), net_fake::to_string(decision.key)) !=
-             absent.end();
-    });
-    if (candidate.decisions.size() < hunted_.run.decisions.size()) accept(candidate);
   }
 
   void write_report() {
@@ -130,25 +85,14 @@ class Hunter {
     if (root.empty()) return;
     std::string name = task_.name;
     std::replace(name.begin(), name.end(), '/', '_');
-    const std::filesystem::path folder = std::filesystem::path(root) / name;
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    hunted_.report = folder.string();
-    hunted_.report_written =
-        write_run((folder / "failure.run").string(), hunted_.run, hunted_.failure->message);
-    if (!hunted_.report_written) return;
-    std::ofstream lines(folder / "events.txt");
-    lines_ = &lines;
-    static_cast<void>(attempt(hunted_.run));
-    lines_ = nullptr;
-    std::ofstream(folder / "failure.txt")
-        << describe(hunted_, task_.command_of(hunted_.run)) << "\n";
+    hunted_.report = (std::filesystem::path(root) / name).string();
+    hunted_.report_written = true;  // As its own text says.
+    hunted_.report_written = write_report_folder(runs_, hunted_);
   }
 
   const HuntTask& task_;
+  TrialRuns runs_;
   Hunted hunted_;
-  RunReport report_;  // of the last run
-  std::ostream* lines_ = nullptr;
 };
 
 }  // namespace
@@ -165,8 +109,12 @@ std::string describe(const Hunted& hunted, const std::string& command) {
          << " choices are left, after " << hunted.shrink_runs << " runs and " << std::fixed
          << std::setprecision(1) << std::chrono::duration<double>(hunted.shrink_time).count()
          << " s of shrinking\n";
+  if (hunted.without_cluster)
+    text << "no cluster was made with the options of the hunt: there is nothing to make small, and "
+            "no event to show\n";
   if (hunted.report_written)
-    text << "its events: " << hunted.report << "/events.txt\n";
+    text << "its report: " << hunted.report
+         << (hunted.without_cluster ? "/failure.txt\n" : "/failure.html\n");
   else if (!hunted.report.empty())
     text << "its report cannot be written to " << hunted.report << "\n";
   text << "repeat it with:\n" << command;

@@ -12,12 +12,13 @@ namespace {
 void storm_seed_with_oracles(benchmark::State& state) {
   const Scenario storm = storm_scenario();
   const Options options = storm.options.parse({"operations=6"}, "tiny");
+  const command_line::Backends backends = command_line::shipped_backends();
   uint64_t seed = 0;
   int64_t calls = 0;
   for (auto _ : state) {
     ++seed;
-    const SimulatedRun run =
-        simulated(storm, seed, storm.draw_faults(options, Seed{seed}).faults, {"operations=6"});
+    const Faults faults = storm.draw_faults(options, Seed{seed}).faults;
+    const SimulatedRun run = simulated_by(backends, storm, seed, faults, {"operations=6"});
     if (!run.outcome.ok) return state.SkipWithError(failure_text(run.outcome).c_str());
     calls += run.outcome.calls;
   }

@@ -127,6 +127,7 @@ class TestRuntime final : public Runtime, public Executions {
   }
 
   Execution* running() const override { return on_strand_ ? nullptr : running_; }
+  uint64_t& next_node() const override { return next_node_; }
   bool may_park() const override { return !on_strand_ && !inline_running_; }
 
   // The test's own code is this execution from now on.
@@ -167,6 +168,7 @@ class TestRuntime final : public Runtime, public Executions {
   bool inline_running_ = false;
   bool killed_ = false;
   Execution* running_ = nullptr;
+  mutable uint64_t next_node_ = 0;
   std::deque<Task> tasks_;
   std::deque<std::pair<Execution*, Task>> inline_bodies_;
 };

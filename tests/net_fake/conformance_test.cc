@@ -1,4 +1,6 @@
 #include "tests/conformance/transport_fault_suite.h"
+#include "tests/conformance/transport_frame_suite.h"
+#include "tests/conformance/transport_life_suite.h"
 #include "tests/conformance/transport_suite.h"
 #include "tests/net_fake/fake_world.h"
 
@@ -47,6 +49,10 @@ class FakeTransportWorld {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportSuite, FakeTransportWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportSuite, FakeTransportWorld<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportFrameSuite, FakeTransportWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportFrameSuite, FakeTransportWorld<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportLifeSuite, FakeTransportWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportLifeSuite, FakeTransportWorld<true>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportFaultSuite, FakeTransportWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportFaultSuite, FakeTransportWorld<true>);
 

@@ -248,6 +248,13 @@ TEST(Handshakes, SurviveTheWireAndAnyChangeIsNoticed) {
   }
 }
 
+TEST(Handshakes, AReasonOfEachKindComesBack) {
+  for (int kind = 0; kind <= static_cast<int>(kLastErrorKind); ++kind) {
+    const Error why{.kind = static_cast<ErrorKind>(kind), .text = "why", .worker = "ps"};
+    EXPECT_EQ(error_from_text(error_to_text(why)).kind, why.kind);
+  }
+}
+
 TEST(Handshakes, AnyTextIsSomeReason) {
   EXPECT_EQ(error_from_text("").kind, ErrorKind::protocol);
   EXPECT_EQ(error_from_text(std::string("\xff\0\0\0\0text", 9)).kind, ErrorKind::protocol);

@@ -15,7 +15,10 @@ namespace rehearsal::real {
 struct GroupOptions {
   uint32_t worker_threads = 2;
   bool through_proxies = false;
-  NodeOptions node;  // timeouts; the rest is filled in
+  NodeOptions node;           // timeouts; the rest is filled in
+  std::string record_folder;  // for NAME.record of each worker; empty: nothing is recorded
+  uint64_t record_bytes = uint64_t{16} << 20;
+  std::vector<Trace*> traces;  // of the workers, in rank order; empty: none
 };
 
 // All workers of a program as nodes of this process, on loopback; each runs on a thread of its own.
@@ -35,6 +38,11 @@ class LoopbackGroup {
       made.runtime.worker_threads = options.worker_threads;
       made.transport.back_off = {.min = std::chrono::milliseconds(2),
                                  .max = std::chrono::milliseconds(50)};
+      if (!options.traces.empty()) made.trace = options.traces[rank];
+      if (!options.record_folder.empty())
+        made.record =
+            record::RecordOptions{.file = options.record_folder + "/" + names[rank] + ".record",
+                                  .ring_bytes = options.record_bytes};
       nodes_.push_back(std::make_unique<RealNode>(made, program));
       if (options.through_proxies)
         proxies_.push_back(std::make_unique<FaultProxy>(nodes_.back()->address().port));

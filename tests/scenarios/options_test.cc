@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 
 #include "scenarios/wrong_use.h"
@@ -50,6 +51,28 @@ TEST(Options, SmallerOnesHaveOneWholeNumberLess) {
   EXPECT_EQ(epochs("epochs=9"), (std::vector<int64_t>{1, 5, 8}));
   EXPECT_EQ(epochs("epochs=2"), (std::vector<int64_t>{1}));
   EXPECT_TRUE(epochs("epochs=1").empty());
+}
+
+TEST(Options, ASeedDrawsWhatIsNotGiven) {
+  // Goal: every value of the range comes up, each seed has its own, what was given stays, and so
+  // does all if that was the size. Method: many seeds, three ways to begin.
+  OptionTable options = table();
+  options.integer("workers", {4, 3, 1, 64, "of the group", 2, 5});
+  std::set<int64_t> workers;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Options tiny = options.parse({"epochs=7"}, "tiny");
+    const Options drawn = options.drawn(tiny, Seed{seed});
+    workers.insert(drawn.integer("workers"));
+    EXPECT_EQ(drawn.integer("epochs"), 7);
+    EXPECT_EQ(drawn.text("size"), "tiny");
+    EXPECT_EQ(options.parse(drawn.assignments(), "full").all(), drawn.all());
+    EXPECT_EQ(options.drawn(tiny, Seed{seed}).all(), drawn.all());
+    for (const char* given : {"workers=3", "size=tiny"}) {
+      const Options kept = options.parse({given}, "tiny");
+      EXPECT_EQ(options.drawn(kept, Seed{seed}).all(), kept.all()) << given;
+    }
+  }
+  EXPECT_EQ(workers, (std::set<int64_t>{2, 3, 4, 5}));
 }
 
 TEST(Options, RealsAreShownExactly) {

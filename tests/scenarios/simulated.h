@@ -13,8 +13,10 @@ struct SimulatedRun {
   std::vector<std::string> lines;
 };
 
-inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, Faults faults,
-                              const std::vector<std::string>& assignments = {}) {
+// One run of many by the same backends, as in a hunt.
+inline SimulatedRun simulated_by(const command_line::Backends& backends, const Scenario& scenario,
+                                 uint64_t seed, Faults faults,
+                                 const std::vector<std::string>& assignments) {
   command_line::RunSettings settings;
   settings.scenario = &scenario;
   settings.options = scenario.options.parse(assignments, "tiny");
@@ -24,8 +26,13 @@ inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, Faults fa
   Reporter reporter;
   reporter.line = [&run](const std::string& text) { run.lines.push_back(text); };
   reporter.progress = [](const std::string&) {};
-  run.outcome = command_line::shipped_backends().simulate(settings, reporter);
+  run.outcome = backends.simulate(settings, reporter);
   return run;
+}
+
+inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, Faults faults,
+                              const std::vector<std::string>& assignments = {}) {
+  return simulated_by(command_line::shipped_backends(), scenario, seed, faults, assignments);
 }
 
 // What failed, for the message of an expectation.

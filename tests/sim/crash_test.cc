@@ -80,6 +80,58 @@ TEST(Crash, ARestartedWorkerIsANewIncarnationAndRunsItsMainAgain) {
   EXPECT_EQ(report.workers[1].lives, 2u);
 }
 
+// Asks the server on behalf of its caller.
+int64_t ask(CallContext& context, const int64_t& number) {
+  return context.rpc_sync("server", &add, number, number);
+}
+
+TEST(Crash, WhatASurvivorDoesForTwoLivesOfItsCallerHasDifferentIds) {
+  // Goal: the same call of both lives, served by a worker that lives on, makes nested calls of its
+  // own. Method: the oracle of at-most-once sees two of one id.
+  int answers = 0;
+  FunctionRegistry registry = adding_functions();
+  registry.function("ask", &ask);
+  Program program(std::move(registry));
+  program.worker("server", [](Worker&) {});
+  program.worker("between", [](Worker&) {});
+  program.worker("client", [&answers](Worker& worker) {
+    for (int64_t i = 0; i < 3; ++i) answers += worker.rpc_sync("between", &ask, i) == 2 * i ? 1 : 0;
+  });
+  Cluster cluster(Seed{1}, program, calm_options());
+  ASSERT_TRUE(cluster.run_until([&] { return answers == 2; }));
+  cluster.crash("client");
+  cluster.restart("client");
+  const RunReport& report = cluster.try_run();
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+  EXPECT_EQ(answers, 5);
+}
+
+TEST(Crash, WhoComesBackWhenTheGroupHasAgreedToEndIsRefused) {
+  // One worker has heard that all may leave, and still waits for an acknowledgement; another has
+  // not. The worker that told them comes back: it is not served half-way, and knows why.
+  uint64_t refused = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Program program = adding_program();
+    ClusterOptions options = calm_options();
+    options.faults = FaultLevel::mild;
+    Cluster cluster(Seed{seed}, program, options);
+    const auto leaving = [&] {
+      return cluster.node("client0").waits().others.find("acknowledgements") != std::string::npos;
+    };
+    if (!cluster.run_until(leaving)) continue;
+    if (!cluster.alive("server")) continue;
+    cluster.crash("server");
+    cluster.restart("server");
+    const RunReport& report = cluster.try_run();
+    EXPECT_TRUE(report.ok) << "seed " << seed << "\n" << describe_failure(report);
+    const Status* const end = cluster.result("server");
+    ASSERT_NE(end, nullptr);
+    const std::string why = end->ok() ? "" : end->error().text;
+    if (why == "worker 'server' came back when the group had shut down") ++refused;
+  }
+  EXPECT_GT(refused, 10u);
+}
+
 TEST(Crash, DrawnCrashesAndRestartsHoldForManySeeds) {
   const Program program = adding_program();
   uint64_t crashes = 0;

@@ -38,10 +38,13 @@ TEST(HoldsForSeeds, AFailureNamesItsSeedAndEndsWithTheLineThatRepeatsIt) {
 
 TEST(Hunt, GivesEverySeedItsStrategyAndTheOptionsOfTheTest) {
   // Goal: the portfolio, and what the test asked for beside it. Method: note what each run is
-  // given.
+  // given; what URW and SURW have to know takes a run more.
+  const Program program = adding_program();
   std::vector<uint64_t> seeds;
   EXPECT_TRUE(hunt({.seeds = 40, .first_seed = Seed{100}, .cluster = {.crashes = 2}},
-                   [&seeds](Seed seed, const ClusterOptions& options) {
+                   [&](Seed seed, const ClusterOptions& options) {
+                     Cluster(seed, program, options).run();
+                     if (options.profile) return;
                      seeds.push_back(seed.value);
                      EXPECT_EQ(options.strategy.kind, portfolio_strategy(seed));
                      EXPECT_EQ(options.crashes, 2u);
@@ -55,14 +58,33 @@ TEST(Hunt, GivesEverySeedItsStrategyAndTheOptionsOfTheTest) {
 TEST(Hunt, AnExpectationThatFailsInTheSceneIsAFailureOfItsSeedAndOfNothingElse) {
   // Goal: the message has the place and the text of the expectation. Method: one seed expects
   // wrong.
+  const Program program = adding_program();
   const testing::AssertionResult result =
-      hunt({.seeds = 9}, [](Seed seed, const ClusterOptions&) { EXPECT_NE(seed.value, 4u); });
+      hunt({.seeds = 9}, [&program](Seed seed, const ClusterOptions& options) {
+        Cluster(seed, program, options).run();
+        EXPECT_NE(seed.value, 4u);
+      });
   EXPECT_FALSE(result);
   EXPECT_FALSE(HasFailure());
   const std::string text = result.message();
   EXPECT_EQ(text.find("seed 4 failed, 4 tried: "), 0u) << text;
   EXPECT_NE(text.find("gtest_test.cc:"), std::string::npos) << text;
   EXPECT_NE(text.find("Expected: (seed.value) != (4u)"), std::string::npos) << text;
+}
+
+TEST(Hunt, ASceneThatMakesNoClusterWithItsOptionsFails) {
+  // Goal: no search in which every run is the same. Method: a scene with options of its own.
+  const Program program = adding_program();
+  uint64_t runs = 0;
+  const testing::AssertionResult result = hunt({}, [&](Seed seed, const ClusterOptions&) {
+    ++runs;
+    Cluster(seed, program, {}).run();
+  });
+  EXPECT_FALSE(result);
+  EXPECT_EQ(runs, 1u);
+  EXPECT_EQ(std::string(result.message()),
+            "the scene made no cluster with the options that it was given, so that nothing was "
+            "searched: give them to sim::Cluster, or use sim::holds_for_seeds");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 namespace rehearsal::sim {
@@ -49,6 +50,23 @@ TEST(KeyedDecisions, OverridesThatNeverComeUpAreReported) {
   (void)decisions.choose(numbered(5), 2);
   EXPECT_EQ(decisions.absent(), std::vector<Key>{numbered(6)});
   EXPECT_EQ(decisions.draws(), 1u);
+}
+
+// Goal: a run that ends its process leaves what it has chosen.
+TEST(KeyedDecisions, WhatIsChosenIsWrittenAtOnce) {
+  KeyedDecisions decisions(Seed{3}, {{numbered(5), 7}, {numbered(6), 8}}, Otherwise::benign,
+                           /*record=*/true);
+  (void)decisions.choose(numbered(5), 10);
+  std::ostringstream lines;
+  decisions.write_lines_to(&lines);
+  EXPECT_EQ(lines.str(), "latency:1.0>0.0#5.0=7\n");
+  (void)decisions.choose(numbered(4), 10);  // benign
+  (void)decisions.choose(numbered(6), 10);
+  (void)decisions.choose(numbered(6), 10);
+  decisions.note({.kind = DecisionKind::hold, .number = 2}, 1);
+  decisions.note({.kind = DecisionKind::hold, .number = 2}, 2);
+  EXPECT_EQ(lines.str(),
+            "latency:1.0>0.0#5.0=7\nlatency:1.0>0.0#6.0=8\nhold:#2.0=1\nhold:#2.0=2\n");
 }
 
 TEST(KeyedDecisions, AnOverrideIsReadBackFromItsText) {

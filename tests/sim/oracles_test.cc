@@ -15,13 +15,14 @@ constexpr LifeId kUser{WorkerId{1}, 0};
 
 CausalId id(uint64_t ordinal) { return {{11}, {5, 6}, ordinal}; }
 
-// Feeds one oracle by hand. A life's incarnation is its worker's id + 100.
+// Feeds one oracle by hand what it watches. A life's incarnation is its worker's id + 100.
 class OracleTest : public testing::Test {
  protected:
   void use(std::unique_ptr<Oracle> chosen) { oracle = std::move(chosen); }
 
   void see(LifeId life, Event event, Duration when = {}) {
     event.worker = life.worker;
+    if (!oracle->watched().has(event.kind)) return;
     oracle->on_event({event, life, Incarnation{life.worker.value + 100}, Instant{when}}, findings);
   }
   void see(LifeId life, EventKind kind, uint64_t ordinal, uint64_t number = 0) {

@@ -64,6 +64,50 @@ TEST(Shrinking, ChoicesThatOnlyCountTogetherStayTogether) {
   EXPECT_EQ(shrink_choices(many_choices(), trial).size(), 10u);
 }
 
+Override hold(uint32_t worker, uint64_t number, uint64_t value) {
+  return {.key = {.kind = DecisionKind::hold, .subject = {WorkerId{worker}, 0}, .number = number},
+          .value = value};
+}
+
+uint64_t held_back(const std::vector<Override>& choices, uint32_t worker) {
+  uint64_t sum = 0;
+  for (const Override& given : choices)
+    if (given.key.kind == DecisionKind::hold && given.key.subject.worker.value == worker)
+      sum += given.value;
+  return sum;
+}
+
+TEST(Shrinking, OneLongWaitTakesThePlaceOfManyShortOnes) {
+  // Goal: a chain that a strategy holds back again and again is held back once.
+  // Method: the first worker's chain must wait for 30 others and the second's for 7; none of their
+  // 6 and 3 waits can go alone.
+  const ShrinkTrial trial{.fails =
+                              [](const std::vector<Override>& choices) {
+                                return held_back(choices, 0) >= 30 && held_back(choices, 1) >= 7;
+                              },
+                          .may_go_on = [] { return true; }};
+  std::vector<Override> choices;
+  for (uint64_t i = 0; i < 6; ++i) choices.push_back(hold(0, i, 5));
+  for (uint64_t i = 0; i < 3; ++i) choices.push_back(hold(1, i, i + 2));
+  choices.back().value = 2;
+  const std::vector<Override> left = shrink_choices(choices, trial);
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(held_back(left, 0), 30u);
+  EXPECT_EQ(held_back(left, 1), 7u);
+}
+
+TEST(Shrinking, AWaitTakesThePlaceOfOneOfAnotherChain) {
+  // Goal: where two chains wait, one that waits longer may do. Method: ten steps, whoever waits.
+  const ShrinkTrial trial{.fails =
+                              [](const std::vector<Override>& choices) {
+                                return held_back(choices, 0) + held_back(choices, 1) >= 10;
+                              },
+                          .may_go_on = [] { return true; }};
+  const std::vector<Override> left = shrink_choices({hold(0, 4, 6), hold(1, 2, 4)}, trial);
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].value, 10u);
+}
+
 TEST(Shrinking, StopsWhenTimeIsUpWithAListThatStillFails) {
   uint64_t runs = 0;
   const auto fails = [](const std::vector<Override>& choices) {

@@ -6,6 +6,7 @@
 
 #include "sim/event_lines.h"
 #include "sim/fingerprint.h"
+#include "sim/oracles/quiet_oracle.h"
 #include "sim/recorder.h"
 
 namespace rehearsal::sim {
@@ -112,6 +113,42 @@ TEST_F(RecorderTest, TracesHearEveryEvent) {
                     Incarnation{7});
   EXPECT_EQ(heard.texts, (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(recorder.calls(), 1u);
+}
+
+class Watcher final : public QuietOracle {
+ public:
+  Watcher(EventKinds kinds, std::string& heard) : kinds_(kinds), heard_(heard) {}
+  std::string_view name() const override { return "watcher"; }
+  EventKinds watched() const override { return kinds_; }
+  void on_event(const Observation& seen, Findings&) override {
+    heard_ += std::to_string(static_cast<int>(seen.event.kind)) + letter + " ";
+  }
+  char letter = 'a';
+
+ private:
+  const EventKinds kinds_;
+  std::string& heard_;
+};
+
+// Goal: an oracle is told of the kinds that it watches, all of them and no other; of one event the
+// oracles hear in the order in which they were added. Method: every kind once, three oracles.
+TEST_F(RecorderTest, AnOracleHearsOfTheKindsThatItWatches) {
+  std::string heard;
+  Watcher some({EventKind::frame, EventKind::mark}, heard);
+  Watcher none({}, heard);
+  Watcher all(EventKinds::all(), heard);
+  all.letter = 'b';
+  Recorder recorder(queue, decisions);
+  for (Watcher* watcher : {&some, &none, &all}) recorder.add(*watcher);
+  std::string expected;
+  for (int kind = 0; kind <= static_cast<int>(EventKind::mark); ++kind) {
+    const Event event{.kind = static_cast<EventKind>(kind), .worker = WorkerId{1}};
+    recorder.on_event(event, kLife, Incarnation{7});
+    if (event.kind == EventKind::frame || event.kind == EventKind::mark)
+      expected += std::to_string(kind) + "a ";
+    expected += std::to_string(kind) + "b ";
+  }
+  EXPECT_EQ(heard, expected);
 }
 
 TEST_F(RecorderTest, AnEventLineNamesWhoWhatAndWhen) {

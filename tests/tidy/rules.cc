@@ -117,9 +117,10 @@ const std::vector<WordRow>& word_rows() {
                                    "nanosleep",
                                    "pthread_create"})
       result.push_back({word, deterministic(), machine});
-    result.push_back({"thread_local",
-                      {"core/", "net_fake/", "sim/", "real_net/", "scenarios/", "coverage/"},
-                      {"core/fibers/", "sim/clock_guard"}});
+    result.push_back(
+        {"thread_local",
+         {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/", "coverage/"},
+         {"core/fibers/", "sim/clock_guard", "record/stack_mark"}});
     return result;
   }();
   return rows;

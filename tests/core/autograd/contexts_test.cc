@@ -1,6 +1,8 @@
 // How contexts come and go at the workers that calls reach.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "coverage/marks.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
@@ -76,6 +78,37 @@ TEST(Contexts, ThatEndEarlyLeaveNothing) {
                            "a worker met an autograd context that has ended",
                            "tensors were sent in an autograd context that has ended"})
     EXPECT_TRUE(marks.reached(mark)) << mark << "\n" << marks.text();
+}
+
+// Goes from layer to layer for a while, and meets the last one at the end.
+at::Tensor wander(CallContext& call, const RRef<Layer>& near, const RRef<Layer>& last) {
+  at::Tensor value = numbers({3, 4}, 5);
+  for (int i = 0; i < 4; ++i) value = call.rpc_sync(near, &Layer::forward, value);
+  return call.rpc_sync(last, &Layer::forward, value);
+}
+
+// A function that runs at the creator of a context outlives it, and calls somebody who has not met
+// it: he believes the creator that it lives, and must be told that it has ended.
+TEST(Contexts, EndAtWhomTheirCreatorCallsTooLate) {
+  FunctionRegistry functions = layer_functions();
+  functions.function("wander", &wander);
+  coverage::Marks marks;
+  Program program(std::move(functions));
+  program.worker("trainer", [&](Worker& worker) {
+    auto a = worker.remote<Layer>("a", 4, 1);
+    auto b = worker.remote<Layer>("b", 4, 2);
+    std::optional<AutogradContext> context = worker.autograd_context();
+    const Future<at::Tensor> result = context->rpc_async("trainer", &wander, a, b);
+    context.reset();
+    (void)result.result();
+  });
+  program.worker("a", serve).worker("b", serve);
+  EXPECT_TRUE(sim::holds_for_seeds(40, [&](Seed seed) {
+    ClusterOptions options{.faults = FaultLevel::mild};
+    options.traces = {&marks};
+    Cluster(seed, program, options).run();
+  }));
+  EXPECT_TRUE(marks.reached("tensors were sent in an autograd context that has ended"));
 }
 
 // A context made by a function that is being served belongs to the worker that serves it.

@@ -139,6 +139,29 @@ TEST_F(MailboxTest, ReleasedValuesDieOffTheStrand) {
   EXPECT_TRUE(died);
 }
 
+TEST_F(MailboxTest, NoTwoReleasesGiveTheirDestructorsTheSameIds) {
+  std::vector<CausalId> made;
+  const auto release = [&] {
+    mailbox_->release_later(std::shared_ptr<int>(new int(1), [&](int* value) {
+      made.push_back(mailbox_->running().next_id());
+      delete value;
+    }));
+  };
+  on_strand([&] {
+    mailbox_->set_incarnation({9});
+    release();
+    release();
+  });
+  on_strand([&] {
+    mailbox_->set_incarnation({10});
+    release();
+  });
+  ASSERT_EQ(made.size(), 3u);
+  EXPECT_NE(made[0], made[1]);
+  EXPECT_NE(made[0].place(), made[2].place());
+  EXPECT_NE(made[1].place(), made[2].place());
+}
+
 TEST_F(MailboxTest, OutlivesWhatItsNodeWasGiven) {
   // The trace is destroyed with the node; late handles still post, wait and ask who runs.
   auto trace = std::make_unique<doubles::RecordingTrace>();

@@ -86,6 +86,18 @@ TEST(UniqueFunction, KeepsItsStateBetweenCalls) {
   EXPECT_EQ(moved(), 3);
 }
 
+TEST(UniqueFunction, NamesTheTypeOfItsClosure) {
+  // Goal: equal for two of one type, small or large, and only for these.
+  const auto small = [](int number) { return UniqueFunction<int()>([number] { return number; }); };
+  const auto large = [](char letter) {
+    return UniqueFunction<int()>([text = std::array<char, 100>{letter}] { return text[0]; });
+  };
+  EXPECT_EQ(small(1).type(), small(2).type());
+  EXPECT_EQ(large('a').type(), large('b').type());
+  EXPECT_NE(small(1).type(), large('a').type());
+  EXPECT_EQ(UniqueFunction<int()>().type(), nullptr);
+}
+
 TEST(UniqueFunction, SurvivesAGrowingVector) {
   std::vector<UniqueFunction<size_t()>> functions;
   for (size_t i = 0; i < 200; ++i)

@@ -23,8 +23,7 @@ class GroupMember final : public SessionListener {
   GroupMember(doubles::TestWorld& world, doubles::ScriptedNetwork& network, SessionOptions options,
               const std::string& functions)
       : options_(std::move(options)),
-        greeting_(greeting_of_this_process(options_.names[options_.self.value],
-                                           options_.names.size(), functions)),
+        greeting_(greeting_of(options_, functions)),
         runtime(std::make_shared<doubles::TestRuntime>(world)),
         mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, options_.self,
                                           greeting_.name, Seed{1})),
@@ -88,7 +87,9 @@ class GroupMember final : public SessionListener {
     if (std::holds_alternative<Cancel>(message.content)) ++activity;  // Any other message.
     membership.progressed();
   }
-  void on_peer_joined(const Hello& hello) override { membership.on_peer_joined(hello.worker); }
+  void on_peer_joined(const Hello& hello) override {
+    membership.on_peer_joined(hello.worker, greeting_from_text(hello.greeting).value().life);
+  }
   void on_peer_fenced(WorkerId peer, Incarnation, const Error& why) override {
     membership.on_peer_fenced(peer, why);
   }
@@ -102,6 +103,13 @@ class GroupMember final : public SessionListener {
   }
 
  private:
+  static Greeting greeting_of(const SessionOptions& options, const std::string& functions) {
+    Greeting greeting = greeting_of_this_process(options.names[options.self.value],
+                                                 options.names.size(), functions);
+    greeting.life = options.life;
+    return greeting;
+  }
+
   const SessionOptions options_;
   const Greeting greeting_;
   const std::unique_ptr<Codec> codec_ = make_protobuf_codec();
@@ -124,11 +132,12 @@ class GroupMember final : public SessionListener {
 // Three workers that are to be one group. What is sent lies in flight until the test delivers it.
 class GroupFixture : public ::testing::Test {
  protected:
-  std::unique_ptr<GroupMember> make(uint32_t worker,
-                                    const std::string& functions = "f () -> int\n") {
+  std::unique_ptr<GroupMember> make(uint32_t worker, const std::string& functions = "f () -> int\n",
+                                    uint32_t life = 0) {
     return std::make_unique<GroupMember>(world, network,
                                          SessionOptions{.self = {worker},
                                                         .incarnation = {100 * ++lives_ + worker},
+                                                        .life = life,
                                                         .names = {"a", "b", "c"},
                                                         .peer_timeout = std::chrono::seconds(30),
                                                         .heartbeat = std::chrono::seconds(5),

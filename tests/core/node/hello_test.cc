@@ -9,6 +9,7 @@ namespace {
 
 Greeting greeting() {
   return {.name = "ps",
+          .life = 2,
           .world_size = 3,
           .libtorch = "2.11.0",
           .isa = "AVX2",
@@ -25,6 +26,7 @@ TEST(Hello, AGreetingComesBackFromItsText) {
   const Result<Greeting> back = greeting_from_text(to_text(greeting()));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back.value().name, "ps");
+  EXPECT_EQ(back.value().life, 2u);
   EXPECT_EQ(back.value().world_size, 3u);
   EXPECT_EQ(back.value().libtorch, "2.11.0");
   EXPECT_EQ(back.value().isa, "AVX2");
@@ -55,11 +57,13 @@ TEST(Hello, EveryTruncationIsAnErrorOrALessWellFilledGreeting) {
 }
 
 TEST(Hello, NonsenseIsRefused) {
-  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n3\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 1\nps\n0\n3\nx\ny\n1\n").error().text,
             "the peer speaks another version");
-  EXPECT_EQ(greeting_from_text("rehearsal 1\nps\nthree\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n0\nthree\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 1\nps\n3\nx\ny\n1x\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n-1\n3\nx\ny\n1\n").error().text,
+            "the peer's greeting is malformed");
+  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n0\n3\nx\ny\n1x\n").error().text,
             "the peer's greeting is malformed");
 }
 

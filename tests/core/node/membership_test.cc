@@ -267,6 +267,91 @@ TEST_F(ShutdownTest, NobodyLeavesWhileTheyDisagreeOnWhoIsLost) {
   EXPECT_TRUE(b().left.has_value());
 }
 
+TEST_F(ShutdownTest, AWorkerThatComesBackIsWaitedForWhoeverItIs) {
+  // Goal: those that have arrived tell a coordinator that is new, and agree with it on who is lost.
+  for (const uint32_t back : {0u, 1u, 2u}) {
+    members.clear();
+    join_all();
+    for (const uint32_t other : {0u, 1u, 2u})
+      if (other != back) members[other]->shut_down(seconds(5));
+    deliver_all();
+    for (const uint32_t other : {0u, 1u, 2u})
+      if (other != back) network.cut(back, other);
+    members[back] = make(back, "f () -> int\n", 1);
+    GroupMember& newcomer = *members[back];
+    newcomer.join();
+    for (const uint32_t other : {0u, 1u, 2u})
+      if (other != back) network.connect(back, other);
+    deliver_all();
+    ASSERT_TRUE(newcomer.joined.has_value());
+    EXPECT_TRUE(newcomer.joined->ok());
+    pass(seconds(100));
+    for (const auto& member : members) EXPECT_FALSE(member->left.has_value()) << back;
+    newcomer.shut_down();
+    deliver_all();
+    for (const auto& member : members) {
+      ASSERT_TRUE(member->left.has_value()) << back << ": " << member->membership.describe();
+      EXPECT_EQ(member->left->ok(), member.get() == &newcomer);
+    }
+  }
+}
+
+TEST_F(ShutdownTest, AWorkerThatComesBackBetweenThePhasesBeginsWithTheFirst) {
+  // Goal: what it leaves at the others is released, too. All are told to release; b has references
+  // yet; c comes back, works, and leaves references at a.
+  b().references = 1;
+  shut_down_all();
+  deliver_all();
+  EXPECT_EQ(a().releases, 1);
+  EXPECT_FALSE(a().left.has_value());
+  network.cut(0, 2);
+  network.cut(1, 2);
+  members[2] = make(2, "f () -> int\n", 1);
+  c().join();
+  network.connect(0, 2);
+  deliver_all();
+  b().change([&] { b().references = 0; });
+  network.connect(1, 2);
+  deliver_all();
+  a().references = 1;
+  c().shut_down();
+  deliver_all();
+  EXPECT_EQ(a().releases, 2);
+  EXPECT_FALSE(a().left.has_value());
+  a().change([&] { a().references = 0; });
+  deliver_all();
+  for (const auto& member : members) EXPECT_TRUE(member->left.has_value());
+}
+
+TEST_F(ShutdownTest, WhoHasLostAnotherLifeOfTheSameWorkerHasLostTheSameWorker) {
+  // a comes back, meets b only, and is lost once more: b and c have lost different lives of it.
+  b().shut_down();
+  c().shut_down();
+  network.cut(0, 1);
+  network.cut(0, 2);
+  members[0] = make(0, "f () -> int\n", 1);
+  a().join();
+  network.connect(0, 1);
+  deliver_all();
+  EXPECT_FALSE(a().joined.has_value());
+  b().fence(0);
+  c().fence(0);
+  network.cut(0, 1);
+  deliver_all();
+  EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
+  EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+}
+
+TEST_F(ShutdownTest, ATimeoutNamesThoseThatHaveLostOthers) {
+  for (const auto& member : members) member->shut_down(seconds(5));
+  b().fence(2);
+  pass(seconds(6));
+  ASSERT_TRUE(a().left.has_value());
+  EXPECT_TRUE(
+      contains(a().left->error().text, "missing or busy: none; lost others than this worker: 'b'"))
+      << a().left->error().text;
+}
+
 TEST_F(ShutdownTest, WhenTheCoordinatorIsLostTheNextOneTakesOver) {
   b().shut_down();
   c().shut_down();
@@ -283,7 +368,9 @@ TEST_F(ShutdownTest, WhenTheCoordinatorIsLostTheNextOneTakesOver) {
 // a tells `told` of phase 1 and is lost before `untold` hears of it: both leave all the same.
 class LostBetweenPhasesTest : public ShutdownTest {
  protected:
-  void lose_the_coordinator(GroupMember& told, GroupMember& untold, WorkerId untold_id) {
+  // `early`: who gives a up before the other does; null: both at once.
+  void lose_the_coordinator(GroupMember& told, GroupMember& untold, WorkerId untold_id,
+                            GroupMember* early = nullptr) {
     b().busy = true;
     shut_down_all();
     deliver_all();
@@ -301,6 +388,10 @@ class LostBetweenPhasesTest : public ShutdownTest {
     ASSERT_EQ(untold.releases, 0);
     network.cut(0, 1);
     network.cut(0, 2);
+    if (early != nullptr) {
+      early->fence(0);
+      deliver_all();
+    }
     for (GroupMember* member : {&b(), &c()}) member->fence(0);
     deliver_all();
     EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
@@ -314,6 +405,14 @@ TEST_F(LostBetweenPhasesTest, TheNextCoordinatorIsToldOfThePhaseByTheOthers) {
 
 TEST_F(LostBetweenPhasesTest, TheNextCoordinatorTakesTheOthersAlong) {
   lose_the_coordinator(b(), c(), WorkerId{2});
+}
+
+TEST_F(LostBetweenPhasesTest, AReportThatCameBeforeTheChangeCountsAfterIt) {
+  lose_the_coordinator(c(), b(), WorkerId{1}, &c());
+}
+
+TEST_F(LostBetweenPhasesTest, WhoReportedTooEarlyIsTakenAlong) {
+  lose_the_coordinator(b(), c(), WorkerId{2}, &c());
 }
 
 TEST_F(ShutdownTest, TheEndOfTheNodeEndsItsShutdown) {

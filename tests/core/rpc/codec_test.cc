@@ -171,7 +171,7 @@ TEST_F(CodecTest, MessagesOfTheGroupComeBack) {
   EXPECT_EQ(probe.wave, 77u);
   const ShutdownReport report = expect_same_bytes(ShutdownReport{1, 5, true, {{3}, {9}}, 1000});
   EXPECT_TRUE(report.quiet);
-  EXPECT_EQ(report.lost, (std::vector<Incarnation>{{3}, {9}}));
+  EXPECT_EQ(report.lost, (std::vector<WorkerId>{{3}, {9}}));
   EXPECT_EQ(report.activity, 1000u);
   EXPECT_FALSE(expect_same_bytes(Leave{false}).graceful);
   EXPECT_EQ(expect_same_bytes(Goodbye{error()}).error, error());

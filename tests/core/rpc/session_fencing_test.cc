@@ -120,6 +120,26 @@ TEST_F(SessionFencingTest, AHelloThatDoesNotFitIsRefusedAndReported) {
   EXPECT_EQ(b->fenced.at(0).why.text, "another registry");
 }
 
+TEST_F(SessionFencingTest, AnEarlierLifeOfAPeerIsClosedAndTheLinkStaysWanted) {
+  // Its hello arrives late: nobody's joining fails for it, and the present life may connect.
+  a->refuse_hello = Error{.kind = ErrorKind::fenced, .text = "it has started again", .worker = "b"};
+  b = begin(1, 201);
+  connect();
+  EXPECT_TRUE(a->refused.empty());
+  EXPECT_EQ(a->joined, (std::vector<Incarnation>{{200}}));
+  EXPECT_TRUE(a->fenced.empty());
+  EXPECT_EQ(network.end(0).closed().at(WorkerId{1}).text, "it has started again");
+  EXPECT_TRUE(network.end(0).opened(WorkerId{1}));
+  EXPECT_EQ(a->trace.marked("a link to an earlier life of a peer"), 1u);
+  a->refuse_hello.reset();
+  b = begin(1, 202);
+  connect();
+  EXPECT_EQ(a->joined, (std::vector<Incarnation>{{200}, {202}}));
+  b->send(0, 7);
+  deliver_all();
+  EXPECT_EQ(a->received, std::vector<uint64_t>{7});
+}
+
 TEST_F(SessionFencingTest, ACloseBeforeTheyMetIsARefusal) {
   b = begin(1, 201);
   const Error why{.kind = ErrorKind::protocol, .text = "you do not fit", .worker = "a"};

@@ -72,6 +72,25 @@ TEST(Hunt, SaysWhatEachStrategyWasGiven) {
   EXPECT_EQ(one["strategies"]["pct"]["runs"], 20);
 }
 
+TEST(Hunt, DrawsTheSizeOfTheClusterForEachSeed) {
+  // Goal: the printed line names what was drawn, what was given stays, and shrinking brings it
+  // down. Method: the same mutant, found with the size drawn, given in part, and made small.
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
+  const std::string hunt = "hunt storm --seeds 20 --mutant answered_calls_stay ";
+  const ToolRun drawn = run_tool(hunt + "--shrink-for 0s");
+  ASSERT_EQ(drawn.status, 1) << drawn.out << drawn.err;
+  const std::string line = drawn.out_lines().back();
+  EXPECT_NE(line.find(" --set size=tiny "), std::string::npos) << line;
+  EXPECT_NE(line.find(" --set operations="), std::string::npos) << line;
+  EXPECT_EQ(run_tool(line.substr(line.find(" run "))).out_lines().back(), line);
+  const ToolRun given = run_tool(hunt + "--shrink-for 0s --set workers=6");
+  EXPECT_NE(given.out_lines().back().find(" --set workers=6 "), std::string::npos) << given.out;
+  const ToolRun small = run_tool(hunt + "--shrink-for 20s");
+  EXPECT_NE(small.out_lines().back().find(" --set operations=1 "), std::string::npos) << small.out;
+  const ToolRun whole = run_tool(hunt + "--shrink-for 0s --set size=full");
+  EXPECT_EQ(whole.out_lines().back().find(" --set "), std::string::npos) << whole.out;
+}
+
 TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) {
   if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
   const std::filesystem::path folder =

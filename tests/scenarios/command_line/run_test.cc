@@ -61,14 +61,14 @@ TEST(Run, FailureEndsWithTheCommandThatRepeatsIt) {
   // Goal: the last line alone reproduces. Method: read it, run it again, compare.
   const std::string arguments =
       "run toy --seed 6 --set fail_at=6 --set size=tiny --faults hostile --crashes 1 "
-      "--partitions long --strategy walk --mutant no_fencing";
+      "--restarts checkpoint --partitions long --strategy walk --mutant no_fencing";
   const ToolRun run = run_tool(arguments);
   ASSERT_EQ(run.status, 1) << run.err;
   ASSERT_GE(run.out_lines().size(), 2u) << run.out;
   const std::string last = run.out_lines().back();
   EXPECT_EQ(last.substr(last.find(" run ")),
             " run toy --seed 6 --set size=tiny --set fail_at=6 --faults hostile --crashes 1 "
-            "--partitions long --strategy walk --mutant no_fencing");
+            "--restarts checkpoint --partitions long --strategy walk --mutant no_fencing");
   EXPECT_EQ(run.out_lines().end()[-2], "toy FAILED with seed 6: toy oracle: object 7: it broke");
   const ToolRun again = run_tool(last.substr(last.find(" run ")));
   ASSERT_EQ(again.status, 1) << again.err;

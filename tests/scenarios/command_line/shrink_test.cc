@@ -55,6 +55,24 @@ TEST(Shrink, LeavesTheOptionsAndDecisionsThatTheFailureNeeds) {
   EXPECT_EQ(again.status, 1);
 }
 
+TEST(Shrink, MakesARunSmallThatEndsItsProcess) {
+  // Goal: the same as for a failure that an oracle sees. Method: a toy whose check fails because of
+  // two decisions of four, and another one because of one of them; a hunt finds and shrinks it.
+  const ToolRun run = run_tool("hunt toy --first-seed 3 --seeds 1 --set dies_at=3 --strategy walk");
+  EXPECT_EQ(run.status, 1) << run.err;
+  const std::string last = run.out_lines().back();
+  EXPECT_EQ(last.substr(last.find(" run ")),
+            " run toy --seed 3 --set size=tiny --set dies_at=3 --faults none --crashes 0 --benign "
+            "--decide 'cut:follower0.0>leader.0#7.0=1' --decide 'hold:follower0.2#0.2=3'");
+  EXPECT_NE(run.out.find("toy FAILED with seed 3: process: check is_intact: "), std::string::npos)
+      << run.out;
+  EXPECT_NE(run.out.find("also seen, and not this failure: process: check outcome.ok: "),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.err.find("check failed: is_intact with 3 (in "), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("check failed: is_intact"), run.err.rfind("check failed: is_intact"));
+}
+
 TEST(Shrink, RefusesARunThatIsNotTheSameTwice) {
   // Goal: exit status 3, as of verify. Method: a toy that differs from process to process.
   const ToolRun run = run_tool("shrink toy --seed 3 --set needs_at=3 --set flaky_at=3");

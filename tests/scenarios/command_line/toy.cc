@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 
+#include "core/base/check.h"
 #include "scenarios/wrong_use.h"
 #include "sim/explain/history_file.h"
 
@@ -66,11 +68,31 @@ void fail_by_decisions(const RunSettings& settings, RunOutcome& outcome) {
                             : Failure{"other oracle", "thing", "it bent"};
 }
 
+// The same need, of a run that ends its process: which leaves what it has chosen in a file.
+void die_by_decisions(const RunSettings& settings) {
+  RunSettings recorded = settings;
+  recorded.record = true;
+  RunOutcome outcome;
+  outcome.ok = true;
+  fail_by_decisions(recorded, outcome);
+  std::ofstream choices(settings.choices_file);
+  for (const std::string& choice : outcome.choices) {
+    if (choice == kHold) choices << "hold:1.2#0.2=1\n";  // It grows.
+    choices << choice << std::endl;
+  }
+  choices << "cut:1.0>0.0#99" << std::flush;
+  std::cerr << "a run begins" << std::endl;
+  const bool is_intact = outcome.ok || outcome.failure->oracle != "toy oracle";
+  REHEARSAL_CHECK(is_intact, settings.seed.value);
+  REHEARSAL_CHECK(outcome.ok, "bent");
+}
+
 RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   const uint64_t seed = settings.seed.value;
   write_history(settings);
   reporter.line("line of seed " + std::to_string(seed));
   if (is(settings, "abort_at")) std::abort();
+  if (is(settings, "dies_at")) die_by_decisions(settings);
   while (is(settings, "hang_at")) sleep(1);
   const char* user = std::getenv("LOGNAME");
   const bool perturbed = user != nullptr && std::string(user) == "somebody";
@@ -134,6 +156,7 @@ std::vector<Scenario> scenarios() {
   seed_option("fragile_at", "seed that does not survive a crash of the leader at 2");
   seed_option("hang_at", "seed that never ends");
   seed_option("needs_at", "seed that fails because of some decisions");
+  seed_option("dies_at", "seed that ends its process because of the same decisions");
   seed_option("flaky_at", "seed whose run is another one in every process");
   toy.options.integer("unusable", {0, 0, 0, 1, "1: the program refuses"})
       .integer("followers", {2, 1, 1, 9, "workers beside the leader"})
@@ -143,7 +166,7 @@ std::vector<Scenario> scenarios() {
   Scenario other = toy;
   other.name = "other";
   other.draw_faults = [](const Options&, Seed seed) {
-    return FaultPlan{seed.value % 2 == 0 ? Faults::hostile : Faults::none, 1, false};
+    return FaultPlan{.faults = seed.value % 2 == 0 ? Faults::hostile : Faults::none, .crashes = 1};
   };
   return {toy, other};
 }

@@ -74,6 +74,17 @@ TEST(Chronicle, AMessageToOneselfIsAMessage) {
   EXPECT_EQ(text_of(chronicle, chronicle.moments[0]), "sends Call to itself [00000001#0]");
 }
 
+TEST(Chronicle, WhySomethingEndsIsASentenceOfItsOwn) {
+  HandMade made({"ps"});
+  made.add({.event = EventKind::pass_ended, .worker = 0, .text = "worker 'ps' was lost"});
+  made.add({.event = EventKind::pass_ended, .worker = 0});
+  made.add({.event = EventKind::execution_ended, .worker = 0, .text = "add"});
+  const Chronicle chronicle = chronicle_of(made.history);
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[0]), "ends a backward pass: worker 'ps' was lost");
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[1]), "ends a backward pass");
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[2]), "ends add");
+}
+
 TEST(Chronicle, ASecondLifeComesOfItsCrash) {
   HandMade made({"ps", "trainer"});
   made.event(EventKind::timer, 0).add({.kind = EntryKind::crash, .worker = 0});

@@ -29,7 +29,7 @@ TEST(History, TheRunIsTheSameWithItAndWithout) {
   // Goal: explaining changes nothing. Method: fingerprints of runs with every kind of fault.
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const ClusterOptions options{
-        .faults = FaultLevel::hostile, .crashes = 1, .restart = Restart::always};
+        .faults = FaultLevel::hostile, .crashes = 1, .restart = Restart::amnesia};
     History history;
     EXPECT_EQ(run(Seed{seed}, options, &history).fingerprint,
               run(Seed{seed}, options, nullptr).fingerprint);
@@ -92,7 +92,7 @@ TEST(History, CrashesRestartsPartitionsAndGivenDecisionsAreInIt) {
   const Program program = adding_program();
   History history;
   ClusterOptions options{.faults = FaultLevel::mild,
-                         .restart = Restart::always,
+                         .restart = Restart::amnesia,
                          .crash_points = {{WorkerId{1}, 30}},
                          .overrides = {parse_override("swarm:#4.0=1")},
                          .otherwise = Otherwise::benign};

@@ -63,7 +63,8 @@ TEST(Environment, IsRead) {
 TEST(Environment, WhatCannotBeUnderstoodIsRefusedWithTheNameOfTheVariable) {
   // Goal: one line, no silent default. Method: a bad value of each.
   EXPECT_EQ(refusal_of("REHEARSAL_RUN", "17"),
-            "REHEARSAL_RUN: '17' is none of --seed, --strategy, --benign, --decide");
+            "REHEARSAL_RUN: '17' is none of --seed, --faults, --without, --strategy, --benign, "
+            "--decide");
   EXPECT_EQ(refusal_of("REHEARSAL_RUN", "@/no/such"), "REHEARSAL_RUN: /no/such cannot be read");
   EXPECT_EQ(refusal_of("REHEARSAL_COMMIT", "main"),
             "REHEARSAL_COMMIT: 'main' is no commit: give its id, 7 to 64 hexadecimal digits");

@@ -21,8 +21,9 @@ class HuntSeeds : public testing::Test {
                        .environment = environment_,
                        .name = "Suite.Test",
                        .command_of = command_of,
-                       .trial = [this](Seed seed, const ClusterOptions&) {
-                         tried_.push_back(seed.value);
+                       .trial = [this](Seed seed, const ClusterOptions& options) {
+                         // What a strategy has to know takes a run more.
+                         if (!options.profile) tried_.push_back(seed.value);
                          return fails(seed.value);
                        }});
   }
@@ -130,6 +131,108 @@ TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   EXPECT_NE(read.str().find("2 of its 100 choices are left"), std::string::npos) << read.str();
   EXPECT_TRUE(read.str().ends_with(command_of(hunted.run) + "\n")) << read.str();
   std::filesystem::remove_all(folder);
+}
+
+// A run under a strategy fails where it holds back one event for two others; the same deviation in
+// the order of instants does as well.
+std::optional<SeenFailure> needs_an_order(const ClusterOptions& options) {
+  const Override held{{.kind = DecisionKind::hold, .number = 5}, 2};
+  const Override harmless{{.kind = DecisionKind::hold, .number = 6}, 1};
+  if (options.strategy.kind == StrategyKind::pct) {
+    options.report->choices.push_back({{.kind = DecisionKind::priority, .number = 1}, 77});
+    options.report->deviations = {held, harmless};
+    options.report->widths = std::vector<uint8_t>(20, 2);
+  }
+  const auto gives = [&options, &held](const Override& given) {
+    return given.key == held.key && given.value >= held.value &&
+           options.strategy.kind == StrategyKind::timed_swarm;
+  };
+  const bool fails = options.strategy.kind == StrategyKind::pct ||
+                     std::any_of(options.overrides.begin(), options.overrides.end(), gives);
+  return fails ? std::optional(SeenFailure{"oracle", "it broke"}) : std::nullopt;
+}
+
+TEST_F(HuntSeeds, AnOrderOfEventsIsLeftAsDeviationsWithoutItsStrategy) {
+  // Goal: what `rehearsal shrink` does. Method: a strategy of which one deviation matters.
+  options_.strategy = StrategyKind::pct;
+  const Hunted hunted = hunt_seeds(
+      {.options = options_,
+       .environment = environment_,
+       .name = "Suite.Test",
+       .command_of = command_of,
+       .trial = [](Seed, const ClusterOptions& options) { return needs_an_order(options); }});
+  EXPECT_EQ(to_flags(hunted.run), "--seed 1 --faults none --benign --decide hold:#5.0=2");
+}
+
+TEST_F(HuntSeeds, ClassesOfFaultsThatDoNotMatterAreOff) {
+  // Goal: the mildest faults first; what does not matter once all else is benign is not in the
+  // line. Method: a run that needs hostile ones, and of these resets.
+  size_t most = 0;
+  options_.cluster.faults = FaultLevel::hostile;
+  options_.shrink_time = std::chrono::seconds(5);
+  const Hunted hunted = hunt_seeds(
+      {.options = options_,
+       .environment = environment_,
+       .name = "Suite.Test",
+       .command_of = command_of,
+       .trial = [&most](Seed, const ClusterOptions& options) -> std::optional<SeenFailure> {
+         options.report->choices.push_back({{.kind = DecisionKind::cut, .number = 3}, 9});
+         const auto& without = options.without;
+         const bool resets =
+             std::find(without.begin(), without.end(), FaultClass::resets) == without.end();
+         if (options.faults != FaultLevel::hostile || !resets) return std::nullopt;
+         most = std::max(most, without.size());
+         return SeenFailure{"oracle", "it broke"};
+       }});
+  EXPECT_EQ(most, kFaultClasses.size() - 2);  // Resets, and crashes, which nobody asked for.
+  EXPECT_EQ(to_flags(hunted.run), "--seed 1 --benign");
+}
+
+TEST_F(HuntSeeds, AStrategyLearnsFromEarlierRuns) {
+  // Goal: PCT knows the number of choices, URW the events of each chain. Method: runs that say so.
+  std::vector<std::string> strategies;
+  options_.seeds = 3;
+  options_.strategy = StrategyKind::pct;
+  const auto note = [&strategies](Seed, const ClusterOptions& options) {
+    strategies.push_back(to_string(options.strategy) + (options.profile ? " profile" : ""));
+    options.report->widths = std::vector<uint8_t>(20 + strategies.size(), 2);
+    if (options.profile) options.report->counts = parse_strategy("urw:s0.1=12").counts;
+    return std::optional<SeenFailure>();
+  };
+  const auto hunt = [&] {
+    return hunt_seeds({.options = options_,
+                       .environment = environment_,
+                       .name = "Suite.Test",
+                       .command_of = command_of,
+                       .trial = note});
+  };
+  static_cast<void>(hunt());
+  EXPECT_EQ(strategies, (std::vector<std::string>{"pct", "pct:k=21", "pct:k=22"}));
+  strategies.clear();
+  options_.seeds = 1;
+  options_.strategy = StrategyKind::urw;
+  static_cast<void>(hunt());
+  EXPECT_EQ(strategies, (std::vector<std::string>{"timed-swarm profile", "urw:s0.1=12"}));
+}
+
+TEST_F(HuntSeeds, WithoutAClusterItEndsWhereOneIsNeeded) {
+  // Goal: no hunt that tries the same run again and again. Method: a trial that makes none.
+  const auto hunt = [this](bool needs_cluster) {
+    return hunt_seeds(
+        {.options = options_,
+         .environment = environment_,
+         .name = "Suite.Test",
+         .command_of = command_of,
+         .trial = [this](Seed seed, const ClusterOptions&) { return fails(seed.value); },
+         .needs_cluster = needs_cluster});
+  };
+  EXPECT_EQ(hunt(true).seeds, 1u);
+  EXPECT_TRUE(hunt(true).without_cluster);
+  EXPECT_EQ(hunt(false).seeds, 200u);
+  failing_ = {1};
+  EXPECT_EQ(describe(hunt(true), "run it"),
+            "seed 1 failed, 1 tried: it broke\nno cluster was made with the options of the hunt: "
+            "there is nothing to make small, and no event to show\nrepeat it with:\nrun it");
 }
 
 TEST_F(HuntSeeds, AReportThatCannotBeWrittenIsSaidAndTheLineIsThereAllTheSame) {

@@ -24,7 +24,7 @@ const Chronicle& stormy_run() {
   static const Chronicle chronicle = [] {
     History history;
     ClusterOptions options{.faults = FaultLevel::hostile,
-                           .restart = Restart::always,
+                           .restart = Restart::amnesia,
                            .crash_points = {{WorkerId{0}, 60}}};
     options.history = &history;
     const Program program = adding_program();

@@ -1,0 +1,78 @@
+#include "record/record_header.h"
+
+#include <nlohmann/json.hpp>
+
+namespace rehearsal::record {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const NodeOptions& node) {
+  return {{"id", node.id.value},
+          {"incarnation", node.incarnation.value},
+          {"life", node.life},
+          {"seed", node.seed.value},
+          {"names", node.names},
+          {"rpc_timeout_ns", node.rpc_timeout.count()},
+          {"peer_timeout_ns", node.peer_timeout.count()},
+          {"heartbeat_ns", node.heartbeat.count()},
+          {"join_timeout_ns", node.join_timeout.count()},
+          {"shutdown_timeout_ns", node.shutdown_timeout.count()},
+          {"window_bytes", node.window_bytes},
+          {"window_frames", node.window_frames},
+          {"execution_limit", node.execution_limit},
+          {"mutants", node.mutants}};
+}
+
+NodeOptions node_of(const Json& json) {
+  NodeOptions node;
+  const auto duration = [&json](const char* key) {
+    return Duration(json.at(key).get<Duration::rep>());
+  };
+  node.id = {json.at("id").get<uint32_t>()};
+  node.incarnation = {json.at("incarnation").get<uint64_t>()};
+  node.life = json.at("life").get<uint32_t>();
+  node.seed = {json.at("seed").get<uint64_t>()};
+  node.names = json.at("names").get<std::vector<std::string>>();
+  node.rpc_timeout = duration("rpc_timeout_ns");
+  node.peer_timeout = duration("peer_timeout_ns");
+  node.heartbeat = duration("heartbeat_ns");
+  node.join_timeout = duration("join_timeout_ns");
+  node.shutdown_timeout = duration("shutdown_timeout_ns");
+  node.window_bytes = json.at("window_bytes").get<uint64_t>();
+  node.window_frames = json.at("window_frames").get<uint64_t>();
+  node.execution_limit = json.at("execution_limit").get<uint32_t>();
+  node.mutants = json.at("mutants").get<std::vector<std::string>>();
+  return node;
+}
+
+}  // namespace
+
+std::string text_of(const RecordHeader& header) {
+  return Json{{"build", header.build},
+              {"greeting", header.greeting},
+              {"torch_threads", header.torch_threads},
+              {"node", json_of(header.node)},
+              {"arguments", header.arguments}}
+      .dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+std::optional<RecordHeader> header_of(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    RecordHeader header;
+    header.build = json.at("build").get<std::string>();
+    header.greeting = json.at("greeting").get<std::string>();
+    header.torch_threads = json.at("torch_threads").get<int>();
+    header.node = node_of(json.at("node"));
+    header.arguments = json.at("arguments").get<std::vector<std::string>>();
+    const bool fits = header.node.id.value < header.node.names.size() &&
+                      header.node.incarnation.value != 0 && header.torch_threads > 0;
+    if (!fits) return std::nullopt;
+    return header;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace rehearsal::record

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "core/base/checkpoints.h"
+#include "core/base/trace.h"
+#include "core/base/transport.h"
+#include "record/recording_runtime.h"
+
+namespace rehearsal::record {
+
+// The other seams of a node that is recorded. Each hands everything on.
+
+// What the node orders of its transport.
+class RecordingTransport final : public Transport {
+ public:
+  RecordingTransport(Transport& transport, Recorder& recorder)
+      : transport_(transport), recorder_(recorder) {}
+
+  void open(WorkerId peer) override;
+  void send(WorkerId peer, Frame frame) override;
+  void close(WorkerId peer, const Error& reason) override;
+  [[nodiscard]] uint64_t queued_bytes(WorkerId peer) const override;
+  void stop() override;
+
+ private:
+  Transport& transport_;
+  Recorder& recorder_;
+};
+
+// What its transport reports to it.
+class RecordingSink final : public FrameSink {
+ public:
+  RecordingSink(FrameSink& sink, RecordingRuntime& runtime) : sink_(sink), runtime_(runtime) {}
+
+  void on_peer_up(const Hello& hello) override;
+  void on_frame(WorkerId peer, Frame frame) override;
+  void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override;
+  void on_drained(WorkerId peer) override;
+
+ private:
+  FrameSink& sink_;
+  RecordingRuntime& runtime_;
+};
+
+// What its stacks are told of its checkpoints.
+class RecordingCheckpoints final : public Checkpoints {
+ public:
+  RecordingCheckpoints(Checkpoints& checkpoints, const RecordingRuntime& runtime)
+      : checkpoints_(checkpoints), runtime_(runtime) {}
+
+  Status save(const std::string& name, const std::string& bytes) override;
+  Result<std::optional<std::string>> load(const std::string& name) override;
+
+ private:
+  Checkpoints& checkpoints_;
+  const RecordingRuntime& runtime_;
+};
+
+// What it does.
+class RecordingTrace final : public Trace {
+ public:
+  RecordingTrace(Trace& trace, Recorder& recorder) : trace_(trace), recorder_(recorder) {}
+  void on_event(const Event& event) override;
+
+ private:
+  Trace& trace_;
+  Recorder& recorder_;
+};
+
+}  // namespace rehearsal::record

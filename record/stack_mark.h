@@ -1,0 +1,36 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "record/item.h"
+
+namespace rehearsal::record {
+
+// Whose code runs on the calling thread, as a RecordingRuntime sees it: what it posts is posted by
+// that, what it reads is read by that. Lives on the stack that it marks, or on the strand's.
+struct StackMark {
+  const void* runtime = nullptr;  // the one that it belongs to
+  Source source;
+  bool on_strand = false;
+  std::vector<Reading> readings;  // that no task of this stack has taken along yet
+};
+
+// The innermost mark of the calling thread; null if there is none.
+[[nodiscard]] StackMark* current_mark();
+// Set when a parked stack goes on: other code of its thread has set another one meanwhile.
+void set_current_mark(StackMark* mark);
+
+// Makes `mark` the current one for the guard's life.
+class ScopedMark {
+ public:
+  explicit ScopedMark(StackMark& mark) : before_(current_mark()) { set_current_mark(&mark); }
+  ~ScopedMark() { set_current_mark(before_); }
+  ScopedMark(const ScopedMark&) = delete;
+  ScopedMark& operator=(const ScopedMark&) = delete;
+
+ private:
+  StackMark* const before_;
+};
+
+}  // namespace rehearsal::record

@@ -1,0 +1,46 @@
+#include "real_net/real_runtime.h"
+#include "record/recording_runtime.h"
+#include "tests/conformance/runtime_suite.h"
+#include "tests/real_net/tcp_world.h"
+
+namespace rehearsal::record {
+
+// A runtime of threads that is recorded. The bodies of the suite run as executions of it.
+template <uint32_t kWorkerThreads>
+class RecordedWorld {
+ public:
+  static constexpr bool kKills = false;
+
+  RecordedWorld()
+      : threads_(std::make_shared<real::RealRuntime>(
+            real::RuntimeOptions{.worker_threads = kWorkerThreads})),
+        recorder_(std::make_shared<Recorder>(RecordOptions{
+            .file = testing::TempDir() + "conformance.record", .ring_bytes = 1 << 20})),
+        runtime_(std::make_shared<RecordingRuntime>(threads_, *threads_, recorder_)) {
+    RecordHeader header;
+    header.node.names = {"only"};
+    recorder_->start(header).or_throw();
+  }
+  ~RecordedWorld() { EXPECT_TRUE(threads_->wait_for_executions(std::chrono::seconds(10))); }
+
+  Runtime& runtime() { return *runtime_; }
+  const Executions& executions() { return *runtime_; }
+  bool advance_until(const std::function<bool()>& holds) {
+    return real::wait_until(*threads_, holds);
+  }
+  void kill() {}
+
+ private:
+  const std::shared_ptr<real::RealRuntime> threads_;
+  const std::shared_ptr<Recorder> recorder_;
+  const std::shared_ptr<RecordingRuntime> runtime_;
+};
+
+}  // namespace rehearsal::record
+
+namespace rehearsal::conformance {
+
+using RecordedWorlds = testing::Types<record::RecordedWorld<1>, record::RecordedWorld<3>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Recorded, RuntimeSuite, RecordedWorlds);
+
+}  // namespace rehearsal::conformance

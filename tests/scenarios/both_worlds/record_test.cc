@@ -1,0 +1,152 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/scenarios/tool_run.h"
+
+// `run --net tcp --record` and `replay` of what it leaves, as a user types them.
+namespace rehearsal::command_line {
+namespace {
+
+class Record : public testing::Test {
+ protected:
+  Record()
+      : folder_(std::filesystem::temp_directory_path() / ("record_" + std::to_string(getpid()))) {}
+  ~Record() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string file(const std::string& worker) const {
+    return (folder_ / (worker + ".record")).string();
+  }
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      files.push_back(entry.path().string());
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+  void record(const std::string& run) const {
+    const ToolRun done =
+        run_tool("run " + run + " --net tcp --record-size 8M --record " + folder_.string());
+    ASSERT_EQ(done.status, 0) << done.err << done.out;
+  }
+
+  const std::filesystem::path folder_;
+};
+
+class EveryWorker : public Record,
+                    public testing::WithParamInterface<std::pair<const char*, int>> {};
+
+TEST_P(EveryWorker, DoesAgainWhatItDidOverTcp) {
+  const auto& [run, workers] = GetParam();
+  record(run);
+  ASSERT_EQ(files().size(), static_cast<size_t>(workers));
+  for (const std::string& file : files()) {
+    const ToolRun replayed = run_tool("replay " + file + " --json");
+    ASSERT_EQ(replayed.status, 0) << file << "\n" << replayed.out << replayed.err;
+    const Json json = replayed.json();
+    EXPECT_EQ(json["ok"], true);
+    EXPECT_EQ(json["ended"], true);
+    EXPECT_EQ(json["failure"], nullptr);
+    EXPECT_GT(json["entries"], 20);
+    EXPECT_GT(json["acts"], 20);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, EveryWorker,
+                         testing::Values(std::pair{"quickstart --set size=tiny", 2},
+                                         std::pair{"storm --set size=tiny --seed 4", 3},
+                                         std::pair{"rnn --set size=tiny --set world_size=4", 4},
+                                         std::pair{"rl --set size=tiny --set observers=3", 4},
+                                         std::pair{"barcode --set size=tiny", 3}));
+
+TEST_F(Record, OfTheRunBeforeIsKept) {
+  record("quickstart --set size=tiny --seed 1");
+  record("quickstart --set size=tiny --seed 2");
+  EXPECT_EQ(files().size(), 4u);
+  const std::string name = std::filesystem::path(files().front()).filename();
+  const ToolRun before = run_tool("replay " + files().front() + " --json");
+  EXPECT_NE(name.find(".previous.record"), std::string::npos) << name;
+  EXPECT_EQ(before.json()["seed"], 1);
+}
+
+TEST_F(Record, ThatCannotBeReplayedIsRefusedInOneLine) {
+  record("quickstart --set size=tiny");
+  const std::string good = read_whole_file(files().front());
+  const std::string bad = (folder_ / "bad.record").string();
+  const auto complaint = [&bad](const std::string& bytes) {
+    std::ofstream(bad, std::ios::binary) << bytes;
+    const ToolRun run = run_tool("replay " + bad);
+    EXPECT_EQ(run.status, 2) << run.out << run.err;
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(run.err_lines().size(), 1u) << run.err;
+    return run.err;
+  };
+  EXPECT_NE(complaint(good.substr(0, good.size() / 2)).find("is cut short"), std::string::npos);
+  EXPECT_NE(complaint(good.substr(0, 20)).find("is cut short"), std::string::npos);
+  EXPECT_NE(complaint("nonsense").find("is no file of 'shrink --out'"), std::string::npos);
+  EXPECT_NE(complaint("").find("is no file of 'shrink --out'"), std::string::npos);
+  std::string damaged = good;
+  damaged[8192] = static_cast<char>(damaged[8192] ^ 1);
+  EXPECT_NE(complaint(damaged).find("is damaged"), std::string::npos);
+}
+
+TEST_F(Record, OfAnotherBuildIsRefusedInOneLine) {
+  // Method: a copy of this program with one more byte at its end does the same, and is another.
+  record("quickstart --set size=tiny");
+  const std::string other = (folder_ / "other").string();
+  const std::string complaint = (folder_ / "complaint").string();
+  std::filesystem::copy_file(std::filesystem::read_symlink("/proc/self/exe"), other);
+  std::ofstream(other, std::ios::binary | std::ios::app) << "x";
+  const std::string command = std::string(kToolVariable) + "=1 " + other + " replay " + file("ps") +
+                              " >" + complaint + " 2>&1";
+  const int status = std::system(command.c_str());
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
+  const std::string text = read_whole_file(complaint);
+  EXPECT_TRUE(
+      text.starts_with("rehearsal replay: " + file("ps") + ": was recorded by another build ("))
+      << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
+TEST_F(Record, ThatIsTooSmallSaysHowLargeItShouldBe) {
+  const ToolRun run = run_tool(
+      "run quickstart --set size=tiny --net tcp --record-size 4K --record " + folder_.string());
+  ASSERT_EQ(run.status, 0) << run.err;
+  const ToolRun replayed = run_tool("replay " + files().front());
+  EXPECT_EQ(replayed.status, 2);
+  EXPECT_NE(replayed.err.find("has lost its beginning"), std::string::npos) << replayed.err;
+  EXPECT_NE(replayed.err.find("--record-size"), std::string::npos) << replayed.err;
+}
+
+TEST_F(Record, IsWrittenWhereTheEnvironmentSays) {
+  const ToolRun run =
+      run_tool("run quickstart --set size=tiny --net tcp",
+               "REHEARSAL_RECORD=" + folder_.string() + " REHEARSAL_RECORD_SIZE=1M");
+  ASSERT_EQ(run.status, 0) << run.err;
+  ASSERT_EQ(files().size(), 2u);
+  EXPECT_LT(std::filesystem::file_size(files().front()), (1u << 20) + 16'384);
+  EXPECT_EQ(run_tool("replay " + files().back()).status, 0);
+}
+
+TEST(RecordFlags, ThatDoNotFitAreWrongUse) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"run quickstart --record x", "--record x needs --net tcp"},
+      {"run quickstart --net tcp --record x --record-size 3", "--record-size 3: type a size"},
+      {"run quickstart --net tcp --record x --record-size 5G", "--record-size 5G: type a size"},
+      {"worker quickstart --record-size -1", "--record-size"},
+      {"worker quickstart --rank 0 --world-size 2 --rendezvous file:///tmp/unused --record "
+       "/proc/none",
+       "the folder /proc/none cannot hold a record"}};
+  for (const auto& [arguments, text] : wrong) {
+    const ToolRun run = run_tool(arguments);
+    EXPECT_EQ(run.status, 2) << arguments << run.err;
+    EXPECT_EQ(run.err_lines().size(), 1u) << run.err;
+    EXPECT_NE(run.err.find(text), std::string::npos) << run.err;
+  }
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <deque>
+#include <utility>
 
+#include "core/base/check.h"
 #include "core/base/unique_function.h"
 
 namespace rehearsal {
@@ -31,6 +33,9 @@ class Monitor {
     queue_.pop_front();
     next();
   }
+
+  // Nobody will leave any more: what waits is the caller's to destroy. It may own this monitor.
+  [[nodiscard]] std::deque<Task> give_up() { return std::exchange(queue_, {}); }
 
   [[nodiscard]] bool held() const { return held_; }
 

@@ -1,5 +1,6 @@
 #include "core/rref/rref_context.h"
 
+#include <deque>
 #include <sstream>
 
 #include "core/base/check.h"
@@ -264,6 +265,10 @@ void RRefContext::clear() {
       mailbox_.release_later(std::move(owner.value->value().value));
     // Who waits for a value waits in the mailbox too, which ends it.
     mailbox_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));
+    // Calls that wait for their turn own the value and its monitor, which owns them. Who is inside
+    // lets them in one after another, but does nothing more once it is killed.
+    if (mailbox_.killed())
+      mailbox_.release_later(std::make_shared<std::deque<Task>>(owner.monitor->give_up()));
   }
   owners_.clear();
   mailbox_.release_later(std::make_shared<decltype(to_come_)>(std::move(to_come_)));

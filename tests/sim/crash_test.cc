@@ -59,6 +59,54 @@ TEST(Crash, EveryDecisionPointOfASmallProgramSurvivesACrash) {
   EXPECT_EQ(runs, points);
 }
 
+// Counts those of its kind that live.
+class Guest {
+ public:
+  explicit Guest(int64_t number) : number_(number) { ++alive(); }
+  Guest(const Guest&) = delete;
+  Guest& operator=(const Guest&) = delete;
+  ~Guest() { --alive(); }
+  int64_t add(int64_t by) { return number_ += by; }
+  static int64_t& alive() {
+    static int64_t count = 0;
+    return count;
+  }
+
+ private:
+  int64_t number_;
+};
+
+// Goal: a crash leaves no memory, wherever calls stand that wait for their turn at a value.
+// Method: a crash of the owner before each of its events; the value says whether it is gone.
+TEST(Crash, LetsGoOfTheCallsThatWaitForAValue) {
+  FunctionRegistry registry;
+  registry.type<Guest>("Guest").constructor<int64_t>().method("add", &Guest::add);
+  Program program(std::move(registry));
+  program.worker("server", [](Worker&) {});
+  program.worker("client", [](Worker& worker) {
+    const auto guest = worker.remote<Guest>("server", int64_t{1});
+    std::vector<Future<int64_t>> sums;
+    for (int64_t i = 0; i < 8; ++i) sums.push_back(worker.rpc_async(guest, &Guest::add, i));
+    worker.when_all(sums).wait();
+  });
+  uint64_t events = 0;
+  {
+    Cluster counted(Seed{3}, program, calm_options());
+    events = counted.run().workers[0].decisions;
+  }
+  EXPECT_EQ(Guest::alive(), 0);
+  for (uint64_t point = 0; point < events; ++point) {
+    ClusterOptions options = calm_options();
+    options.crash_points = {{WorkerId{0}, point}};
+    {
+      Cluster cluster(Seed{3}, program, options);
+      const RunReport& report = cluster.try_run();
+      ASSERT_TRUE(report.ok) << point << "\n" << describe_failure(report);
+    }
+    ASSERT_EQ(Guest::alive(), 0) << point;
+  }
+}
+
 TEST(Crash, ARestartedWorkerIsANewIncarnationAndRunsItsMainAgain) {
   int mains = 0;
   Program program(adding_functions());

@@ -55,7 +55,9 @@ std::string Membership::missing_from_join() const {
 
 void Membership::settle_join() {
   const size_t all = options_.names.size();
-  if (!told_ready_ && living().size() == all) {
+  // Each worker is looked at once: one that is lost ends the joining.
+  while (met_ < all && sessions_.joined(WorkerId{met_})) ++met_;
+  if (!told_ready_ && met_ == all) {
     told_ready_ = true;
     for (uint32_t id = 0; id < all; ++id)
       if (WorkerId{id} != options_.self) sessions_.send(WorkerId{id}, Message{Ready{}});

@@ -99,6 +99,7 @@ class Membership {
   const ShutdownView view_;
 
   // Joining.
+  uint32_t met_ = 0;          // so many of the first workers have a session with us
   std::set<WorkerId> ready_;  // who said so
   bool told_ready_ = false;
   bool joined_ = false;

@@ -34,6 +34,7 @@ class ClusterParts;
 class Cluster {
  public:
   Cluster(Seed seed, const Program& program, ClusterOptions options = {});
+  Cluster(Seed seed, Program&& program, ClusterOptions options = {}) = delete;  // It is kept.
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;

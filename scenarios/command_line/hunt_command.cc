@@ -9,6 +9,7 @@
 #include "scenarios/command_line/hunt_result.h"
 #include "scenarios/command_line/hunt_search.h"
 #include "scenarios/command_line/junit.h"
+#include "scenarios/command_line/output_folder.h"
 #include "scenarios/command_line/run_file.h"
 #include "scenarios/command_line/shrinker.h"
 #include "scenarios/wrong_use.h"
@@ -26,17 +27,6 @@ HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSea
   for (const auto& [strategy, spent] : search.spent())
     result.spent[strategy.empty() ? tool.backends.strategies.front() : strategy] = spent;
   return result;
-}
-
-// An output directory that cannot be written is wrong use before the hunt, not after it.
-void make_directory(const std::string& directory) {
-  if (directory.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (!std::ofstream(std::filesystem::path(directory) / "failure.json")) {
-    throw WrongUse("--out " + directory + ": cannot be written; name another directory");
-  }
-  std::filesystem::remove(std::filesystem::path(directory) / "failure.json", error);
 }
 
 std::string file_in(const HuntCommand& command, const char* name) {
@@ -160,7 +150,7 @@ int hunt_delays(const Tool& tool, const HuntCommand& command) {
 }  // namespace
 
 int hunt(const Tool& tool, const HuntCommand& command) {
-  make_directory(command.directory);
+  make_folder("--out", command.directory);
   check_junit_file(command.junit_file);
   if (command.delay_bound) return hunt_delays(tool, command);
   const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command, tool.backends)

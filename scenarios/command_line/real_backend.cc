@@ -1,6 +1,7 @@
 #include "scenarios/command_line/real_backend.h"
 
 #include "real_net/run_worker.h"
+#include "scenarios/command_line/output_folder.h"
 #include "scenarios/wrong_use.h"
 
 namespace rehearsal::command_line {
@@ -31,6 +32,7 @@ bool is_wrong_use(const Error& error) {
 
 RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& place,
                              Reporter& reporter) {
+  make_folder("--checkpoints", settings.checkpoints);
   const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
   CallCounter counter;
   real::WorkerOptions options = real::WorkerOptions::from_environment();

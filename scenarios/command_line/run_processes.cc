@@ -11,6 +11,7 @@
 
 #include "scenarios/command_line/child_process.h"
 #include "scenarios/command_line/commands.h"
+#include "scenarios/command_line/output_folder.h"
 #include "scenarios/command_line/temporary_folder.h"
 #include "scenarios/command_line/terminal.h"
 
@@ -119,6 +120,8 @@ std::optional<Failure> follow(std::vector<WorkerProcess>& workers, Reporter& rep
 }  // namespace
 
 RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
+  make_folder("--record", settings.record_folder);
+  make_folder("--checkpoints", settings.checkpoints);
   Reporter unused;
   const Program program = settings.scenario->program({settings.options, settings.seed, unused});
   const TemporaryFolder folder;

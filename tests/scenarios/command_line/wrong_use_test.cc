@@ -126,6 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --pauses long needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --network far",
              " run: --network far needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --record /proc/no",
+             " run: --record /proc/no: cannot be written; name another directory"},
+        Case{"run toy --net tcp --checkpoints /proc/no",
+             " run: --checkpoints /proc/no: cannot be written; name another directory"},
         Case{"run toy --net tcp --without resets",
              " run: --without needs the simulator: type --net sim, or leave it out"}));
 

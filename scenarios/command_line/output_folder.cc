@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -13,8 +14,13 @@ void make_folder(const std::string& flag, const std::string& folder) {
   if (folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (!std::filesystem::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0)
+  // Permissions do not tell: some folders take no file whoever asks.
+  std::string file = folder + "/.writable-XXXXXX";
+  const int opened = mkstemp(file.data());
+  if (opened < 0)
     throw WrongUse(flag + " " + folder + ": cannot be written; name another directory");
+  close(opened);
+  unlink(file.c_str());
 }
 
 }  // namespace rehearsal::command_line

@@ -97,7 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
              " replay: /proc/version: is no file of 'shrink --out': its first line is 'run NAME "
              "--seed N'"},
         Case{"hunt toy --out /proc/no",
-             " hunt: --out /proc/no: cannot be written; name another directory"}));
+             " hunt: --out /proc/no: cannot be written; name another directory"},
+        Case{"hunt toy --out /proc",
+             " hunt: --out /proc: cannot be written; name another directory"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Options, WrongUseTest,

@@ -52,12 +52,13 @@ void Recorder::end_entry() {
 }
 
 Instant Recorder::now(const Runtime& clock) {
-  if (now_ && in_entry_) return *now_;
+  if (!in_entry_) return clock.now();
+  if (now_) return *now_;
   now_ = clock.now();
   bytes_.clear();
   append_bytes(Read{Read::Kind::now, static_cast<uint64_t>(now_->time_since_epoch().count())},
                bytes_);
-  if (in_entry_) write();
+  write();
   return *now_;
 }
 

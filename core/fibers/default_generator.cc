@@ -42,12 +42,12 @@ uint64_t& next_node_of_running() { return next_node; }
 
 ScopedExecution::ScopedExecution(Execution* execution)
     : before_(std::exchange(running, execution)) {
-  next_node = at::sequence_number::peek();
+  if (running != nullptr) next_node = at::sequence_number::peek();
 }
 
 ScopedExecution::~ScopedExecution() {
   running = before_;
-  next_node = at::sequence_number::peek();
+  if (running != nullptr) next_node = at::sequence_number::peek();
 }
 
 bool default_generator_is_ours() {

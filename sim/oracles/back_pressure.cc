@@ -17,13 +17,16 @@ class BackPressure final : public QuietOracle {
   explicit BackPressure(uint64_t window_frames) : window_frames_(window_frames) {}
 
   std::string_view name() const override { return "back-pressure"; }
+  EventKinds watched() const override {
+    return {EventKind::frame, EventKind::frame_sent, EventKind::peer_fenced};
+  }
 
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;
     if (event.peer == event.worker) return;
     if (event.kind == EventKind::frame) handled(seen);
     if (event.kind == EventKind::peer_fenced) queues_.erase({event.worker, event.peer});
-    if (event.kind == EventKind::frame_sent && message_name(event.message_type) == "Call")
+    if (event.kind == EventKind::frame_sent && event.message_type == call_type_)
       sent(seen, findings);
   }
 
@@ -52,6 +55,7 @@ class BackPressure final : public QuietOracle {
   }
 
   const uint64_t window_frames_;
+  const uint32_t call_type_ = Message{Call{}}.type();
   std::map<std::pair<WorkerId, WorkerId>, Queue> queues_;  // by sender and receiver
 };
 

@@ -18,9 +18,19 @@ uint64_t word_at(const char* bytes) {
 
 constexpr uint64_t pair(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
 
-// A word for an event's text. Most of them are names of 8 to 16 letters, which two words cover.
+// Up to 7 letters, which fit into a word as they are: there are as many of them as its last byte
+// says.
+uint64_t short_word_of(std::string_view text) {
+  uint64_t word = uint64_t{text.size()} << 56;
+  for (size_t i = 0; i < text.size(); ++i)
+    word |= uint64_t{static_cast<uint8_t>(text[i])} << (8 * i);
+  return word;
+}
+
+// A word for an event's text. Most of them are names of at most 16 letters, which two words cover.
 uint64_t word_of(std::string_view text) {
-  if (text.size() < 8 || text.size() > 16) return hash_bytes(text.data(), text.size());
+  if (text.size() < 8) return short_word_of(text);
+  if (text.size() > 16) return hash_bytes(text.data(), text.size());
   const uint64_t first = word_at(text.data()) ^ 0x9e3779b97f4a7c15ULL;
   const uint64_t last = word_at(text.data() + text.size() - 8) ^ 0xd1b54a32d192ed03ULL;
   const auto product = static_cast<unsigned __int128>(first) * last;
@@ -54,8 +64,7 @@ void Recorder::fold(const Event& event, Incarnation incarnation, uint64_t tensor
   fingerprint_.fold(std::array<uint64_t, 12>{
       static_cast<uint64_t>(queue_.now().time_since_epoch().count()), decisions_.draws(),
       incarnation.value, event.id.incarnation.value, event.id.path.high, event.id.path.low,
-      event.id.ordinal, event.number, event.digest ^ tensors,
-      event.text.empty() ? 0 : word_of(event.text),
+      event.id.ordinal, event.number, event.digest ^ tensors, word_of(event.text),
       pair(static_cast<uint32_t>(event.kind), event.message_type),
       pair(event.worker.value, event.peer.value)});
 }

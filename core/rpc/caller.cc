@@ -43,7 +43,7 @@ Duration Caller::time_left(const Draft& draft) const {
   return left.count() == 0 ? inherited : std::min(left, inherited);
 }
 
-void Caller::start_on_strand(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const {
+void Caller::start_on_strand(Draft&& draft, WhenAnswered done) const {
   draft.call.time_left = time_left(draft);
   mailbox_->trace().on_event({.kind = EventKind::api_call,
                               .worker = mailbox_->self(),
@@ -51,32 +51,35 @@ void Caller::start_on_strand(Draft&& draft, UniqueFunction<void(Result<Answer>)>
                               .id = draft.call.id,
                               .number = static_cast<uint64_t>(draft.call.time_left.count()),
                               .text = draft.function});
-  pending_->start({.to = draft.to,
-                   .call = std::move(draft.call),
-                   .function = std::move(draft.function),
-                   .target = std::move(draft.target),
-                   .done = std::move(done)});
+  pending_->start(std::move(draft), std::move(done));
 }
 
 Result<Answer> Caller::wait_for(Draft&& draft) const {
+  std::optional<Result<Answer>> answer;
+  if (Status status = wait_for(draft, answer); !status.ok()) return std::move(status.error());
+  return std::move(*answer);
+}
+
+Status Caller::wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const {
   record(draft);
-  std::optional<Result<Answer>> slot;
-  const std::string function = draft.function;
-  const Status status = mailbox_->wait(function, draft.call.id, [&](WaitHandle handle) {
-    start_on_strand(std::move(draft), [&slot, handle](Result<Answer> answer) {
+  return mailbox_->wait(draft.function, draft.call.id, [&](WaitHandle handle) {
+    start_on_strand(std::move(draft), [&answer, handle](Result<Answer>&& given) {
       if (!handle.lasts()) return;
-      slot.emplace(std::move(answer));
+      answer.emplace(std::move(given));
       handle.end();
     });
   });
-  if (!status.ok()) return status.error();
-  return std::move(*slot);
 }
 
-void Caller::start(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const {
+void Caller::start(Draft&& draft, WhenAnswered done) const {
   record(draft);
-  mailbox_->post([this, draft = std::move(draft), done = std::move(done)]() mutable {
-    start_on_strand(std::move(draft), std::move(done));
+  struct Starting {
+    Draft draft;
+    WhenAnswered done;
+  };
+  auto call = std::make_unique<Starting>(std::move(draft), std::move(done));
+  mailbox_->post([this, call = std::move(call)] {
+    start_on_strand(std::move(call->draft), std::move(call->done));
   });
 }
 

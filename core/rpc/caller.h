@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/future.h"
+#include "core/rpc/draft.h"
 #include "core/rpc/function_registry.h"
 #include "core/rpc/hooks.h"
 #include "core/rpc/pending_calls.h"
@@ -35,31 +36,6 @@ class Target {
   std::optional<WorkerId> id_;
 };
 
-// How long a call may take: the worker's default, a length of time, or for ever (zero).
-class Timeout {
- public:
-  Timeout() = default;
-  template <class Representation, class Period>
-  Timeout(std::chrono::duration<Representation, Period> time)
-      : time_(std::chrono::duration_cast<Duration>(time)) {}
-  static Timeout never() { return Timeout(Duration(0)); }
-
-  [[nodiscard]] Duration or_default(Duration fallback) const { return time_.value_or(fallback); }
-
- private:
-  std::optional<Duration> time_;
-};
-
-// A call being made: filled by typed code, on the caller's own stack.
-struct Draft {
-  WorkerId to;
-  Call call;
-  std::string function;  // for errors
-  Timeout timeout;
-  std::shared_ptr<RRefHandle> target;  // of proxy calls and fetches
-  std::optional<Instant> deadline;     // of the execution that calls
-};
-
 // What typed code reaches its node by. Outlives the node.
 class Caller {
  public:
@@ -84,22 +60,25 @@ class Caller {
 
   // Starts it and parks until the answer.
   [[nodiscard]] Result<Answer> wait_for(Draft&& draft) const;
+  // The same: `answer` is there unless the wait failed.
+  [[nodiscard]] Status wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const;
 
   // Starts it. `done` runs on the strand; never if the node has ended by then.
-  void start(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const;
+  void start(Draft&& draft, WhenAnswered done) const;
 
   // The value of an answer; makes its tensors outputs of a receive function.
   template <class T>
-  [[nodiscard]] Result<T> decode(Answer answer) const;
+  [[nodiscard]] Result<T> decode(Answer&& answer) const;
 
   // `start`, decoded.
   template <class T>
   [[nodiscard]] Future<T> start_typed(Draft&& draft) const;
   template <class T>
   [[nodiscard]] Result<T> wait_typed(Draft&& draft) const {
-    Result<Answer> answer = wait_for(std::move(draft));
-    if (!answer.ok()) return std::move(answer.error());
-    return decode<T>(std::move(answer).value());
+    std::optional<Result<Answer>> answer;
+    if (Status status = wait_for(draft, answer); !status.ok()) return std::move(status.error());
+    if (!answer->ok()) return std::move(answer->error());
+    return decode<T>(std::move(*answer).value());
   }
 
   [[nodiscard]] WorkerId find(const Target& target) const;
@@ -110,7 +89,7 @@ class Caller {
   [[nodiscard]] RecordHook* records() const { return records_; }
 
  private:
-  void start_on_strand(Draft&& draft, UniqueFunction<void(Result<Answer>)> done) const;
+  void start_on_strand(Draft&& draft, WhenAnswered done) const;
   void record_answer(Answer& answer) const;
 
   const std::shared_ptr<Mailbox> mailbox_;
@@ -121,12 +100,11 @@ class Caller {
   RecordHook* records_ = nullptr;
 };
 
-// Encodes arguments as the parameters' types. Throws RpcError (bad_arguments) for values that
-// cannot be sent.
+// Encodes arguments as the parameters' types into an empty payload. Throws RpcError (bad_arguments)
+// for values that cannot be sent.
 template <class... P, class... A>
-Payload encode_arguments(Parameters<P...>, const A&... arguments) {
+void encode_arguments(Parameters<P...>, Payload& payload, const A&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "wrong number of arguments");
-  Payload payload;
   try {
     ValueWriter writer(payload);
     (Value<P>::write(writer, arguments), ...);
@@ -134,11 +112,10 @@ Payload encode_arguments(Parameters<P...>, const A&... arguments) {
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
   }
-  return payload;
 }
 
 template <class T>
-Result<T> Caller::decode(Answer answer) const {
+Result<T> Caller::decode(Answer&& answer) const {
   Result<Result<T>> read = run_user_code(mailbox_->name(), "result", [&]() -> Result<T> {
     try {
       record_answer(answer);
@@ -160,7 +137,7 @@ template <class T>
 Future<T> Caller::start_typed(Draft&& draft) const {
   const CallId id = draft.call.id;
   Promise<T> promise(mailbox_, id);
-  start(std::move(draft), [this, id, promise](Result<Answer> answer) {
+  start(std::move(draft), [this, id, promise](Result<Answer>&& answer) {
     if (!answer.ok()) return promise.complete(std::move(answer.error()));
     // User code reads the value: off the strand.
     mailbox_->run_continuation(id, [this, promise, answer = std::move(answer)]() mutable {

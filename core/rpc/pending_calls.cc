@@ -22,39 +22,39 @@ Call withdrawal_of(const Call& call) {
 
 }  // namespace
 
-void PendingCalls::start(OutgoingCall&& outgoing) {
-  const CallId id = outgoing.call.id;
-  const WorkerId to = outgoing.to;
+void PendingCalls::start(Draft&& draft, WhenAnswered done) {
+  const CallId id = draft.call.id;
+  const WorkerId to = draft.to;
   // A reference keeps the first error that it had, also when its owner is lost later.
-  if (outgoing.target) {
-    Result<RRefId> target = forks_->resolve(*outgoing.target);
-    if (!target.ok()) return outgoing.done(target.error());
-    outgoing.call.target = target.value();
+  if (draft.target) {
+    Result<RRefId> target = forks_->resolve(*draft.target);
+    if (!target.ok()) return done(target.error());
+    draft.call.target = target.value();
   }
   if (const std::optional<Error>& lost = sessions_.lost(to)) {
     Error error = *lost;
-    error.function = outgoing.function;
-    return outgoing.done(std::move(error));
+    error.function = draft.function;
+    return done(std::move(error));
   }
-  if (Status prepared = forks_->prepare_forks(to, id, kArgumentForks, outgoing.call.arguments);
+  if (Status prepared = forks_->prepare_forks(to, id, kArgumentForks, draft.call.arguments);
       !prepared.ok())
-    return outgoing.done(prepared.error());
+    return done(prepared.error());
 
   const auto [place, fresh] = spare_.add(pending_, id);
   REHEARSAL_CHECK(fresh, id);
   Pending& pending = place->second;
   pending.to = to;
   pending.number = next_number_++;
-  pending.function = std::move(outgoing.function);
+  pending.function = draft.function;  // a copy: it also names the wait for the answer
   pending.deadline = {};
-  pending.target = std::move(outgoing.target);
+  pending.target = std::move(draft.target);
   if (options_.mutants.on(Mutant::uses_in_flight_hold_nothing))
     mailbox_.release_later(std::move(pending.target));
-  pending.done = std::move(outgoing.done);
-  const Duration time_left = outgoing.call.time_left;
+  pending.done = std::move(done);
+  const Duration time_left = draft.call.time_left;
   if (options_.mutants.on(Mutant::forks_undone_at_timeout) && time_left.count() > 0)
     deadlines_.add(mailbox_.runtime().now() + time_left,
-                   [this, id, to, forks = outgoing.call.arguments.forks] {
+                   [this, id, to, forks = draft.call.arguments.forks] {
                      if (pending_.contains(id)) forks_->undo_forks(to, forks);
                    });
   if (time_left.count() > 0 && !options_.mutants.on(Mutant::calls_never_time_out))
@@ -63,7 +63,7 @@ void PendingCalls::start(OutgoingCall&& outgoing) {
 
   SendOptions options{
       .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};
-  if (!outgoing.call.arguments.tensors.empty()) {
+  if (!draft.call.arguments.tensors.empty()) {
     auto changed = [this, id] {
       complete(id, Error{.kind = ErrorKind::bad_arguments,
                          .text = "a tensor argument was changed in place before the call was "
@@ -71,19 +71,19 @@ void PendingCalls::start(OutgoingCall&& outgoing) {
                          .worker = mailbox_.name()});
     };
     options.carried = std::make_unique<CarriedTensors>(
-        CarriedTensors{.tensors = outgoing.call.arguments.tensors,
-                       .instead = Message{withdrawal_of(outgoing.call)},
+        CarriedTensors{.tensors = draft.call.arguments.tensors,
+                       .instead = Message{withdrawal_of(draft.call)},
                        .on_changed = std::move(changed)});
   }
-  if (!outgoing.call.arguments.forks.empty())
-    options.on_withdrawn = [this, to, forks = outgoing.call.arguments.forks] {
+  if (!draft.call.arguments.forks.empty())
+    options.on_withdrawn = [this, to, forks = draft.call.arguments.forks] {
       forks_->undo_forks(to, forks);
     };
-  const bool needs_gradients = outgoing.call.autograd.has_value();
-  if (outgoing.call.context &&
+  const bool needs_gradients = draft.call.autograd.has_value();
+  if (draft.call.context &&
       (needs_gradients || !options_.mutants.on(Mutant::holders_need_gradients)))
-    records_->follow_call(outgoing.call.context->id, to, options);
-  sessions_.send(to, Message{std::move(outgoing.call)}, std::move(options));
+    records_->follow_call(draft.call.context->id, to, options);
+  sessions_.send(to, Message{std::move(draft.call)}, std::move(options));
 }
 
 void PendingCalls::complete(const CallId& id, Result<Answer>&& answer) {

@@ -10,26 +10,11 @@
 #include "core/base/spare_nodes.h"
 #include "core/base/wait_view.h"
 #include "core/rpc/deadlines.h"
+#include "core/rpc/draft.h"
 #include "core/rpc/hooks.h"
 #include "core/rpc/session.h"
 
 namespace rehearsal {
-
-// What came back: the value, encoded, and the autograd message it carries.
-struct Answer {
-  WorkerId from;
-  Payload value;
-  std::optional<AutogradMetadata> autograd;
-};
-
-// A call as its caller made it.
-struct OutgoingCall {
-  WorkerId to;
-  Call call;
-  std::string function;                       // for errors
-  std::shared_ptr<RRefHandle> target;         // of proxy calls and fetches; lives until the answer
-  UniqueFunction<void(Result<Answer>)> done;  // once; on the strand
-};
 
 // The calls that this node waits for. On the strand.
 class PendingCalls {
@@ -43,8 +28,8 @@ class PendingCalls {
     records_ = records;
   }
 
-  // Sends it; `done` gets the answer, or why there is none.
-  void start(OutgoingCall&& outgoing);
+  // Sends it, with `call.time_left` filled in.
+  void start(Draft&& draft, WhenAnswered done);
 
   void on_response(WorkerId from, Response&& response);
   void on_peer_fenced(WorkerId peer, const Error& why);
@@ -63,7 +48,7 @@ class PendingCalls {
     std::string function;
     DeadlineId deadline;
     std::shared_ptr<RRefHandle> target;
-    UniqueFunction<void(Result<Answer>)> done;
+    WhenAnswered done;
   };
 
   void complete(const CallId& id, Result<Answer>&& answer);

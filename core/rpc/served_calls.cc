@@ -250,10 +250,10 @@ Returned ServedCalls::invoke(Run& run) {
   return std::move(*returned);
 }
 
-ServedCalls::Encoded ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
+Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
   if (value.type->write == nullptr)
     throw BadValue("a value of this type cannot be sent: use `remote` and a reference to it");
-  Encoded encoded;
+  Response encoded{.id = served.call.id, .value = {}, .error = {}, .autograd = {}};
   ValueWriter writer(encoded.value);
   value.type->write(value.value.get(), writer);
   writer.finish();
@@ -287,7 +287,7 @@ void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& ou
       run->created(std::move(std::get<HeldValue>(*returned)));
       forget(run->served);
     } else {
-      send_answer(run->served, std::move(std::get<Encoded>(outcome.value())));
+      send_answer(run->served, std::move(std::get<Response>(outcome.value())));
     }
   } else if (run->created) {
     if (!session_options_.mutants.on(Mutant::remote_error_not_stored))
@@ -326,7 +326,7 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
     mailbox_.runtime().execute(
         *served->execution, Where::inline_,
         [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
-          auto encoded = std::make_shared<Result<Encoded>>(
+          auto encoded = std::make_shared<Result<Response>>(
               guarded(*served, [&] { return encode(*served, value.object); }));
           mailbox->post_always([this, served, monitor = value.monitor, encoded, mailbox,
                                 done = std::move(done)]() mutable {
@@ -347,7 +347,7 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
   enter();
 }
 
-void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded&& answer) {
+void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer) {
   const CallId& id = served->call.id;
   if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
       !prepared.ok())
@@ -370,11 +370,7 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Encoded
     options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
       forks_->undo_forks(to, forks);
     };
-  sessions_.send(
-      served->caller,
-      Message{Response{
-          .id = id, .value = std::move(answer.value), .error = {}, .autograd = answer.autograd}},
-      std::move(options));
+  sessions_.send(served->caller, Message{std::move(answer)}, std::move(options));
   forget(served);
 }
 

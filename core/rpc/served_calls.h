@@ -92,12 +92,8 @@ class ServedCalls {
   [[nodiscard]] uint64_t size() const { return served_.size() + running_; }
 
  private:
-  struct Encoded {
-    Payload value;
-    std::optional<AutogradMetadata> autograd;
-  };
-  // What a run gave: an encoded answer, or a value that somebody else needs, or that is to come.
-  using Outcome = std::variant<Encoded, Returned>;
+  // What a run gave: an answer, or a value that somebody else needs, or that is to come.
+  using Outcome = std::variant<Response, Returned>;
   struct Run {
     std::shared_ptr<ServedCall> served;
     ServedTarget target;
@@ -119,11 +115,11 @@ class ServedCalls {
   template <class F>
   [[nodiscard]] auto guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>>;
   [[nodiscard]] Returned invoke(Run& run);
-  [[nodiscard]] Encoded encode(const ServedCall& served, const HeldValue& value);
+  [[nodiscard]] Response encode(const ServedCall& served, const HeldValue& value);
   void ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
   void conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
   void await_value(const std::shared_ptr<Run>& run, PendingValue pending);
-  void send_answer(const std::shared_ptr<ServedCall>& served, Encoded&& answer);
+  void send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer);
   void start_queued();
 
   const ServedCallsOptions options_;

@@ -136,15 +136,15 @@ class Calls {
     return std::move(draft);
   }
   template <class R>
-  R wait(Draft draft) const {
+  R wait(Draft&& draft) const {
     return caller_->wait_typed<R>(with_options(draft)).or_throw();
   }
   template <class R>
-  Future<R> start(Draft draft) const {
+  Future<R> start(Draft&& draft) const {
     return caller_->start_typed<R>(with_options(draft));
   }
   template <class R>
-  RRef<R> create(Draft draft) const {
+  RRef<R> create(Draft&& draft) const {
     return RRef<R>(rrefs_->create(with_options(draft)));
   }
 

@@ -18,7 +18,7 @@ Draft function_draft(const Caller& caller, const Target& target, F function,
   Draft draft = caller.draft(target);
   draft.call.function = caller.registry().position<void>(function).or_throw();
   draft.function = caller.registry().functions()[draft.call.function].name;
-  draft.call.arguments = encode_arguments(ParametersOf<F>{}, arguments...);
+  encode_arguments(ParametersOf<F>{}, draft.call.arguments, arguments...);
   return draft;
 }
 
@@ -29,7 +29,7 @@ Draft method_draft(const std::shared_ptr<RRefHandle>& handle, F method, const A&
   draft.target = handle;
   draft.call.function = caller.registry().position<T>(method).or_throw();
   draft.function = caller.registry().functions()[draft.call.function].name;
-  draft.call.arguments = encode_arguments(ParametersOf<F>{}, arguments...);
+  encode_arguments(ParametersOf<F>{}, draft.call.arguments, arguments...);
   return draft;
 }
 
@@ -48,7 +48,7 @@ Draft constructor_draft(const Caller& caller, const Target& target, const A&... 
   draft.call.function =
       caller.registry().constructor(typeid(T), detail::sign_parameters(Types{})).or_throw();
   draft.function = caller.registry().functions()[draft.call.function].name;
-  draft.call.arguments = encode_arguments(Types{}, arguments...);
+  encode_arguments(Types{}, draft.call.arguments, arguments...);
   return draft;
 }
 
@@ -62,8 +62,8 @@ Draft named_draft(const Caller& caller, const Target& target, const std::string&
   if (name.find("::") != std::string::npos) {
     draft.call.kind = CallKind::operator_;
     draft.call.name = name;
-    draft.call.arguments = encode_arguments(Parameters<std::vector<c10::IValue>>{},
-                                            std::vector<c10::IValue>{c10::IValue(arguments)...});
+    encode_arguments(Parameters<std::vector<c10::IValue>>{}, draft.call.arguments,
+                     std::vector<c10::IValue>{c10::IValue(arguments)...});
     return draft;
   }
   using Types = Parameters<Decayed<A>...>;
@@ -77,7 +77,7 @@ Draft named_draft(const Caller& caller, const Target& target, const std::string&
                     .text = "it is registered as (" + function.parameters + ") -> " +
                             function.result + ", not (" + parameters + ") -> " + result,
                     .function = name});
-  draft.call.arguments = encode_arguments(Types{}, arguments...);
+  encode_arguments(Types{}, draft.call.arguments, arguments...);
   return draft;
 }
 

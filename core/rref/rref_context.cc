@@ -21,7 +21,7 @@ std::shared_ptr<RRefHandle> RRefContext::make_handle(const RRefId& id, std::opti
 
 // ---- creating ---------------------------------------------------------------
 
-std::shared_ptr<RRefHandle> RRefContext::create(Draft draft) {
+std::shared_ptr<RRefHandle> RRefContext::create(Draft&& draft) {
   Execution& running = mailbox_.running();
   RRefId id;
   id.causal = running.next_id();
@@ -29,16 +29,16 @@ std::shared_ptr<RRefHandle> RRefContext::create(Draft draft) {
   if (draft.to == options_.self) {
     auto handle = make_handle(id, std::nullopt);
     caller_->record(draft);
-    mailbox_.post([this, draft = std::move(draft), handle]() mutable {
-      create_here(std::move(draft), *handle);
+    mailbox_.post([this, draft = std::make_unique<Draft>(std::move(draft)), handle] {
+      create_here(std::move(*draft), *handle);
     });
     return handle;
   }
   const ForkId fork{running.next_id()};
   auto handle = make_handle(id, fork);
   caller_->record(draft);
-  mailbox_.post([this, draft = std::move(draft), handle]() mutable {
-    send_creation(std::move(draft), *handle);
+  mailbox_.post([this, draft = std::make_unique<Draft>(std::move(draft)), handle] {
+    send_creation(std::move(*draft), *handle);
   });
   return handle;
 }
@@ -67,7 +67,7 @@ std::optional<Error> RRefContext::complete_creation(Draft& draft) {
   return std::nullopt;
 }
 
-void RRefContext::send_creation(Draft draft, RRefHandle& handle) {
+void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const ForkId fork = *handle.fork();
   UserRRef user{.id = handle.id(), .created_here = true, .parent = {}, .error = {}, .waiting = {}};
   std::optional<Error> failed = sessions_.lost(draft.to);
@@ -103,7 +103,7 @@ void RRefContext::send_creation(Draft draft, RRefHandle& handle) {
   send_creation_call(std::move(draft), id, fork);
 }
 
-void RRefContext::create_here(Draft draft, RRefHandle& handle) {
+void RRefContext::create_here(Draft&& draft, RRefHandle& handle) {
   const RRefId id = with_counter(handle.id());
   handle.set_counter(id);
   OwnerRRef& owner = add_owner(id);
@@ -137,7 +137,7 @@ std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& cal
                                                          .on_changed = std::move(changed)});
 }
 
-void RRefContext::send_creation_call(Draft draft, const RRefId& id, const ForkId& fork) {
+void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const ForkId& fork) {
   mailbox_.trace().on_event({.kind = EventKind::api_call,
                              .worker = options_.self,
                              .peer = draft.to,

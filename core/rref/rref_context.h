@@ -28,7 +28,7 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   // ---- what users do; off the strand ----
 
   // Issues the draft's call; its result becomes the value of the reference returned. Never parks.
-  [[nodiscard]] std::shared_ptr<RRefHandle> create(Draft draft);
+  [[nodiscard]] std::shared_ptr<RRefHandle> create(Draft&& draft);
 
   // A reference to a value that is here.
   [[nodiscard]] std::shared_ptr<RRefHandle> own(HeldValue value);
@@ -112,10 +112,10 @@ class RRefContext final : public ForkHook, public ReferenceHook {
                       UniqueFunction<void(Status)> ready);
   void adopt_as_user(WorkerId from, const Fork& fork);
   [[nodiscard]] std::optional<Error> complete_creation(Draft& draft);
-  void send_creation(Draft draft, RRefHandle& handle);
-  void create_here(Draft draft, RRefHandle& handle);
+  void send_creation(Draft&& draft, RRefHandle& handle);
+  void create_here(Draft&& draft, RRefHandle& handle);
   [[nodiscard]] std::unique_ptr<CarriedTensors> carried_by_creation(const Call& call);
-  void send_creation_call(Draft draft, const RRefId& id, const ForkId& fork);
+  void send_creation_call(Draft&& draft, const RRefId& id, const ForkId& fork);
   [[nodiscard]] std::optional<Error> why_unusable(const RRefHandle& handle) const;
   [[nodiscard]] RRefId with_counter(RRefId id);
 

@@ -81,7 +81,7 @@ void Passes::settle_wave(Pass& pass) {
   start_wave(pass, Stage::committed);
 }
 
-std::optional<Error> Passes::why_incomplete(const Pass& pass) const {
+MaybeError Passes::why_incomplete(const Pass& pass) const {
   size_t missing = 0;
   const SentMessage* first = nullptr;
   for (const auto& [id, sent] : pass.context->sent) {

@@ -99,7 +99,7 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
   if (found == passes_.end())
     return mailbox_.release_later(std::make_shared<std::vector<at::Tensor>>(std::move(gradients)));
   Pass& pass = found->second;
-  if (const std::optional<Error>& lost = sessions_.lost(route.peer)) return fail(pass, *lost);
+  if (const MaybeError& lost = sessions_.lost(route.peer)) return fail(pass, *lost);
   const auto is_defined = [](const at::Tensor& gradient) { return gradient.defined(); };
   if (options_.mutants.on(Mutant::undefined_gradient_not_sent) &&
       std::none_of(gradients.begin(), gradients.end(), is_defined))

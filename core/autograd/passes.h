@@ -97,7 +97,7 @@ class Passes final : public PassWalkListener {
     Stage stage = Stage::gradients;
     std::set<WorkerId> wave_waits;  // who has not reported
     std::optional<WorkerId> wave_parent;
-    std::optional<Error> wave_error;
+    MaybeError wave_error;
   };
 
   // Joining.
@@ -115,7 +115,7 @@ class Passes final : public PassWalkListener {
   void start_wave(Pass& pass, Stage stage);
   void join_wave(Pass& pass, Stage stage);
   void settle_wave(Pass& pass);
-  [[nodiscard]] std::optional<Error> why_incomplete(const Pass& pass) const;
+  [[nodiscard]] MaybeError why_incomplete(const Pass& pass) const;
   void commit(Pass& pass);
   void fail(Pass& pass, const Error& why);
   void end(Pass& pass, const Status& status);

@@ -7,8 +7,8 @@
 namespace rehearsal {
 
 // Prints the failed condition with its values and place, then aborts. Called by REHEARSAL_CHECK.
-[[noreturn]] void check_failed(const char* condition, const std::string& values,
-                               const std::source_location& where);
+[[noreturn, gnu::cold]] void check_failed(const char* condition, const std::string& values,
+                                          const std::source_location& where);
 
 template <class... Values>
 std::string describe_values(const Values&... values) {

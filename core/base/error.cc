@@ -50,6 +50,12 @@ std::string to_string(const Error& error) {
   return line + "]";
 }
 
+MaybeError::MaybeError(Error error) : error_(new Error(std::move(error))) {}
+
+void MaybeError::copy(const Error& error) { error_ = new Error(error); }
+
+void MaybeError::destroy() { delete error_; }
+
 RpcError::RpcError(Error error) : std::runtime_error(to_string(error)), error_(std::move(error)) {}
 
 }  // namespace rehearsal

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rehearsal {
@@ -43,6 +45,42 @@ struct Error {
 
 // One line: kind, worker, function, text, chain.
 [[nodiscard]] std::string to_string(const Error& error);
+
+// No error, or one; used as an std::optional is. As large as a pointer, and what handles the error
+// is out of line: most of what may fail does not, and its code should not be full of this.
+class MaybeError {
+ public:
+  MaybeError() = default;
+  MaybeError(std::nullopt_t) {}
+  [[gnu::cold]] MaybeError(Error error);
+  MaybeError(const MaybeError& other) {
+    if (other.error_ != nullptr) [[unlikely]]
+      copy(*other.error_);
+  }
+  MaybeError(MaybeError&& other) noexcept : error_(std::exchange(other.error_, nullptr)) {}
+  MaybeError& operator=(MaybeError other) noexcept {
+    std::swap(error_, other.error_);
+    return *this;
+  }
+  ~MaybeError() {
+    if (error_ != nullptr) [[unlikely]]
+      destroy();
+  }
+
+  void reset() { *this = MaybeError(); }
+  [[nodiscard]] bool has_value() const { return error_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  [[nodiscard]] const Error& operator*() const { return *error_; }
+  [[nodiscard]] Error& operator*() { return *error_; }
+  [[nodiscard]] const Error* operator->() const { return error_; }
+  [[nodiscard]] Error* operator->() { return error_; }
+
+ private:
+  [[gnu::cold]] void copy(const Error& error);
+  [[gnu::cold]] void destroy();
+
+  Error* error_ = nullptr;  // owned
+};
 
 // How an Error leaves the library: thrown by `wait` and by the synchronous calls.
 class RpcError : public std::runtime_error {

@@ -118,7 +118,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   const std::string name_;
   const Seed seed_;
   WaitTable waits_;
-  std::optional<Error> why_closed_;
+  MaybeError why_closed_;
   bool killed_ = false;
   uint64_t continuations_ = 0;  // started and not ended
   uint64_t releases_ = 0;       // so far

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <type_traits>
+#include <optional>
 #include <utility>
-#include <variant>
 
 #include "core/base/check.h"
 #include "core/base/error.h"
@@ -20,33 +19,42 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : value_(std::in_place, std::move(value)) {}
+  Result(Error error) : error_(std::move(error)) {}
 
-  [[nodiscard]] bool ok() const { return state_.index() == 0; }
+  [[nodiscard]] bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
 
   [[nodiscard]] T& value() & {
     REHEARSAL_CHECK(ok(), error().text);
-    return std::get<0>(state_);
+    return *value_;
   }
   [[nodiscard]] const T& value() const& {
     REHEARSAL_CHECK(ok(), error().text);
-    return std::get<0>(state_);
+    return *value_;
   }
   [[nodiscard]] T&& value() && { return std::move(this->value()); }
 
-  [[nodiscard]] Error& error() & { return std::get<1>(state_); }
-  [[nodiscard]] const Error& error() const& { return std::get<1>(state_); }
+  // Of one that is not ok.
+  [[nodiscard]] Error& error() & {
+    REHEARSAL_CHECK(!ok());
+    return *error_;
+  }
+  [[nodiscard]] const Error& error() const& {
+    REHEARSAL_CHECK(!ok());
+    return *error_;
+  }
 
   // The value, or the error thrown as RpcError.
   T or_throw() && {
-    if (!ok()) throw RpcError(std::move(error()));
-    return std::get<0>(std::move(state_));
+    if (!ok()) [[unlikely]]
+      throw RpcError(std::move(error()));
+    return *std::move(value_);
   }
 
  private:
-  std::variant<T, Error> state_;
+  std::optional<T> value_;
+  MaybeError error_;  // exactly if there is no value
 };
 
 using Status = Result<Unit>;

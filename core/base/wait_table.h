@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +24,7 @@ struct Wait {
   Execution* execution = nullptr;
   std::string_view what;  // what is waited for, for people
   CausalId id;            // the same, by name
-  std::optional<Error> failure;
+  MaybeError failure;
 };
 
 // All waits of a node, so that each can be ended when the node is. An execution gives up its

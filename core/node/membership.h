@@ -123,7 +123,7 @@ class Membership {
   UniqueFunction<void(Status)> shutdown_done_;
   Duration shutdown_timeout_{};
   DeadlineId shutdown_deadline_;
-  std::optional<Error> lost_;  // the first peer that was lost
+  MaybeError lost_;  // the first peer that was lost
 };
 
 }  // namespace rehearsal

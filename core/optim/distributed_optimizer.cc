@@ -45,7 +45,7 @@ template <class T>
 std::vector<T> DistributedOptimizer::gather(const std::string& what,
                                             std::vector<Future<T>> futures) const {
   std::vector<T> values;
-  std::optional<Error> failure;
+  MaybeError failure;
   std::string outcomes;
   for (size_t i = 0; i < futures.size(); ++i) {
     Result<T> result = futures[i].result();

@@ -81,7 +81,7 @@ class ReferenceHook {
 
   // Takes over a call that has arrived, its forks adopted (`gate` is asked to run when they are
   // confirmed). `refused` is an error that decides the call already.
-  virtual void serve(WorkerId from, Call call, std::optional<Error> refused) = 0;
+  virtual void serve(WorkerId from, Call call, MaybeError refused) = 0;
 };
 
 }  // namespace rehearsal

@@ -53,7 +53,7 @@ struct Call {
 struct Response {
   CallId id;
   Payload value;
-  std::optional<Error> error;
+  MaybeError error;
   std::optional<AutogradMetadata> autograd;
 };
 
@@ -76,7 +76,7 @@ struct Credit {
 struct End {
   CallId call;
   uint64_t items = 0;
-  std::optional<Error> error;
+  MaybeError error;
 };
 
 struct ForkRequest {
@@ -86,7 +86,7 @@ struct ForkRequest {
 
 struct ForkConfirm {
   ForkId fork;
-  std::optional<Error> error;  // refused
+  MaybeError error;  // refused
 };
 
 struct ChildAccept {
@@ -143,7 +143,7 @@ struct PassFinish {
 
 struct PassFinished {
   PassName pass;
-  std::optional<Error> error;
+  MaybeError error;
 };
 
 struct PassFailed {

@@ -50,7 +50,7 @@ bool fit(c10::IValue& value, const c10::TypePtr& type) {
 
 }  // namespace
 
-std::optional<Error> check_operator(const std::string& name) {
+MaybeError check_operator(const std::string& name) {
   if (find_operator(name)) return std::nullopt;
   return Error{.kind = ErrorKind::unknown_function,
                .text = "there is no operator '" + name +

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "core/base/error.h"
@@ -12,7 +11,7 @@
 namespace rehearsal {
 
 // Why there is no such operator, if so.
-[[nodiscard]] std::optional<Error> check_operator(const std::string& name);
+[[nodiscard]] MaybeError check_operator(const std::string& name);
 
 // Inline if the tensors are small, else on a pool stack.
 [[nodiscard]] Where where_of_operator(const Payload& arguments);

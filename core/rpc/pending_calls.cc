@@ -31,7 +31,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     if (!target.ok()) return done(target.error());
     draft.call.target = target.value();
   }
-  if (const std::optional<Error>& lost = sessions_.lost(to)) {
+  if (const MaybeError& lost = sessions_.lost(to)) {
     Error error = *lost;
     error.function = draft.function;
     return done(std::move(error));

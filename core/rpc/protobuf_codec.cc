@@ -98,7 +98,7 @@ struct Writer {
 };
 
 template <class WireMessage>
-std::optional<Error> read_error(const WireMessage& from) {
+MaybeError read_error(const WireMessage& from) {
   if (!from.has_error()) return std::nullopt;
   return read(from.error());
 }

@@ -13,7 +13,7 @@ Error cancelled_error() {
 
 }  // namespace
 
-std::optional<Error> ServedCalls::why_refused(WorkerId from, const Call& call) {
+MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
   if (call.context)
     if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
   if (call.kind == CallKind::fetch) {
@@ -37,7 +37,7 @@ std::optional<Error> ServedCalls::why_refused(WorkerId from, const Call& call) {
 }
 
 void ServedCalls::on_call(WorkerId from, Call&& call) {
-  std::optional<Error> refused = why_refused(from, call);
+  MaybeError refused = why_refused(from, call);
   if (call.target || call.created)
     return references_->serve(from, std::move(call), std::move(refused));
   const std::shared_ptr<ServedCall> served = take_in(from, std::move(call));

@@ -26,8 +26,8 @@ struct ServedCall {
   std::optional<Execution> execution;
   std::optional<Instant> deadline;  // when the caller gives up
   // These belong to the strand.
-  bool cancelled = false;        // the caller has given up
-  std::optional<Error> refused;  // what it is answered instead of being run
+  bool cancelled = false;  // the caller has given up
+  MaybeError refused;      // what it is answered instead of being run
 };
 
 // Makes the CallContext of a served call and runs `body` with it.
@@ -107,7 +107,7 @@ class ServedCalls {
   // `ready` runs in a turn of its own.
   void await_forks(const std::shared_ptr<ServedCall>& served, UniqueFunction<void(Status)> ready);
   void start(const std::shared_ptr<ServedCall>& served, const Status& ready);
-  [[nodiscard]] std::optional<Error> why_refused(WorkerId from, const Call& call);
+  [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);
   [[nodiscard]] Where where_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);
   void enter(std::shared_ptr<Run> run, Where where);

@@ -45,7 +45,7 @@ void Sessions::stop() {
     if (peer.acknowledgement_due) mailbox_.runtime().cancel(peer.acknowledgement_timer);
 }
 
-const std::optional<Error>& Sessions::lost(WorkerId id) const { return peer(id).lost; }
+const MaybeError& Sessions::lost(WorkerId id) const { return peer(id).lost; }
 
 bool Sessions::joined(WorkerId id) const {
   return id == options_.self || (peer(id).incarnation.value != 0 && !peer(id).lost);

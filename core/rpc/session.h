@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -87,7 +86,7 @@ class Sessions final : public FrameSink {
   void fence(WorkerId peer, const Error& why);
 
   // Why `peer` cannot be reached for good, if so.
-  [[nodiscard]] const std::optional<Error>& lost(WorkerId peer) const;
+  [[nodiscard]] const MaybeError& lost(WorkerId peer) const;
   [[nodiscard]] bool joined(WorkerId peer) const;
   [[nodiscard]] Incarnation incarnation(WorkerId peer) const;
   [[nodiscard]] std::vector<Incarnation> fenced() const;
@@ -137,7 +136,7 @@ class Sessions final : public FrameSink {
     bool link_up = false;
     bool may_be_silent = false;
     bool suspected = false;
-    std::optional<Error> lost;
+    MaybeError lost;
     uint64_t next_sequence = 1;
     Ring<Kept> kept;
     uint64_t kept_bytes = 0;

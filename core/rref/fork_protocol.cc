@@ -14,7 +14,7 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
                                   Payload& payload) {
   if (payload.handles.empty()) return Unit{};
   for (const auto& handle : payload.handles)
-    if (std::optional<Error> error = why_unusable(*handle)) return *error;
+    if (MaybeError error = why_unusable(*handle)) return *error;
   const Hash128 path = mix(call.place(), which);
   uint64_t ordinal = 0;
   for (const auto& handle : payload.handles) {
@@ -57,7 +57,7 @@ void RRefContext::undo_forks(WorkerId, const std::vector<Fork>& forks) {
 
 void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) {
   if (payload.forks.empty()) return ready(Unit{});
-  if (std::optional<Error> impossible = why_impossible(payload.forks)) {
+  if (MaybeError impossible = why_impossible(payload.forks)) {
     mailbox_.mark("forks arrived that cannot be");
     return ready(*impossible);
   }
@@ -95,7 +95,7 @@ void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<vo
 }
 
 // What an honest peer never sends: an owner that does not exist, or a fork for the second time.
-std::optional<Error> RRefContext::why_impossible(const std::vector<Fork>& forks) const {
+MaybeError RRefContext::why_impossible(const std::vector<Fork>& forks) const {
   for (size_t i = 0; i < forks.size(); ++i) {
     const bool again = std::any_of(forks.begin(), forks.begin() + static_cast<ptrdiff_t>(i),
                                    [&](const Fork& other) { return other.id == forks[i].id; });
@@ -119,7 +119,7 @@ void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
   user.parent = from;
   add_user(fork.id, std::move(user));
   if (options_.mutants.on(Mutant::accept_on_adoption)) answer_parent(fork.id);
-  const std::optional<Error>& lost = sessions_.lost(fork.rref.owner);
+  const MaybeError& lost = sessions_.lost(fork.rref.owner);
   if (lost || sessions_.incarnation(fork.rref.owner) != fork.rref.owner_incarnation) {
     mailbox_.mark("a fork arrived whose owner is lost");
     return settle_user(fork.id, UserState::refused,
@@ -185,7 +185,7 @@ void RRefContext::on_fork_confirm(const ForkConfirm& confirm) {
   settle_user(confirm.fork, refused ? UserState::refused : UserState::confirmed, confirm.error);
 }
 
-void RRefContext::settle_user(const CausalId& fork, UserState state, std::optional<Error> error) {
+void RRefContext::settle_user(const CausalId& fork, UserState state, MaybeError error) {
   UserRRef& user = users_.at(fork);
   user.state = state;
   if (state == UserState::confirmed) user.was_confirmed = true;

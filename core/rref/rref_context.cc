@@ -56,7 +56,7 @@ RRefId RRefContext::with_counter(RRefId id) {
 }
 
 // Fills in what is known only when the creation is issued; the error, if it cannot be.
-std::optional<Error> RRefContext::complete_creation(Draft& draft) {
+MaybeError RRefContext::complete_creation(Draft& draft) {
   if (draft.target) {
     Result<RRefId> target = resolve(*draft.target);
     if (!target.ok()) return target.error();
@@ -70,7 +70,7 @@ std::optional<Error> RRefContext::complete_creation(Draft& draft) {
 void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const ForkId fork = *handle.fork();
   UserRRef user{.id = handle.id(), .created_here = true, .parent = {}, .error = {}, .waiting = {}};
-  std::optional<Error> failed = sessions_.lost(draft.to);
+  MaybeError failed = sessions_.lost(draft.to);
   if (!failed) failed = complete_creation(draft);
   user.target = std::move(draft.target);
   if (failed) {
@@ -109,7 +109,7 @@ void RRefContext::create_here(Draft&& draft, RRefHandle& handle) {
   OwnerRRef& owner = add_owner(id);
   owner.handles = 1;
   owner.uses = 1;
-  if (const std::optional<Error> failed = complete_creation(draft)) {
+  if (const MaybeError failed = complete_creation(draft)) {
     complete_value(id, *failed);
     return end_use(id);
   }
@@ -195,7 +195,7 @@ void RRefContext::when_confirmed(const CausalId& fork, UniqueFunction<void(Statu
   user.waiting.push_back([status, ready = std::move(ready)]() mutable { ready(status()); });
 }
 
-std::optional<Error> RRefContext::why_unusable(const RRefHandle& handle) const {
+MaybeError RRefContext::why_unusable(const RRefHandle& handle) const {
   if (handle.is_owner()) {
     if (owners_.contains(handle.id())) return std::nullopt;
     return why_not_alive(handle.id());
@@ -209,7 +209,7 @@ std::optional<Error> RRefContext::why_unusable(const RRefHandle& handle) const {
 }
 
 Result<RRefId> RRefContext::resolve(const RRefHandle& handle) {
-  if (std::optional<Error> error = why_unusable(handle)) return *error;
+  if (MaybeError error = why_unusable(handle)) return *error;
   return handle.id();
 }
 

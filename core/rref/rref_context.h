@@ -53,7 +53,7 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   [[nodiscard]] Result<RRefId> resolve(const RRefHandle& handle) override;
   void undo_forks(WorkerId to, const std::vector<Fork>& forks) override;
   void adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) override;
-  void serve(WorkerId from, Call call, std::optional<Error> refused) override;
+  void serve(WorkerId from, Call call, MaybeError refused) override;
 
   // ---- messages ----
 
@@ -92,8 +92,8 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   void end_use(const RRefId& id);
   void register_fork(const RRefId& id, const CausalId& fork, WorkerId holder);
   void register_creator(const RRefId& id, const ForkId& fork, WorkerId creator);
-  void serve_creation(WorkerId from, Call call, std::optional<Error> refused);
-  void admit(WorkerId from, Call call, std::optional<Error> refused);
+  void serve_creation(WorkerId from, Call call, MaybeError refused);
+  void admit(WorkerId from, Call call, MaybeError refused);
   void begin_use(const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target);
   void proceed(ArrivedCall& arrived);
   void serve_target(const std::shared_ptr<ServedCall>& served);
@@ -105,18 +105,18 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   void add_user(const ForkId& fork, UserRRef user);
   void delete_if_unused(const CausalId& fork);
   void answer_parent(const CausalId& fork);
-  void settle_user(const CausalId& fork, UserState state, std::optional<Error> error);
+  void settle_user(const CausalId& fork, UserState state, MaybeError error);
   void when_confirmed(const CausalId& fork, UniqueFunction<void(Status)> ready);
-  [[nodiscard]] std::optional<Error> why_impossible(const std::vector<Fork>& forks) const;
+  [[nodiscard]] MaybeError why_impossible(const std::vector<Fork>& forks) const;
   void adopt_as_owner(WorkerId from, const Fork& fork, std::shared_ptr<RRefHandle> handle,
                       UniqueFunction<void(Status)> ready);
   void adopt_as_user(WorkerId from, const Fork& fork);
-  [[nodiscard]] std::optional<Error> complete_creation(Draft& draft);
+  [[nodiscard]] MaybeError complete_creation(Draft& draft);
   void send_creation(Draft&& draft, RRefHandle& handle);
   void create_here(Draft&& draft, RRefHandle& handle);
   [[nodiscard]] std::unique_ptr<CarriedTensors> carried_by_creation(const Call& call);
   void send_creation_call(Draft&& draft, const RRefId& id, const ForkId& fork);
-  [[nodiscard]] std::optional<Error> why_unusable(const RRefHandle& handle) const;
+  [[nodiscard]] MaybeError why_unusable(const RRefHandle& handle) const;
   [[nodiscard]] RRefId with_counter(RRefId id);
 
   void trace_owner(EventKind kind, const RRefId& id);

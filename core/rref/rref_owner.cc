@@ -91,12 +91,12 @@ void RRefContext::drop_if_unused(const RRefId& id) {
 
 // ---- serving ----------------------------------------------------------------
 
-void RRefContext::serve(WorkerId from, Call call, std::optional<Error> refused) {
+void RRefContext::serve(WorkerId from, Call call, MaybeError refused) {
   if (call.created) return serve_creation(from, std::move(call), std::move(refused));
   admit(from, std::move(call), std::move(refused));
 }
 
-void RRefContext::admit(WorkerId from, Call call, std::optional<Error> refused) {
+void RRefContext::admit(WorkerId from, Call call, MaybeError refused) {
   auto arrived = std::make_shared<ArrivedCall>();
   arrived->refused = std::move(refused);
   arrived->target_known = arrived->refused || !call.target;
@@ -134,7 +134,7 @@ void RRefContext::proceed(ArrivedCall& arrived) {
 }
 
 // Owner creation, registration of the creator's fork and the answer are one step.
-void RRefContext::serve_creation(WorkerId from, Call call, std::optional<Error> refused) {
+void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
   const RRefId id = *call.created;
   const bool here = from == options_.self;
   if (!here) {

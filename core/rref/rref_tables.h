@@ -44,7 +44,7 @@ struct UserRRef {
   bool released = false;               // no handle is left
   uint64_t children = 0;               // forks that it is pinned by (G2)
   std::optional<WorkerId> parent;      // who is told ChildAccept, and when it is pending
-  std::optional<Error> error;          // what every use gives
+  MaybeError error;                    // what every use gives
   DeadlineId deadline;                 // of a creation that is not answered
   std::shared_ptr<RRefHandle> target;  // of a method that creates this: lives until the answer
   std::vector<Task> waiting;           // for the answer
@@ -61,7 +61,7 @@ struct PendingChild {
 // overtakes the call.
 struct ArrivedCall {
   std::shared_ptr<ServedCall> served;
-  std::optional<Error> refused;
+  MaybeError refused;
   std::optional<RRefId> use;  // the target, once it counts this one
   bool confirmed = false;     // the arguments are, or cannot be
   bool target_known = false;  // it exists, or never will
@@ -71,7 +71,7 @@ struct ArrivedCall {
 // What this owner knows of one creator's ids.
 struct CreatedIds {
   IntervalSet seen{0};
-  std::optional<Error> lost;  // the creator is fenced: nothing is to come any more
+  MaybeError lost;  // the creator is fenced: nothing is to come any more
 };
 
 }  // namespace rehearsal

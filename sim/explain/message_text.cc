@@ -39,7 +39,7 @@ std::string payload_text(const Payload& payload) {
   return out.str();
 }
 
-std::string error_text(const std::optional<Error>& error) {
+std::string error_text(const MaybeError& error) {
   return error ? "error: " + to_string(*error) : "no error";
 }
 

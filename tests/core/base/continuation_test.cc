@@ -100,7 +100,7 @@ TEST_F(ContinuationTest, SeveralContinuationsRunInTheOrderTheyWereGiven) {
 }
 
 TEST_F(ContinuationTest, ItRunsOffTheStrandAndMayNotPark) {
-  std::optional<Error> refused;
+  MaybeError refused;
   const auto next = future_.then([&](int) {
     EXPECT_FALSE(runtime_->on_strand());
     refused = future_.result().error();

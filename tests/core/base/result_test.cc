@@ -53,6 +53,45 @@ TEST(ResultDeathTest, AskingAnErrorForItsValueIsABug) {
   EXPECT_DEATH((void)bad.value(), "check failed: ok\\(\\) with too much");
 }
 
+TEST(ResultDeathTest, AskingAValueForItsErrorIsABug) {
+  Result<int> good(1);
+  EXPECT_DEATH((void)good.error(), "check failed: !ok\\(\\)");
+}
+
+TEST(Result, ACopyHasAnErrorOfItsOwn) {
+  Result<int> bad(refused());
+  Result<int> copy = bad;
+  copy.error().text = "changed";
+  EXPECT_EQ(bad.error(), refused());
+  bad = Result<int>(1);
+  EXPECT_EQ(bad.value(), 1);
+  EXPECT_EQ(copy.error().text, "changed");
+}
+
+TEST(MaybeError, IsEmptyUntilItIsGivenOne) {
+  MaybeError error;
+  EXPECT_FALSE(error);
+  error = refused();
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(*error, refused());
+  EXPECT_EQ(error->text, "too much");
+  error.reset();
+  EXPECT_FALSE(error);
+}
+
+TEST(MaybeError, CopiesAndHandsOnWhatItHolds) {
+  const MaybeError first = refused();
+  MaybeError second = first;
+  second->text = "changed";
+  EXPECT_EQ(first->text, "too much");
+  MaybeError third = std::move(second);
+  EXPECT_EQ(third->text, "changed");
+  third = third;
+  EXPECT_EQ(third->text, "changed");
+  third = first;
+  EXPECT_EQ(*third, refused());
+}
+
 TEST(Error, EveryKindHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (int kind = 0; kind <= static_cast<int>(kLastErrorKind); ++kind)

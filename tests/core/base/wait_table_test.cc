@@ -99,7 +99,7 @@ TEST_F(WaitTableTest, AllFailTogetherWithTheReason) {
   EXPECT_FALSE(list[0].failure.has_value());
   for (int i = 1; i < 3; ++i) {
     EXPECT_TRUE(woken(list[i]));
-    EXPECT_EQ(list[i].failure, stopped());
+    EXPECT_EQ(*list[i].failure, stopped());
   }
   EXPECT_EQ(waits().size(), 0u);
 }
@@ -169,7 +169,7 @@ TEST_F(WaitTableTest, TheEndOfTheNodeWaitsForNoMonitor) {
     waits().end(id);
     waits().fail_all(stopped());
     EXPECT_TRUE(woken(wait));
-    EXPECT_EQ(wait.failure, stopped());
+    EXPECT_EQ(*wait.failure, stopped());
     EXPECT_EQ(main_->monitor, nullptr);
     monitor->leave();  // The turn of the wait that is no more.
     EXPECT_FALSE(monitor->held());

@@ -136,7 +136,7 @@ TEST_F(NodeTest, AnExceptionOfTheMainIsTheResult) {
 }
 
 TEST_F(NodeTest, AnAbortFailsWhatTheMainWaitsFor) {
-  std::optional<Error> seen;
+  MaybeError seen;
   begin([&](Worker& worker) {
     const Promise<int64_t> promise = worker.promise<int64_t>();
     runtime->call_at(world.now(), [&] { node->abort({.text = "enough"}); });

@@ -23,7 +23,7 @@ TEST_F(SessionFencingTest, BothSidesRefuseEachOtherOnceOneHasFenced) {
   ASSERT_EQ(a->fenced.size(), 1u);
   EXPECT_EQ(a->fenced[0].incarnation, Incarnation{200});
   EXPECT_EQ(a->fenced[0].why, lost());
-  EXPECT_EQ(a->sessions.lost(WorkerId{1}), lost());
+  EXPECT_EQ(*a->sessions.lost(WorkerId{1}), lost());
   EXPECT_FALSE(a->sessions.joined(WorkerId{1}));
   EXPECT_EQ(a->sessions.unacknowledged(), 0u);
   EXPECT_TRUE(b->fenced.empty());

@@ -88,7 +88,7 @@ class SessionEnd final : public SessionListener {
   std::vector<Incarnation> joined;
   std::vector<Fenced> fenced;
   std::vector<Error> refused;
-  std::optional<Error> refuse_hello;
+  MaybeError refuse_hello;
   std::function<void()> on_received;
 };
 

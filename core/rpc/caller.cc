@@ -54,12 +54,6 @@ void Caller::start_on_strand(Draft&& draft, WhenAnswered done) const {
   pending_->start(std::move(draft), std::move(done));
 }
 
-Result<Answer> Caller::wait_for(Draft&& draft) const {
-  std::optional<Result<Answer>> answer;
-  if (Status status = wait_for(draft, answer); !status.ok()) return std::move(status.error());
-  return std::move(*answer);
-}
-
 Status Caller::wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const {
   record(draft);
   return mailbox_->wait(draft.function, draft.call.id, [&](WaitHandle handle) {

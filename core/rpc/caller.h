@@ -58,9 +58,7 @@ class Caller {
   // Records the arguments' tensors in the context, if the draft has one. Before the call starts.
   void record(Draft& draft) const;
 
-  // Starts it and parks until the answer.
-  [[nodiscard]] Result<Answer> wait_for(Draft&& draft) const;
-  // The same: `answer` is there unless the wait failed.
+  // Starts it and parks until `answer` is there; the error is why this execution cannot wait.
   [[nodiscard]] Status wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const;
 
   // Starts it. `done` runs on the strand; never if the node has ended by then.

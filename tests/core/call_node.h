@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -84,6 +85,14 @@ class CallNode final : public SessionListener {
   template <class T>
   [[nodiscard]] RRef<T> own(T value) {
     return RRef<T>(rrefs.own(HeldValue::of<T>(std::move(value))));
+  }
+
+  // What a call gets that typed code would not make.
+  [[nodiscard]] Result<Answer> answer_to(Draft draft) {
+    std::optional<Result<Answer>> answer;
+    if (Status waited = caller->wait_for(draft, answer); !waited.ok())
+      return std::move(waited.error());
+    return std::move(*answer);
   }
 
   // SessionListener.

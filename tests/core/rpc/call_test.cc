@@ -142,7 +142,7 @@ TEST_F(CallTest, AResultThatCannotBeSentIsAnErrorOfTheCallee) {
   EXPECT_EQ(sparse_error.worker, "b");
   EXPECT_EQ(sparse_error.function, "sparse");
   Draft draft = function_draft(*a().caller, "b", &opaque);
-  const Result<Answer> answer = a().caller->wait_for(std::move(draft));
+  const Result<Answer> answer = a().answer_to(std::move(draft));
   EXPECT_EQ(answer.error().kind, ErrorKind::bad_arguments);
   EXPECT_NE(answer.error().text.find("use `remote`"), std::string::npos);
 }
@@ -189,7 +189,7 @@ TEST_F(CallTest, WaitingInAnInlineFunctionIsAnError) {
 TEST_F(CallTest, AFunctionNumberThatDoesNotExistIsRefusedByTheCallee) {
   Draft draft = function_draft(*a().caller, "b", &doubled, 1);
   draft.call.function = 9999;
-  const Result<Answer> answer = a().caller->wait_for(std::move(draft));
+  const Result<Answer> answer = a().answer_to(std::move(draft));
   EXPECT_EQ(answer.error().kind, ErrorKind::unknown_function);
   EXPECT_EQ(answer.error().worker, "b");
 }
@@ -204,7 +204,7 @@ TEST_F(CallTest, ACallThatContradictsItselfIsRefusedByTheCallee) {
     draft.call.function = 4000000000;
     if (kind == CallKind::function) draft.call.function = 1;
     if (kind != CallKind::fetch) draft.call.target = mine.shared_handle()->id();
-    const Error error = a().caller->wait_for(std::move(draft)).error();
+    const Error error = a().answer_to(std::move(draft)).error();
     EXPECT_EQ(error.kind, kind == CallKind::fetch ? ErrorKind::protocol : ErrorKind::bad_arguments);
   }
 }

@@ -73,7 +73,7 @@ TEST_F(RRefRulesTest, ADeleteThatIsFollowedByAUseRefusesItAtOnce) {
   draft.call.kind = CallKind::fetch;
   draft.call.target = id;
   deliver_while_waiting();
-  EXPECT_EQ(a().caller->wait_for(std::move(draft)).error().kind, ErrorKind::rref_deleted);
+  EXPECT_EQ(a().answer_to(std::move(draft)).error().kind, ErrorKind::rref_deleted);
 }
 
 TEST_F(RRefRulesTest, TheLossOfTheCreatorRefusesWhatWaitsForItAndWhatAsksLater) {

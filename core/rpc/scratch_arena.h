@@ -12,7 +12,7 @@ namespace rehearsal {
 // one message at a time.
 class ScratchArena {
  public:
-  ScratchArena() = default;
+  ScratchArena() {}  // leaves the block as it is: a default one would be cleared with its codec
   ScratchArena(const ScratchArena&) = delete;
 
   // An empty message, until the end of the scope.

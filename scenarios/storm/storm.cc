@@ -16,7 +16,8 @@ Program storm_program(const ScenarioRun& run) {
   const auto workers = static_cast<uint32_t>(run.options.integer("workers"));
   // Of each life of a worker; they die with the program, after all workers have ended.
   auto kept = std::make_shared<std::list<std::vector<AutogradContext>>>();
-  Program program(storm::functions());
+  static const Program functions(storm::functions());  // what a run shares with all others
+  Program program = functions;
   program.worker(
       "worker",
       [operations, seed = run.seed, &reporter = run.reporter, kept](Worker& worker) {

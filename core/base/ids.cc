@@ -1,23 +1,19 @@
 #include "core/base/ids.h"
 
 #include <cstdio>
-#include <sstream>
+#include <ostream>
 
 namespace rehearsal {
 
-std::ostream& operator<<(std::ostream& out, const CausalId& id) {
+std::string to_string(const CausalId& id) {
   char text[64];
   std::snprintf(text, sizeof text, "%08llx#%llu",
                 static_cast<unsigned long long>(id.path.high >> 32),
                 static_cast<unsigned long long>(id.ordinal));
-  return out << text;
+  return text;
 }
 
-std::string to_string(const CausalId& id) {
-  std::ostringstream out;
-  out << id;
-  return out.str();
-}
+std::ostream& operator<<(std::ostream& out, const CausalId& id) { return out << to_string(id); }
 
 std::ostream& operator<<(std::ostream& out, const RRefId& id) {
   return out << "rref(" << id.causal << " at " << id.owner << ')';

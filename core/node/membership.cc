@@ -254,18 +254,17 @@ void Membership::coordinate() {
 
 void Membership::start_wave() {
   wave_ = next_wave_++;
-  wave_answers_.clear();
+  wave_answers_ = {options_.self};
+  reports_[options_.self] = report_now(wave_);  // both of ours: no time passes between them
   first_wave_ = reports_;
   tell_others(Message{ShutdownProbe{phase_, wave_}});
-  const ShutdownReport own = report_now(wave_);
-  reports_[options_.self] = own;
-  wave_answers_.insert(options_.self);
   coordinate();
 }
 
 void Membership::finish_phase() {
   if (phase_ % 2 == 0 && !options_.mutants.on(Mutant::shutdown_skips_references)) {
     enter_phase(phase_ + 1);
+    reports_.clear();  // All are told of the phase that has begun, none needs to be told again.
     tell_others(Message{ShutdownProbe{phase_, 0}});
     return progressed();
   }

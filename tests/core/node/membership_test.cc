@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/core/node/group_fixture.h"
@@ -166,6 +167,27 @@ TEST_F(ShutdownTest, ReferencesAreReleasedWhenCallsHaveEndedAndAwaited) {
   b().change([&] { b().references = 0; });
   deliver_all();
   expect_all_left();
+}
+
+TEST_F(ShutdownTest, WhatTheCoordinatorHasHandledBeforeAWaveCostsNoSecondOne) {
+  // It was quiet before and after, and so reports nothing. Each phase has one wave, and between
+  // them the others are told that references are next.
+  c().busy = true;
+  shut_down_all();
+  deliver_all();
+  a().change([&] { ++a().activity; });
+  deliver_all();
+  const auto probes = [&] {
+    return std::ranges::count_if(c().trace.entries(), [](const auto& entry) {
+      return entry.event.kind == EventKind::frame &&
+             entry.event.message_type == Message{ShutdownProbe{}}.type();
+    });
+  };
+  const auto before = probes();
+  c().change([&] { c().busy = false; });
+  deliver_all();
+  expect_all_left();
+  EXPECT_EQ(probes() - before, 3);
 }
 
 TEST_F(ShutdownTest, AMessageBetweenTheWavesAsksAgain) {

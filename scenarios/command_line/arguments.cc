@@ -273,9 +273,11 @@ void Parser::take_shard(HuntCommand& command) const {
   const size_t slash = flags_.shard.find('/');
   if (slash == std::string::npos)
     throw WrongUse("--shard " + flags_.shard + ": type I/N, for example 0/4");
-  command.shard_count = parse_whole("--shard: N", flags_.shard.substr(slash + 1), 1, 1'000'000);
+  const std::string flag = "--shard " + flags_.shard;
+  command.shard_count =
+      parse_whole(flag + ": number of parts", flags_.shard.substr(slash + 1), 1, 1'000'000);
   command.shard =
-      parse_whole("--shard: I", flags_.shard.substr(0, slash), 0, command.shard_count - 1);
+      parse_whole(flag + ": part", flags_.shard.substr(0, slash), 0, command.shard_count - 1);
 }
 
 HuntCommand Parser::hunt_command() const {

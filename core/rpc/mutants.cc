@@ -19,6 +19,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
     {reset_is_final, "reset_is_final", fault, "the loss of a link is the loss of the peer"},
     {room_wakes_nobody, "room_wakes_nobody", other,
      "an acknowledgement does not wake the messages that wait for room"},
+    {no_back_pressure, "no_back_pressure", other,
+     "calls do not wait for room: the queue to a slow peer grows without end"},
     {no_fencing, "no_fencing", fault, "a silent peer is never given up"},
     {fenced_side_not_told, "fenced_side_not_told", fault, "who is fenced is not told"},
     {calls_never_time_out, "calls_never_time_out", fault, "a call's time-out never comes"},

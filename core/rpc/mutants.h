@@ -24,6 +24,7 @@ enum class Mutant : uint8_t {
   deduplication_forgotten,
   reset_is_final,
   room_wakes_nobody,
+  no_back_pressure,
   no_fencing,
   fenced_side_not_told,
   // calls

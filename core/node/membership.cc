@@ -255,7 +255,7 @@ void Membership::coordinate() {
 void Membership::start_wave() {
   wave_ = next_wave_++;
   wave_answers_ = {options_.self};
-  reports_[options_.self] = report_now(wave_);  // both of ours: no time passes between them
+  reports_[options_.self] = report_now(wave_);  // our first report and our answer: both of now
   first_wave_ = reports_;
   tell_others(Message{ShutdownProbe{phase_, wave_}});
   coordinate();

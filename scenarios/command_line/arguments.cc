@@ -270,10 +270,9 @@ uint64_t Parser::first_seed(uint64_t seeds_max) const {
 
 void Parser::take_shard(HuntCommand& command) const {
   if (flags_.shard.empty()) return;
-  const size_t slash = flags_.shard.find('/');
-  if (slash == std::string::npos)
-    throw WrongUse("--shard " + flags_.shard + ": type I/N, for example 0/4");
   const std::string flag = "--shard " + flags_.shard;
+  const size_t slash = flags_.shard.find('/');
+  if (slash == std::string::npos) throw WrongUse(flag + ": type I/N, for example 0/4");
   command.shard_count =
       parse_whole(flag + ": number of parts", flags_.shard.substr(slash + 1), 1, 1'000'000);
   command.shard =

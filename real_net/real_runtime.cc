@@ -122,6 +122,8 @@ void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
       inline_body.body();
     } catch (const NodeKilled&) {
     }
+    // What it owned may post as it dies: what that brings runs after it, not on top of it.
+    inline_body.body = nullptr;
   }
   me.inline_state.swap_with_thread();
   me.in_inline = false;

@@ -10,7 +10,7 @@ namespace rehearsal::real {
 namespace {
 
 constexpr uint32_t kMagic = 0x48534852;  // "RHSH"
-constexpr uint16_t kVersion = 2;
+constexpr uint16_t kVersion = 3;
 
 // The checksum covers all that precedes it, and the text.
 struct HeaderBytes {

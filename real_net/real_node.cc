@@ -2,6 +2,7 @@
 
 #include "core/base/check.h"
 #include "core/node/program.h"
+#include "observe/metrics_text.h"
 
 namespace rehearsal::real {
 namespace {
@@ -25,20 +26,56 @@ RealNode::RealNode(RealNodeOptions options, const Program& program)
       runtime_(std::make_shared<RealRuntime>(options_.runtime)),
       transport_(*runtime_, pool_, transport_options(options_)),
       checkpoints_(options_.checkpoints, options_.node.names.at(options_.node.id.value)),
+      metrics_(options_.metrics
+                   ? std::make_unique<observe::Metrics>(options_.node.names, options_.node.id)
+                   : nullptr),
+      metrics_server_(
+          metrics_ == nullptr
+              ? nullptr
+              : std::make_unique<MetricsServer>(
+                    *runtime_, MetricsServerOptions{.address = *options_.metrics},
+                    [this] { return metrics_text(metrics_->snapshot(runtime_->now())); })),
+      timed_(timed()),
       recording_(recording()),
       node_(options_.node, program, environment()) {
   if (recording_ != nullptr) start_recording();
+  if (metrics_server_ != nullptr) runtime_->post([this] { metrics_server_->start(); });
+}
+
+void RealNode::Timed::on_event(const Event& event) {
+  Event timed = event;
+  timed.when = runtime_.now();
+  traces_.on_event(timed);
+  if (log_ != nullptr) log_->on_event(timed);
+}
+
+std::unique_ptr<RealNode::Timed> RealNode::timed() {
+  observe::Traces traces;
+  traces.add(options_.trace);
+  traces.add(metrics_.get());
+  if (traces.empty()) return nullptr;
+  return std::make_unique<Timed>(*runtime_, std::move(traces), options_.log);
+}
+
+Trace& RealNode::trace() {
+  if (timed_ != nullptr) return *timed_;
+  if (options_.log != nullptr) return *options_.log;
+  return no_trace_;
+}
+
+std::optional<Address> RealNode::metrics_address() const {
+  if (metrics_server_ == nullptr) return std::nullopt;
+  return metrics_server_->address();
 }
 
 std::unique_ptr<RealNode::Recording> RealNode::recording() {
   if (!options_.record) return nullptr;
   auto recorder = std::make_shared<record::Recorder>(*options_.record);
-  Trace& trace = options_.trace != nullptr ? *options_.trace : no_trace_;
   auto runtime = std::make_shared<record::RecordingRuntime>(runtime_, *runtime_, recorder);
   record::RecordingCheckpoints checkpoints(checkpoints_, *runtime);
   return std::make_unique<Recording>(
       Recording{std::move(runtime), record::RecordingTransport(transport_, *recorder),
-                record::RecordingTrace(trace, *recorder), checkpoints, std::nullopt});
+                record::RecordingTrace(trace(), *recorder), checkpoints, std::nullopt});
 }
 
 Node::Environment RealNode::environment() {
@@ -52,7 +89,7 @@ Node::Environment RealNode::environment() {
   return {.runtime = runtime_,
           .executions = runtime_.get(),
           .transport = &transport_,
-          .trace = options_.trace != nullptr ? options_.trace : &no_trace_,
+          .trace = &trace(),
           .checkpoints = &checkpoints_};
 }
 

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "core/node/node.h"
+#include "observe/metrics.h"
+#include "observe/traces.h"
 #include "real_net/checkpoint_files.h"
+#include "real_net/metrics_server.h"
 #include "real_net/real_runtime.h"
 #include "real_net/slab_pool.h"
 #include "real_net/tcp_transport.h"
@@ -25,7 +28,10 @@ struct RealNodeOptions {
   Address listen{.host = "127.0.0.1", .port = 0};
   std::string checkpoints;  // the folder of all workers' checkpoints; empty: none can be saved
   Trace* trace = nullptr;   // null: nothing is traced. Called on the strand; outlives the node
+  Trace* log = nullptr;     // the same, but it is not told when: for what needs no clock
   std::optional<record::RecordOptions> record;  // empty: nothing is recorded
+  // Where GET /metrics is answered (see metrics_server.h); empty: nowhere, and nothing is counted.
+  std::optional<Address> metrics;
   // How long executions that have been told to end are waited for.
   Duration unwind_timeout = std::chrono::seconds(5);
 };
@@ -33,7 +39,7 @@ struct RealNodeOptions {
 // One node over real threads and TCP, with all that it runs on. Several may live in one process.
 class RealNode {
  public:
-  // Throws RpcError if the address cannot be listened on or the record cannot be written.
+  // Throws RpcError if an address cannot be listened on or the record cannot be written.
   RealNode(RealNodeOptions options, const Program& program);
   // REQUIRES: `run` was never called, or has returned and left no stuck executions.
   ~RealNode();
@@ -42,6 +48,8 @@ class RealNode {
 
   // Where peers find this node.
   [[nodiscard]] Address address() const { return transport_.address(); }
+  // Where its metrics are answered, if they are.
+  [[nodiscard]] std::optional<Address> metrics_address() const;
   // Where this node finds a peer. Before `run`, or any time later from any thread.
   void set_address(WorkerId peer, const Address& address);
 
@@ -67,6 +75,18 @@ class RealNode {
    public:
     void on_event(const Event&) override {}
   };
+  // Tells the traces also when it happened, and then the log.
+  class Timed final : public Trace {
+   public:
+    Timed(const RealRuntime& runtime, observe::Traces traces, Trace* log)
+        : runtime_(runtime), traces_(std::move(traces)), log_(log) {}
+    void on_event(const Event& event) override;
+
+   private:
+    const RealRuntime& runtime_;
+    observe::Traces traces_;
+    Trace* const log_;
+  };
 
   // What stands between the node and its seams if it is recorded.
   struct Recording {
@@ -76,6 +96,8 @@ class RealNode {
     record::RecordingCheckpoints checkpoints;
     std::optional<record::RecordingSink> sink;
   };
+  [[nodiscard]] std::unique_ptr<Timed> timed();
+  [[nodiscard]] Trace& trace();
   [[nodiscard]] std::unique_ptr<Recording> recording();
   [[nodiscard]] Node::Environment environment();
   void start_recording();
@@ -88,7 +110,10 @@ class RealNode {
   const std::shared_ptr<RealRuntime> runtime_;
   TcpTransport transport_;
   CheckpointFiles checkpoints_;
-  const std::unique_ptr<Recording> recording_;  // null: nothing is recorded
+  const std::unique_ptr<observe::Metrics> metrics_;      // null: nothing is counted
+  const std::unique_ptr<MetricsServer> metrics_server_;  // the same
+  const std::unique_ptr<Timed> timed_;                   // null: nobody needs the time
+  const std::unique_ptr<Recording> recording_;           // null: nothing is recorded
   Node node_;
   std::vector<std::string> stuck_;
 };

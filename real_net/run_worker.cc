@@ -64,7 +64,6 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
   made.node.names = names;
   made.runtime.worker_threads = options.num_worker_threads;
   made.runtime.torch_threads = options.torch_threads;
-  made.trace = options.trace;
   made.checkpoints = options.checkpoints.empty()
                          ? options.environment("REHEARSAL_CHECKPOINTS").value_or("")
                          : options.checkpoints;
@@ -72,6 +71,15 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
   made.listen = {.host = by_file ? "127.0.0.1" : address_towards(placement.master), .port = 0};
   if (options.listen) made.listen = *options.listen;
   return made;
+}
+
+// Who has asked for any free port must be told which it is.
+void tell_metrics_address(const RealNode& node, Observers& observers) {
+  if (!node.metrics_address()) return;
+  const std::string url = "http://" + to_string(*node.metrics_address()) + "/metrics";
+  observers.log().write(observe::LogLevel::info, "metrics", {{"url", url}});
+  if (observers.metrics()->port == 0)
+    std::fprintf(stderr, "rehearsal: metrics are at %s\n", url.c_str());
 }
 
 Status run_node(RealNode& node, const RealNodeOptions& options, const Placement& placement) {
@@ -91,23 +99,39 @@ Status run_node(RealNode& node, const RealNodeOptions& options, const Placement&
   return node.run();
 }
 
-[[noreturn]] void leave_stuck(const RealNode& node, const Status& status) {
-  if (!status.ok()) std::fprintf(stderr, "rehearsal: %s\n", to_string(status.error()).c_str());
+[[noreturn]] void leave_stuck(const RealNode& node, const Status& status, observe::Log& log) {
+  using enum observe::LogLevel;
+  if (!status.ok()) log.write(error, "failed", {{"why", to_string(status.error())}});
   for (const std::string& label : node.stuck())
-    std::fprintf(stderr, "rehearsal: '%s' does not end; the process is left without it\n",
-                 label.c_str());
+    log.write(error, "stuck",
+              {{"function", label},
+               {"why", "it does not end although it was told to; the process is left without it"}});
   std::fflush(nullptr);
   std::_Exit(1);
 }
 
 // Only TorchScript's `fork` uses these threads. A program that has started them keeps them.
-void use_one_interop_thread() {
+void use_one_interop_thread(observe::Log& log) {
   if (at::get_num_interop_threads() == 1) return;
   try {
     at::set_num_interop_threads(1);
   } catch (const c10::Error&) {
-    std::fprintf(stderr, "rehearsal: %zu inter-op threads of LibTorch run already\n",
-                 at::get_num_interop_threads());
+    log.write(observe::LogLevel::warn, "interop_threads",
+              {{"count", std::to_string(at::get_num_interop_threads())},
+               {"why", "the program has started LibTorch's inter-op threads before"}});
+  }
+}
+
+Status run_observed(const RealNodeOptions& options, const Program& program,
+                    const Placement& placement, Observers& observers) {
+  try {
+    RealNode node(options, program);
+    tell_metrics_address(node, observers);
+    Status status = run_node(node, options, placement);
+    if (node.stuck().empty()) return status;
+    leave_stuck(node, status, observers.log());
+  } catch (const RpcError& error) {
+    return error.error();
   }
 }
 
@@ -120,20 +144,22 @@ Status run_placed(const WorkerOptions& options, const Program& program) {
   if (!placement.ok()) return placement.error();
   const std::vector<std::string> names = program.names();
   if (Status fits = check_placement(placement.value(), names); !fits.ok()) return fits.error();
-  if (options.torch_threads == 1) use_one_interop_thread();
+  Result<std::unique_ptr<Observers>> watching = Observers::make(
+      options.observe, options.environment, names, {placement.value().rank}, options.trace);
+  if (!watching.ok()) return watching.error();
+  Observers& observers = *watching.value();
+  if (options.torch_threads == 1) use_one_interop_thread(observers.log());
   RealNodeOptions made = node_options(options, placement.value(), names);
   Result<std::optional<record::RecordOptions>> record =
       record_options(options.record, options.environment, names[placement.value().rank]);
   if (!record.ok()) return record.error();
   made.record = std::move(record).value();
-  try {
-    RealNode node(made, program);
-    Status status = run_node(node, made, placement.value());
-    if (node.stuck().empty()) return status;
-    leave_stuck(node, status);
-  } catch (const RpcError& error) {
-    return error.error();
-  }
+  made.trace = observers.trace();
+  made.log = observers.log_trace();
+  made.metrics = observers.metrics();
+  Status status = run_observed(made, program, placement.value(), observers);
+  if (Status written = observers.write_spans(); status.ok()) return written;
+  return status;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "core/node/node.h"
 #include "core/node/program.h"
+#include "real_net/observers.h"
 #include "real_net/placement.h"
 #include "real_net/record_place.h"
 
@@ -32,6 +33,9 @@ struct WorkerOptions {
   // `id`, `incarnation` and `names` are filled in.
   NodeOptions node;
   Trace* trace = nullptr;
+
+  // Metrics over HTTP, a file of spans, the log; see observers.h.
+  ObserverOptions observe;
 
   // What enters the node is recorded in this folder, if one is named here or by REHEARSAL_RECORD;
   // see record_place.h.

@@ -21,6 +21,7 @@ Json json_of(const NodeOptions& node) {
           {"window_bytes", node.window_bytes},
           {"window_frames", node.window_frames},
           {"execution_limit", node.execution_limit},
+          {"exception_traces", node.exception_traces},
           {"mutants", node.mutants}};
 }
 
@@ -42,6 +43,7 @@ NodeOptions node_of(const Json& json) {
   node.window_bytes = json.at("window_bytes").get<uint64_t>();
   node.window_frames = json.at("window_frames").get<uint64_t>();
   node.execution_limit = json.at("execution_limit").get<uint32_t>();
+  node.exception_traces = json.at("exception_traces").get<bool>();
   node.mutants = json.at("mutants").get<std::vector<std::string>>();
   return node;
 }

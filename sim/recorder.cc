@@ -50,7 +50,11 @@ void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation
   if (history_ != nullptr) history_->on_event(seen);
   for (Oracle* oracle : watchers) oracle->on_event(seen, findings_);
   if (history_ != nullptr && findings_.first()) history_->on_finding(findings_.first()->oracle);
-  for (Trace* trace : traces_) trace->on_event(event);
+  if (!traces_.empty()) {
+    Event timed = event;
+    timed.when = seen.when;
+    for (Trace* trace : traces_) trace->on_event(timed);
+  }
   if (lines_ != nullptr) lines_->write(seen, fingerprint_.value());
 }
 

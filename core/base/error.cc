@@ -50,6 +50,12 @@ std::string to_string(const Error& error) {
   return line + "]";
 }
 
+bool Error::operator==(const Error& other) const {
+  return kind == other.kind && text == other.text && worker == other.worker &&
+         function == other.function && chain == other.chain && type == other.type &&
+         trace == other.trace;
+}
+
 MaybeError::MaybeError(Error error) : error_(new Error(std::move(error))) {}
 
 void MaybeError::copy(const Error& error) { error_ = new Error(error); }
@@ -57,5 +63,16 @@ void MaybeError::copy(const Error& error) { error_ = new Error(error); }
 void MaybeError::destroy() { delete error_; }
 
 RpcError::RpcError(Error error) : std::runtime_error(to_string(error)), error_(std::move(error)) {}
+
+const Error* error_of(const std::exception& thrown) {
+  if (const auto* plain = dynamic_cast<const RpcError*>(&thrown)) return &plain->error();
+  const auto* called = dynamic_cast<const CalledError*>(&thrown);
+  return called == nullptr ? nullptr : &called->error();
+}
+
+void throw_error(Error error) {
+  if (error.exception != nullptr) std::rethrow_exception(error.exception->made_for(error));
+  throw RpcError(std::move(error));
+}
 
 }  // namespace rehearsal

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -32,6 +34,18 @@ inline constexpr ErrorKind kLastErrorKind = ErrorKind::storage;
 
 [[nodiscard]] std::string_view name_of(ErrorKind kind);
 
+struct Error;
+
+// An exception of a type that the program has registered (FunctionRegistry::exception), kept beside
+// the Error that it became.
+class CarriedException {
+ public:
+  virtual ~CarriedException() = default;
+  // A new one of its own type, which error_of finds `error` in; an RpcError if it cannot be made
+  // here. Runs the type's own code.
+  [[nodiscard]] virtual std::exception_ptr made_for(const Error& error) const = 0;
+};
+
 // An error is data: it crosses the network as it is.
 struct Error {
   ErrorKind kind = ErrorKind::protocol;
@@ -39,8 +53,14 @@ struct Error {
   std::string worker;              // the worker it is about (the dead, the throwing, the refusing)
   std::string function;            // the function that was called; empty if none
   std::vector<std::string> chain;  // workers it passed through, the first to see it first
+  std::string type;                // of the exception that user code threw; empty if none
+  // Where it was thrown: lines, if the worker was told to keep them (NodeOptions).
+  std::string trace;
+  // What `wait` and the synchronous calls throw in place of an RpcError; mostly null.
+  std::shared_ptr<const CarriedException> exception;
 
-  bool operator==(const Error&) const = default;
+  // Of what it says: the carried exception aside.
+  bool operator==(const Error& other) const;
 };
 
 // One line: kind, worker, function, text, chain.
@@ -92,6 +112,24 @@ class RpcError : public std::runtime_error {
  private:
   Error error_;
 };
+
+// What an exception of a registered type is too, when it comes from a call: it has the Error that
+// an RpcError would have had.
+class CalledError {
+ public:
+  explicit CalledError(Error error) : error_(std::move(error)) {}
+  [[nodiscard]] const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+// The Error that came with an exception from a call, be it an RpcError or one of a registered type:
+// its worker, function and chain. Null if `thrown` was thrown here. It lives as long as `thrown`.
+[[nodiscard]] const Error* error_of(const std::exception& thrown);
+
+// Throws an error as `wait` does: the exception that it carries, else an RpcError.
+[[noreturn]] void throw_error(Error error);
 
 // Unwinds the executions of a node that was killed. Not derived from std::exception, so that user
 // code rarely swallows it; who does gets it again from every call.

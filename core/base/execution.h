@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/ids.h"
 #include "core/base/time.h"
+#include "core/base/unique_function.h"
 
 namespace rehearsal {
 
@@ -57,6 +59,11 @@ class Execution {
 
   // The monitor that this execution has entered, if any. Belongs to the strand.
   std::shared_ptr<Monitor> monitor;
+
+  // Whether whoever waits for it has given up, and what runs when that is known. Belong to the
+  // strand.
+  bool given_up = false;
+  std::vector<Task> when_given_up;
 
  private:
   const CausalId started_by_;

@@ -12,7 +12,7 @@ namespace rehearsal {
 namespace {
 
 constexpr uint32_t kMagic = 0x31534852;  // "RHS1"
-constexpr uint16_t kVersion = 2;         // of the frames and of the messages in them
+constexpr uint16_t kVersion = 3;         // of the frames and of the messages in them
 
 // The fixed header as bytes. The checksum comes last: it covers all that precedes it.
 struct HeaderBytes {

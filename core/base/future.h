@@ -30,9 +30,28 @@ class FutureState : public std::enable_shared_from_this<FutureState<T>> {
   // Is given the complete state. It must not own the state: it would own itself.
   using Observer = UniqueFunction<void(FutureState&)>;
 
+  // Gives up whatever makes the value; returns why for those who wait for it. It must not own the
+  // state, nor a state that owns this one.
+  using Canceller = UniqueFunction<Error()>;
+  void set_canceller(Canceller canceller) { canceller_ = std::move(canceller); }
+
+  // Completes it with `cancelled`, and gives up what makes the value; nothing if it is complete.
+  void cancel() {
+    if (ready()) return;
+    Canceller canceller = std::exchange(canceller_, nullptr);
+    Error why = canceller ? canceller() : cancelled_error();
+    if (!ready()) complete(std::move(why));
+  }
+  [[nodiscard]] Error cancelled_error() const {
+    return {.kind = ErrorKind::cancelled,
+            .text = "whoever waited for the value has cancelled it",
+            .worker = mailbox_->name()};
+  }
+
   // Once. Observers run in the order they came.
   void complete(Result<T> result) {
     REHEARSAL_CHECK(!ready());
+    canceller_ = nullptr;
     result_.emplace(std::move(result));
     std::vector<Observer> observers = std::move(observers_);
     for (Observer& observer : observers) observer(*this);
@@ -49,7 +68,19 @@ class FutureState : public std::enable_shared_from_this<FutureState<T>> {
   const CausalId source_;
   std::optional<Result<T>> result_;
   std::vector<Observer> observers_;
+  Canceller canceller_;
 };
+
+// Gives `followed` up with whoever follows it, while it is there. Returns why it has no value.
+template <class T, class U>
+void cancel_with(FutureState<U>& follower, const std::shared_ptr<FutureState<T>>& followed) {
+  follower.set_canceller([&follower, weak = std::weak_ptr(followed)] {
+    const std::shared_ptr<FutureState<T>> followed = weak.lock();
+    if (followed) followed->cancel();
+    if (followed && !followed->result().ok()) return followed->result().error();
+    return follower.cancelled_error();
+  });
+}
 
 template <class T>
 class Promise;
@@ -113,7 +144,8 @@ class Future {
     return completed_anyway().value_or(status.error());
   }
 
-  // The value; throws RpcError. Parks.
+  // The value; throws RpcError, or what was thrown itself if its type is registered (throw_error).
+  // Parks.
   T wait() const { return result().or_throw(); }
 
   // Runs `body` when this is complete, as an execution of its own that may not park. A body that
@@ -122,6 +154,14 @@ class Future {
   // is followed.
   template <class F>
   auto then(F body) const;
+
+  // Completes it with `cancelled` at once, unless it is complete, and gives up what makes its
+  // value: the callee of a call is told, and what the call has called in turn is given up there; so
+  // is the future that this one continues, and each that it is gathered from. Dropping a future
+  // gives up nothing. Any thread; never parks.
+  void cancel() const {
+    state_->mailbox()->post([state = state_] { state->cancel(); });
+  }
 
   [[nodiscard]] const std::shared_ptr<FutureState<T>>& state() const { return state_; }
 
@@ -193,6 +233,11 @@ using ContinuationResult =
 // Runs on the strand: completes `state` with what the continuation gave, following futures.
 template <class R, class U>
 void settle(const std::shared_ptr<FutureState<U>>& state, Result<R> given) {
+  if (state->ready()) {  // It was cancelled.
+    if constexpr (is_future<R>)
+      if (given.ok() && given.value().valid()) given.value().state()->cancel();
+    return;
+  }
   if (!given.ok()) return state->complete(std::move(given.error()));
   if constexpr (is_future<R>) {
     if (!given.value().valid())
@@ -200,8 +245,10 @@ void settle(const std::shared_ptr<FutureState<U>>& state, Result<R> given) {
                                    .text = "the continuation returned an empty future",
                                    .worker = state->mailbox()->name(),
                                    .function = "continuation"});
-    given.value().state()->observe(
-        [state](FutureState<U>& inner) { state->complete(inner.result()); });
+    cancel_with(*state, given.value().state());
+    given.value().state()->observe([state](FutureState<U>& inner) {
+      if (!state->ready()) state->complete(inner.result());
+    });
   } else {
     state->complete(std::move(given.value()));
   }
@@ -218,13 +265,16 @@ auto Future<T>::then(F body) const {
   const std::shared_ptr<Mailbox> mailbox = state_->mailbox();
   const CausalId id = mailbox->running().next_id();
   auto next = std::make_shared<FutureState<U>>(mailbox, state_->source());
+  cancel_with(*next, state_);
 
   auto run = [next, mailbox, body = std::move(body)](const Result<T>& result) mutable {
     constexpr bool takes_result = std::invocable<F&, const Result<T>&>;
     Result<R> given = [&]() -> Result<R> {
       if (!takes_result && !result.ok()) return result.error();
-      return run_user_code(mailbox->name(), "continuation",
-                           [&]() -> Raw { return detail::call_continuation<T>(body, result); });
+      return run_user_code(
+          mailbox->name(), "continuation",
+          [&]() -> Raw { return detail::call_continuation<T>(body, result); },
+          mailbox->exception_hook());
     }();
     mailbox->post([next, given = std::move(given)]() mutable {
       detail::settle<R, U>(next, std::move(given));
@@ -252,6 +302,13 @@ Future<std::vector<T>> when_all(const std::shared_ptr<Mailbox>& mailbox,
   mailbox->post([next, futures = std::move(futures)] {
     if (futures.empty()) return next->complete(std::vector<T>());
     auto gathered = std::make_shared<Gathered>();
+    std::vector<std::weak_ptr<FutureState<T>>> parts;
+    for (const Future<T>& future : futures) parts.push_back(future.state());
+    next->set_canceller([next = next.get(), parts = std::move(parts)] {
+      for (const auto& weak : parts)
+        if (const auto part = weak.lock()) part->cancel();
+      return next->cancelled_error();
+    });
     gathered->values.resize(futures.size());
     gathered->missing = futures.size();
     for (size_t i = 0; i < futures.size(); ++i) {
@@ -275,6 +332,51 @@ Future<std::vector<T>> when_all(std::vector<Future<T>> futures) {
   REHEARSAL_CHECK(!futures.empty());
   const std::shared_ptr<Mailbox> mailbox = futures.front().state()->mailbox();
   return when_all(mailbox, std::move(futures));
+}
+
+// What each future came to, values and errors, in the order given: complete when the last is, never
+// with an error of its own. An empty vector gives an empty one. All belong to the node of
+// `mailbox`.
+template <class T>
+Future<std::vector<Result<T>>> collect_all(const std::shared_ptr<Mailbox>& mailbox,
+                                           std::vector<Future<T>> futures) {
+  struct Gathered {
+    std::vector<std::optional<Result<T>>> results;
+    size_t missing = 0;
+  };
+  auto next = std::make_shared<FutureState<std::vector<Result<T>>>>(mailbox, CausalId{});
+  mailbox->post([next, futures = std::move(futures)] {
+    if (futures.empty()) return next->complete(std::vector<Result<T>>());
+    auto gathered = std::make_shared<Gathered>();
+    gathered->results.resize(futures.size());
+    gathered->missing = futures.size();
+    for (size_t i = 0; i < futures.size(); ++i) {
+      futures[i].state()->observe([next, gathered, i](FutureState<T>& state) {
+        gathered->results[i].emplace(state.result());
+        if (--gathered->missing > 0) return;
+        std::vector<Result<T>> results;
+        for (auto& result : gathered->results) results.push_back(std::move(*result));
+        next->complete(std::move(results));
+      });
+    }
+  });
+  return Future<std::vector<Result<T>>>(next);
+}
+
+// The position of the first future that is complete, by value or by error; its `result` is there
+// then. If several are, the one that came first on the strand. At least one future.
+template <class T>
+Future<size_t> when_any(const std::vector<Future<T>>& futures) {
+  REHEARSAL_CHECK(!futures.empty());
+  const std::shared_ptr<Mailbox> mailbox = futures.front().state()->mailbox();
+  auto next = std::make_shared<FutureState<size_t>>(mailbox, CausalId{});
+  mailbox->post([next, futures] {
+    for (size_t i = 0; i < futures.size(); ++i)
+      futures[i].state()->observe([next, i](FutureState<T>&) {
+        if (!next->ready()) next->complete(i);
+      });
+  });
+  return Future<size_t>(next);
 }
 
 }  // namespace rehearsal

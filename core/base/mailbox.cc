@@ -103,25 +103,50 @@ void Mailbox::make_execution(std::optional<Execution>& place, const CausalId& id
 
 void Mailbox::run_continuation(const CausalId& id, Task body) {
   if (killed_) return;
-  auto execution = make_execution(id, "continuation");
-  Execution& running = *execution;
   ++continuations_;
-  trace_->on_event(
-      {.kind = EventKind::execution_started, .worker = self_, .id = id, .text = "continuation"});
-  runtime_->execute(running, Where::inline_,
+  start(make_execution(id, "continuation"), Where::inline_, std::move(body));
+}
+
+void Mailbox::run_on_stack(const StackRun& run, Task body) {
+  ++continuations_;
+  auto execution = make_execution(run.id, run.label);
+  execution->depth = run.depth;
+  if (run.monitor == nullptr) return start(std::move(execution), Where::pool, std::move(body));
+  run.monitor->enter([mailbox = shared_from_this(), execution = std::move(execution),
+                      monitor = run.monitor, body = std::move(body)]() mutable {
+    // The node ended while it waited for its turn.
+    if (mailbox->closed()) {
+      monitor->leave();
+      return mailbox->release_later(std::make_shared<Task>(std::move(body)));
+    }
+    execution->monitor = std::move(monitor);
+    mailbox->start(std::move(execution), Where::pool, std::move(body));
+  });
+}
+
+void Mailbox::start(std::shared_ptr<Execution> execution, Where where, Task body) {
+  Execution& running = *execution;
+  trace_->on_event({.kind = EventKind::execution_started,
+                    .worker = self_,
+                    .id = running.started_by(),
+                    .text = running.label()});
+  runtime_->execute(running, where,
                     [mailbox = shared_from_this(), execution = std::move(execution),
                      body = std::move(body)]() mutable {
                       body();
-                      mailbox->post_always([mailbox, id = execution->started_by()] {
-                        --mailbox->continuations_;
-                        if (mailbox->trace_ == nullptr) return;
-                        mailbox->trace_->on_event({.kind = EventKind::execution_ended,
-                                                   .worker = mailbox->self_,
-                                                   .id = id,
-                                                   .text = "continuation"});
-                        mailbox->progressed();
-                      });
+                      mailbox->post_always([mailbox, execution] { mailbox->end(*execution); });
                     });
+}
+
+void Mailbox::end(Execution& execution) {
+  --continuations_;
+  if (execution.monitor && !killed_) std::exchange(execution.monitor, nullptr)->leave();
+  if (trace_ == nullptr) return;
+  trace_->on_event({.kind = EventKind::execution_ended,
+                    .worker = self_,
+                    .id = execution.started_by(),
+                    .text = execution.label()});
+  progressed();
 }
 
 void Mailbox::release_later(std::shared_ptr<void> value) {
@@ -154,6 +179,7 @@ void Mailbox::outlive_node() {
   close({.kind = ErrorKind::node_stopped, .text = "this worker has stopped", .worker = name_});
   executions_ = nullptr;
   trace_ = nullptr;
+  exception_hook_ = nullptr;
 }
 
 void Mailbox::mark(std::string_view name) const {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/monitor.h"
 #include "core/base/result.h"
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
@@ -14,6 +15,7 @@
 
 namespace rehearsal {
 
+class ExceptionHook;  // core/base/user_code.h
 class Mailbox;
 
 // Told on the strand that the execution which `maker` started made LibTorch's autograd nodes with
@@ -32,6 +34,15 @@ class WaitHandle {
  private:
   std::shared_ptr<Mailbox> mailbox_;
   WaitId id_;
+};
+
+// User code that is no call being served: what started it, its name for people, the monitor that it
+// is in except while it parks (null: none), and how deeply it is nested in calls.
+struct StackRun {
+  CausalId id;
+  std::string_view label;  // outlives the run
+  std::shared_ptr<Monitor> monitor;
+  uint32_t depth = 0;
 };
 
 // How handles, contexts, futures and autograd nodes reach their node. It outlives the node; once
@@ -72,6 +83,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   // Runs `body` inline as user code of a continuation that `id` started; traced. On the strand.
   void run_continuation(const CausalId& id, Task body);
 
+  // Runs `body` as user code that may park, on a stack of its own; traced. A shutdown waits for it.
+  // Dropped unrun if the node ends first. On the strand.
+  void run_on_stack(const StackRun& run, Task body);
+
   // Destroys `value` off the strand: values, graphs and closures of users may do anything when
   // they die. On the strand.
   void release_later(std::shared_ptr<void> value);
@@ -91,6 +106,10 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   // anybody can learn of tensors it made, and before it parks or ends.
   void set_on_nodes_made(NodesMade nodes_made) { on_nodes_made_ = std::move(nodes_made); }
 
+  // What errors of this node's user code are completed by; null: by nothing. Before any of it runs.
+  void set_exception_hook(const ExceptionHook* hook) { exception_hook_ = hook; }
+  [[nodiscard]] const ExceptionHook* exception_hook() const { return exception_hook_; }
+
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] Trace& trace() const { return *trace_; }
   [[nodiscard]] WaitTable& waits() { return waits_; }
@@ -108,6 +127,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void mark(std::string_view name) const;
 
  private:
+  void start(std::shared_ptr<Execution> execution, Where where, Task body);
+  void end(Execution& execution);
   void note_dropped() const;
   void note_nodes();
 
@@ -125,6 +146,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Task on_progress_;
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;
+  const ExceptionHook* exception_hook_ = nullptr;
 };
 
 // A template, so that a small closure stays small enough to be kept without an allocation.

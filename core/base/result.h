@@ -45,10 +45,10 @@ class [[nodiscard]] Result {
     return *error_;
   }
 
-  // The value, or the error thrown as RpcError.
+  // The value, or the error thrown (throw_error).
   T or_throw() && {
     if (!ok()) [[unlikely]]
-      throw RpcError(std::move(error()));
+      throw_error(std::move(error()));
     return *std::move(value_);
   }
 

@@ -1,32 +1,38 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/base/ids.h"
+#include "core/base/time.h"
 
 namespace rehearsal {
 
 enum class EventKind : uint8_t {
   // What enters the strand.
-  frame,      // peer, id of its message, message_type; digest of the envelope
+  frame,      // peer, id of its message, message_type, bytes; digest of the envelope
   ack_frame,  // ack-only, heartbeat and fenced frames
   peer_up,    // peer, number: its incarnation
   peer_lost,  // peer, text: why
   drained,    // peer
   timer,      // text: what it is for
-  // id, text: function, number: nanoseconds until it is given up (0: never), digest: 1 if it only
-  // creates a reference and so is never completed
+  // id, peer, text: function, number: nanoseconds until it is given up (0: never), digest: its
+  // CallForm. What only creates a reference (`remote`) is never completed.
   api_call,
   execution_started,  // id of what started it, text: label
   execution_parked,   // id of what started it, text: label
   execution_resumed,  // the same
   execution_ended,    // the same
   // What the node does.
-  frame_sent,        // peer, id, message_type
-  frame_dropped,     // peer, text: why
-  call_executed,     // id: a user function starts running for this call
-  call_completed,    // id, number: 0 value, else 1 + ErrorKind
+  frame_sent,     // peer, id, message_type, bytes
+  frame_resent,   // peer, number: its sequence number, bytes
+  frame_dropped,  // peer, text: why
+  call_executed,  // id: a user function starts running for this call
+  // id, peer, number: 0 value, else 1 + ErrorKind. At the caller; also if it never left.
+  call_completed,
+  // The same at the callee, text: function. It is answered, or its reference has its value.
+  call_served,
   peer_fenced,       // peer, number: the incarnation, text: why
   owner_created,     // id of the RRef, number: counter
   owner_dropped,     // the same: the value is gone
@@ -47,6 +53,13 @@ enum class EventKind : uint8_t {
   mark,               // text: the name of a rare branch that was reached
 };
 
+// How a call was made.
+enum class CallForm : uint8_t { rpc_sync, remote, rpc_async };
+
+// What a call is named for people: `rpc_sync#add(trainer -> ps)`; also rpc_async and rpc_remote.
+[[nodiscard]] std::string call_text(CallForm form, std::string_view function,
+                                    std::string_view caller, std::string_view callee);
+
 inline constexpr WorkerId kNoPeer{UINT32_MAX};
 
 // One thing that happened at one worker. `text` lives as long as the call of on_event.
@@ -58,7 +71,11 @@ struct Event {
   uint32_t message_type = 0;
   uint64_t number = 0;
   uint64_t digest = 0;
+  uint64_t bytes = 0;  // of a message: its envelope and its tensors
   std::string_view text;
+  // On the time line of its worker. The node leaves it out: whoever gave the node its time and its
+  // trace fills it in.
+  Instant when{};
 };
 
 // Sees everything a node does, in order, on its strand. It must not call the node.

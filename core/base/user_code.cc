@@ -18,34 +18,48 @@ std::string readable_type_name(const std::type_info& type) {
   return name;
 }
 
-Error remote_exception(std::string_view worker, std::string_view function, std::string text) {
+Error remote_exception(std::string_view worker, std::string_view function,
+                       const std::type_info* type) {
   return {.kind = ErrorKind::remote_exception,
-          .text = std::move(text),
           .worker = std::string(worker),
-          .function = std::string(function)};
+          .function = std::string(function),
+          .type = type ? readable_type_name(*type) : "unknown"};
+}
+
+Error error_from(const std::exception& thrown, std::string_view worker, std::string_view function) {
+  if (const Error* known = error_of(thrown)) {
+    Error error = *known;
+    error.chain.emplace_back(worker);
+    return error;
+  }
+  Error error = remote_exception(worker, function, &typeid(thrown));
+  // Its own text has addresses in it.
+  if (const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown))
+    error.text = std::string("c10::Error: ") + of_torch->what_without_backtrace();
+  else
+    error.text = error.type + ": " + thrown.what();
+  return error;
 }
 
 }  // namespace
 
-Error current_exception_as_error(std::string_view worker, std::string_view function) {
+Error current_exception_as_error(std::string_view worker, std::string_view function,
+                                 const ExceptionHook* hook) {
   try {
     throw;
   } catch (const NodeKilled&) {
     throw;
-  } catch (const RpcError& thrown) {
-    Error error = thrown.error();
-    error.chain.emplace_back(worker);
-    return error;
-  } catch (const c10::Error& thrown) {
-    return remote_exception(worker, function,
-                            std::string("c10::Error: ") + thrown.what_without_backtrace());
   } catch (const std::exception& thrown) {
-    return remote_exception(worker, function,
-                            readable_type_name(typeid(thrown)) + ": " + thrown.what());
+    Error error = error_from(thrown, worker, function);
+    if (hook != nullptr)
+      hook->complete(error, thrown, function);
+    else
+      error.exception.reset();
+    return error;
   } catch (...) {
-    const std::type_info* type = abi::__cxa_current_exception_type();
-    return remote_exception(worker, function,
-                            "exception of type " + (type ? readable_type_name(*type) : "unknown"));
+    Error error = remote_exception(worker, function, abi::__cxa_current_exception_type());
+    error.text = "exception of type " + error.type;
+    return error;
   }
 }
 

@@ -61,6 +61,7 @@ void Membership::settle_join() {
     told_ready_ = true;
     for (uint32_t id = 0; id < all; ++id)
       if (WorkerId{id} != options_.self) sessions_.send(WorkerId{id}, Message{Ready{}});
+    if (view_.met_all) view_.met_all();
   }
   if (told_ready_ && ready_.size() + 1 == all) finish_join(Unit{});
 }

@@ -13,7 +13,7 @@
 
 namespace rehearsal {
 
-// What a graceful shutdown asks of the rest of the node.
+// What the group asks of the rest of the node, and tells it.
 struct ShutdownView {
   // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
   std::function<bool(uint32_t phase)> quiet;
@@ -21,6 +21,8 @@ struct ShutdownView {
   std::function<void()> release_references;
   // Messages handled so far, those of the shutdown itself aside.
   std::function<uint64_t()> activity;
+  // Told once: this worker has met all others. Empty: nobody wants to know.
+  std::function<void()> met_all;
 };
 
 // The static group: how it comes together and how it ends. On the strand.

@@ -39,6 +39,12 @@ struct NodeOptions {
   uint64_t window_frames = 4096;             // the same in frames
   uint32_t execution_limit = 1024;  // functions executing at once, nested calls and creations aside
 
+  // Errors that exceptions thrown here become say where they were thrown (Error::trace): the
+  // functions they passed through at workers with this option, the first to see it first, after
+  // LibTorch's own backtrace if it is a c10::Error. That has addresses in it: with this option,
+  // runs of one seed may differ in the bytes of errors.
+  bool exception_traces = false;
+
   // Test-only switches, by name: each leaves out one rule of the protocol (core/rpc/mutants.cc
   // lists them). An unknown name is refused by Node's constructor; in a product every name is.
   std::vector<std::string> mutants;

@@ -57,11 +57,12 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       codec(make_protobuf_codec()),
       main(mailbox->make_execution(main_id(options, session_options.mutants),
                                    options.names[options.id.value])),
+      exceptions(*mailbox, program.registry().exceptions(), options.exception_traces),
       deadlines(*mailbox),
       sessions(session_options, *mailbox, *environment.transport, *codec, *this),
       pending(session_options, *mailbox, sessions, deadlines),
       served({.execution_limit = options.execution_limit, .queue_limit = kQueuedCallsMax},
-             session_options, *mailbox, sessions, program.registry()),
+             session_options, *mailbox, sessions, pending, program.registry()),
       rrefs(session_options, *mailbox, sessions, deadlines, served),
       contexts(session_options, *mailbox, sessions, deadlines),
       membership(session_options, *mailbox, sessions, deadlines,
@@ -71,16 +72,24 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
                         note_released(*mailbox, contexts.release_all());
                         note_released(*mailbox, rrefs.release_all());
                       },
-                  .activity = [this] { return activity; }}),
+                  .activity = [this] { return activity; },
+                  .met_all = [this] { handle_early_messages(); }}),
+      gatherings(session_options, *mailbox, sessions, deadlines),
       caller(std::make_shared<Caller>(mailbox, program.shared_registry(), options.names,
                                       options.rpc_timeout)),
-      worker(Calls(caller, &rrefs), options.id, environment.checkpoints) {
+      worker(Calls(caller, &rrefs), options.id, environment.checkpoints,
+             {.debug_info = [this] { return debug_info(); },
+              .leave_at_once = [this] { leaves_at_once = true; }}) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
   least_lives_.resize(options.names.size());
   mailbox->set_incarnation(options.incarnation);
-  caller->set_parts(&pending, &contexts);
-  pending.set_hooks(&rrefs, &contexts);
+  caller->set_parts({.pending = &pending,
+                     .records = &contexts,
+                     .deadlines = &deadlines,
+                     .gatherings = &gatherings});
+  mailbox->set_exception_hook(&exceptions);
+  pending.set_hooks(&rrefs, &contexts, &exceptions);
   rrefs.set_caller(caller);
   served.set_hooks(
       &rrefs, &contexts, &rrefs,
@@ -96,10 +105,34 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
 
 // ---- messages ---------------------------------------------------------------
 
+namespace {
+
+bool is_of_the_group(const Message& message) {
+  const MessageContent& content = message.content;
+  return std::holds_alternative<Ready>(content) ||
+         std::holds_alternative<ShutdownReport>(content) ||
+         std::holds_alternative<ShutdownProbe>(content) || std::holds_alternative<Leave>(content) ||
+         std::holds_alternative<Goodbye>(content);
+}
+
+}  // namespace
+
+// A worker that came back is called by the others before it has met all of them. What it serves may
+// call any: all but what makes the group waits until all are known, in its order.
 void NodeParts::on_message(WorkerId from, Message&& message) {
   if (ended) return;
+  if (!serves_ && !is_of_the_group(message)) {
+    mailbox->mark("a message came before all workers were met");
+    early_.push_back({from, std::move(message)});
+    return;
+  }
   route(from, message);
   progressed();
+}
+
+void NodeParts::handle_early_messages() {
+  serves_ = true;
+  for (EarlyMessage& early : std::exchange(early_, {})) route(early.from, early.message);
 }
 
 struct NodeParts::Router {
@@ -108,7 +141,10 @@ struct NodeParts::Router {
 
   void operator()(Call& call) const { node.served.on_call(from, std::move(call)); }
   void operator()(Response& response) const { node.pending.on_response(from, std::move(response)); }
-  void operator()(Cancel& cancel) const { node.served.on_cancel(cancel); }
+  void operator()(Cancel& cancel) const { node.served.on_cancel(from, cancel); }
+  void operator()(Item& item) const { node.pending.on_item(from, std::move(item)); }
+  void operator()(Credit& credit) const { node.served.on_credit(credit); }
+  void operator()(End& end) const { node.pending.on_end(from, std::move(end)); }
   void operator()(ForkRequest& request) const { node.rrefs.on_fork_request(from, request); }
   void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(confirm); }
   void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(accept); }
@@ -147,6 +183,11 @@ void NodeParts::route(WorkerId from, Message& message) {
   std::visit(Router{*this, from}, message.content);
 }
 
+void NodeParts::drop_early_messages() {
+  if (early_.empty()) return;
+  mailbox->release_later(std::make_shared<std::vector<EarlyMessage>>(std::exchange(early_, {})));
+}
+
 Status NodeParts::check_hello(const Hello& hello) {
   Result<Greeting> theirs = greeting_from_text(hello.greeting);
   if (!theirs.ok()) return theirs.error();
@@ -170,7 +211,9 @@ Status NodeParts::check_hello(const Hello& hello) {
 }
 
 void NodeParts::on_peer_joined(const Hello& hello) {
-  membership.on_peer_joined(hello.worker, least_lives_[hello.worker.value] - 1);
+  const uint32_t life = least_lives_[hello.worker.value] - 1;
+  gatherings.on_peer_joined(hello.worker, life);
+  membership.on_peer_joined(hello.worker, life);
 }
 
 void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
@@ -179,10 +222,12 @@ void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
 
 void NodeParts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
   if (ended) return;
+  std::erase_if(early_, [peer](const EarlyMessage& early) { return early.from == peer; });
   served.on_peer_fenced(peer);
   pending.on_peer_fenced(peer, why);
   rrefs.on_peer_fenced(peer, incarnation, why);
   contexts.on_peer_fenced(peer, incarnation, why);
+  gatherings.on_peer_fenced(peer, why);
   membership.on_peer_fenced(peer, why);
 }
 
@@ -244,16 +289,20 @@ Status NodeParts::run_main() {
                                  .id = main->started_by(),
                                  .text = main->label()});
     });
-    status = returned.ok() ? shut_down() : Status(returned.error());
+    if (!returned.ok())
+      status = returned.error();
+    else if (!leaves_at_once)
+      status = shut_down();
   }
   if (mailbox->killed()) throw NodeKilled{};
   Waiter gone;
   mailbox->post_always([&] {
     Error why = status.ok() ? Error{.kind = ErrorKind::node_stopped,
-                                    .text = "the worker has shut down",
+                                    .text = leaves_at_once ? "the worker has left at once"
+                                                           : "the worker has shut down",
                                     .worker = mailbox->name()}
                             : status.error();
-    if (status.ok())
+    if (status.ok() && !leaves_at_once)
       end(why);
     else
       abort(why);
@@ -283,6 +332,8 @@ void NodeParts::end(const Error& why) {
   membership.fail(stopped);
   pending.fail_all(stopped);
   served.clear();
+  gatherings.clear();
+  drop_early_messages();
   rrefs.clear();
   contexts.clear(stopped);
   deadlines.clear();
@@ -300,6 +351,8 @@ void NodeParts::kill() {
   mailbox->kill();
   pending.forget_all();
   served.clear();
+  gatherings.clear();
+  drop_early_messages();
   rrefs.clear();
   contexts.clear(mailbox->why_closed());
   deadlines.clear();
@@ -318,6 +371,25 @@ NodeCensus NodeParts::census() const {
           .passes = contexts.pass_count(),
           .unacknowledged = ended ? 0 : sessions.unacknowledged(),
           .timers = deadlines.size()};
+}
+
+DebugInfo NodeParts::debug_info() const {
+  const NodeCensus now = census();
+  return {{"rpc.pending_calls", std::to_string(now.pending_calls)},
+          {"rpc.executions", std::to_string(now.executions)},
+          {"rpc.unacknowledged", std::to_string(now.unacknowledged)},
+          {"rpc.timers", std::to_string(now.timers)},
+          {"rpc.gatherings", std::to_string(gatherings.size())},
+          {"rref.owners", std::to_string(now.owners)},
+          {"rref.owner_forks", std::to_string(now.owner_forks)},
+          {"rref.owner_handles", std::to_string(now.owner_handles)},
+          {"rref.users", std::to_string(now.users)},
+          {"rref.pending_users", std::to_string(now.pending_users)},
+          {"rref.pending_children", std::to_string(now.pending_children)},
+          {"rref.table", rrefs.debug_info()},
+          {"autograd.contexts", std::to_string(now.contexts)},
+          {"autograd.passes", std::to_string(now.passes)},
+          {"autograd.table", contexts.debug_info()}};
 }
 
 WaitViews NodeParts::waits() const {

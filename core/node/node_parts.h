@@ -11,6 +11,7 @@
 #include "core/node/node.h"
 #include "core/node/program.h"
 #include "core/node/worker.h"
+#include "core/rpc/gatherings.h"
 #include "core/rpc/pending_calls.h"
 #include "core/rpc/protobuf_codec.h"
 #include "core/rpc/served_calls.h"
@@ -35,6 +36,7 @@ class NodeParts final : public SessionListener {
   void abort(const Error& why);
   void kill();
   [[nodiscard]] NodeCensus census() const;
+  [[nodiscard]] DebugInfo debug_info() const;
   [[nodiscard]] WaitViews waits() const;
 
   const NodeOptions options;
@@ -45,6 +47,7 @@ class NodeParts final : public SessionListener {
   const std::shared_ptr<Mailbox> mailbox;
   const std::unique_ptr<Codec> codec;
   const std::shared_ptr<Execution> main;
+  const ExceptionEncoder exceptions;
   Deadlines deadlines;
   Sessions sessions;
   PendingCalls pending;
@@ -52,10 +55,12 @@ class NodeParts final : public SessionListener {
   RRefContext rrefs;
   AutogradContexts contexts;
   Membership membership;
+  Gatherings gatherings;
   const std::shared_ptr<Caller> caller;
   Worker worker;
   uint64_t activity = 0;  // messages handled
   bool ended = false;
+  bool leaves_at_once = false;  // written by the main, read when it has returned
 
  private:
   [[nodiscard]] Status join();
@@ -65,8 +70,17 @@ class NodeParts final : public SessionListener {
   void progressed();
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
+  void handle_early_messages();
+  void drop_early_messages();
 
   std::vector<uint32_t> least_lives_;  // by worker: one more than that of the latest we met
+  // What came before all workers were met, but for what makes the group; in the order it came.
+  struct EarlyMessage {
+    WorkerId from;
+    Message message;
+  };
+  std::vector<EarlyMessage> early_;
+  bool serves_ = false;  // all workers have been met
 };
 
 }  // namespace rehearsal

@@ -2,23 +2,40 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 #include "core/autograd/autograd_context.h"
+#include "core/node/gather.h"
 #include "core/optim/distributed_optimizer.h"
 
 namespace rehearsal {
+namespace {
+
+constexpr size_t kWorkerNameMax = 127;
+
+bool is_worker_name(const std::string& name) {
+  constexpr std::string_view allowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_:";
+  return !name.empty() && name.size() <= kWorkerNameMax &&
+         name.find_first_not_of(allowed) == std::string::npos;
+}
+
+}  // namespace
 
 Program::Program(FunctionRegistry registry) {
   const bool complete = registry.position("rehearsal.backward").ok();  // of another Program
   if (!complete) {
     register_autograd(registry);
     register_optimizer(registry);
+    register_gatherings(registry);
   }
   registry_ = std::make_shared<const FunctionRegistry>(std::move(registry));
 }
 
 Program& Program::worker(const std::string& name, Main main) {
-  if (name.empty()) throw std::invalid_argument("a worker's name is empty");
+  if (!is_worker_name(name))
+    throw std::invalid_argument("'" + name + "' cannot be a worker's name: letters, digits, '-', " +
+                                "'_' and ':' can, " + std::to_string(kWorkerNameMax) + " at most");
   const bool taken = std::any_of(members_.begin(), members_.end(),
                                  [&](const Member& member) { return member.name == name; });
   if (taken) throw std::invalid_argument("two workers are named '" + name + "'");

@@ -30,7 +30,8 @@ class Program {
   // Adds what the library itself calls: names that begin with "rehearsal.".
   explicit Program(FunctionRegistry registry);
 
-  // Throws std::invalid_argument if a name is empty or taken. Without a main the worker serves the
+  // Throws std::invalid_argument if a name is taken or cannot be one: letters, digits, '-', '_' and
+  // ':' can, 127 at most. Without a main the worker serves the
   // others until they are done.
   Program& worker(const std::string& name, Main main = {});
   Program& worker(const std::string& name, Count count) { return worker(name, {}, count); }

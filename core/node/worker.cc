@@ -15,6 +15,16 @@ WorkerInfo Worker::worker_info(const std::string& name) const {
   return {name, caller()->find(Target(name))};
 }
 
+DebugInfo Worker::debug_info() const {
+  DebugInfo info;
+  const Status status = caller()->mailbox()->wait("the tables", {}, [&](WaitHandle wait) {
+    info = node_.debug_info();
+    wait.end();
+  });
+  if (!status.ok()) throw RpcError(status.error());
+  return info;
+}
+
 Checkpoints& Worker::checkpoints(const std::string& name) const {
   (void)caller()->mailbox()->running();  // What was killed changes nothing any more.
   const auto fail = [this](ErrorKind kind, std::string text) {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,18 +11,29 @@
 
 #include "core/autograd/autograd_context.h"
 #include "core/base/checkpoints.h"
+#include "core/node/gather.h"
 #include "core/rref/calls.h"
 
 namespace rehearsal {
+
+// What a node's tables hold, by name: "rpc.…", "rref.…" and "autograd.…". Numbers, but for
+// "rref.table" and "autograd.table", which have a line for each value, holder, fork and context.
+using DebugInfo = std::map<std::string, std::string>;
 
 // A worker as its own program sees it: what `worker_main(Worker&)` is given. Its calls are made by
 // the execution of the calling stack: the worker's main, a thread that was registered, or a
 // function being served that reaches its worker through a reference of its own.
 class Worker : public Calls {
  public:
+  // What a worker asks its node for: the tables, on the strand, and to end without the others.
+  struct OfNode {
+    std::function<DebugInfo()> debug_info;
+    std::function<void()> leave_at_once;
+  };
+
   // `checkpoints` may be null; it outlives the worker.
-  Worker(Calls calls, WorkerId self, Checkpoints* checkpoints)
-      : Calls(std::move(calls)), self_(self), checkpoints_(checkpoints) {}
+  Worker(Calls calls, WorkerId self, Checkpoints* checkpoints, OfNode node)
+      : Calls(std::move(calls)), self_(self), checkpoints_(checkpoints), node_(std::move(node)) {}
 
   [[nodiscard]] const std::string& name() const { return caller()->names()[self_.value]; }
   [[nodiscard]] WorkerId id() const { return self_; }
@@ -29,6 +42,12 @@ class Worker : public Calls {
   // All workers, in rank order. Throws RpcError if there is none of that name.
   [[nodiscard]] std::vector<WorkerInfo> workers() const;
   [[nodiscard]] WorkerInfo worker_info(const std::string& name) const;
+
+  // How long calls may take that name no other time; zero: for ever.
+  [[nodiscard]] Duration rpc_timeout() const { return caller()->rpc_timeout(); }
+
+  // What this worker's tables hold now. Parks for a moment.
+  [[nodiscard]] DebugInfo debug_info() const;
 
   // The present instant on this worker's own time line, which is virtual in the simulator: for
   // measuring how long something took. Instants of different workers are not comparable.
@@ -54,6 +73,41 @@ class Worker : public Calls {
   // the machine has lost its disk. Throws as save_checkpoint does.
   [[nodiscard]] std::optional<c10::IValue> load_checkpoint(const std::string& name) const;
 
+  // Parks until so much time has passed on this worker's own time line. Throws RpcError when the
+  // node ends.
+  void sleep(Duration time) const { caller()->sleep(time); }
+
+  // A future that is complete once so much time has passed. It holds nothing up: what waits for it
+  // when the node ends gets why it ended, and its continuations do not run then.
+  [[nodiscard]] Future<Unit> after(Duration time) const { return caller()->after(time); }
+
+  // The values that the named workers give to the same gathering, by name; of all workers if none
+  // are named. Each of them calls this, with the same names in any order, as often as the others.
+  // Parks until the last has come, or the first one's time is up. Small values without references:
+  // they all pass through the first worker in rank order. Throws RpcError: peer_lost if one of them
+  // is lost or has come back in a new life, timeout, which at the first worker names who is
+  // missing.
+  template <class T>
+  [[nodiscard]] std::map<std::string, T> all_gather(const T& value,
+                                                    const std::vector<std::string>& workers = {},
+                                                    Timeout timeout = {}) const {
+    Gathered gathered = gather(*caller(), workers, share_of(value), timeout);
+    std::map<std::string, T> values;
+    for (size_t i = 0; i < gathered.names.size(); ++i)
+      values.emplace(gathered.names[i], value_of_share<T>(std::move(gathered.shares[i])));
+    return values;
+  }
+
+  // Parks until all named workers, all if none are named, have come here; see all_gather.
+  void barrier(const std::vector<std::string>& workers = {}, Timeout timeout = {}) const {
+    static_cast<void>(gather(*caller(), workers, {}, timeout));
+  }
+
+  // From when the main returns, the worker does not wait for the others: it ends at once, as
+  // PyTorch's shutdown(graceful=False). They lose it: what they still ask of it fails with
+  // peer_lost. Called by the main.
+  void leave_at_once() const { node_.leave_at_once(); }
+
   // A promise that this worker's code completes.
   template <class T>
   [[nodiscard]] Promise<T> promise() const {
@@ -66,12 +120,19 @@ class Worker : public Calls {
     return rehearsal::when_all(caller()->mailbox(), std::move(futures));
   }
 
+  // What each came to, values and errors; see collect_all. May be given none.
+  template <class T>
+  [[nodiscard]] Future<std::vector<Result<T>>> collect_all(std::vector<Future<T>> futures) const {
+    return rehearsal::collect_all(caller()->mailbox(), std::move(futures));
+  }
+
  private:
   [[nodiscard]] Checkpoints& checkpoints(const std::string& name) const;
   void trace_checkpoint(EventKind kind, const std::string& name, uint64_t digest) const;
 
   const WorkerId self_;
   Checkpoints* const checkpoints_;
+  const OfNode node_;
 };
 
 }  // namespace rehearsal

@@ -56,12 +56,14 @@ static_assert(std::has_unique_object_representations_v<ResponseBytes>);
 constexpr uint8_t kRequiresGrad = 1;
 constexpr uint8_t kUndefined = 2;
 
-// Before the sizes of its dimensions, 8 bytes each.
+// Before the sizes of its dimensions, 8 bytes each. Then, if it is not dense, its numbers, 8 bytes
+// each, and its parts as tensors of their own: as many as its form has.
 struct TensorBytes {
   uint8_t dtype;
   uint8_t flags;
   uint16_t dimensions;
-  uint32_t reserved;
+  uint8_t form;
+  uint8_t reserved[3];
 };
 static_assert(std::has_unique_object_representations_v<TensorBytes>);
 
@@ -79,16 +81,26 @@ void append(std::string& out, const T& bytes) {
   out.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
 }
 
-void append_tensor(std::string& out, const at::Tensor& tensor) {
+void append_numbers(std::string& out, c10::IntArrayRef numbers) {
+  out.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t));
+}
+
+void append_tensor(const at::Tensor& tensor, FrameBody& body) {
   const TensorEntry entry = entry_of(tensor);
   const c10::IntArrayRef sizes = entry.undefined ? c10::IntArrayRef() : tensor.sizes();
   const auto flags = static_cast<uint8_t>((entry.requires_grad ? kRequiresGrad : 0) |
                                           (entry.undefined ? kUndefined : 0));
-  append(out, TensorBytes{.dtype = static_cast<uint8_t>(entry.dtype),
-                          .flags = flags,
-                          .dimensions = static_cast<uint16_t>(sizes.size()),
-                          .reserved = 0});
-  out.append(reinterpret_cast<const char*>(sizes.data()), sizes.size() * sizeof(int64_t));
+  append(body.envelope, TensorBytes{.dtype = static_cast<uint8_t>(entry.dtype),
+                                    .flags = flags,
+                                    .dimensions = static_cast<uint16_t>(sizes.size()),
+                                    .form = static_cast<uint8_t>(entry.form),
+                                    .reserved = {}});
+  append_numbers(body.envelope, sizes);
+  if (entry.form == TensorForm::dense) return add_segment(tensor, body.segments);
+  const TensorContent content = content_of(tensor, entry.form);
+  append_numbers(body.envelope, content.numbers);
+  for (const at::Tensor& part : content.parts) append_tensor(part, body);
+  add_segment(content.elements, body.segments);
 }
 
 // Room for an ordinary rest, so that the envelope need not be moved for it.
@@ -99,10 +111,7 @@ void write_fields(const Head& head, const Payload& payload, FrameBody& body) {
   body.envelope.reserve(sizeof head + payload.values.size() + (head.flags != 0 ? kRestBytes : 0));
   append(body.envelope, head);
   body.envelope.append(payload.values);
-  for (const at::Tensor& tensor : payload.tensors) {
-    append_tensor(body.envelope, tensor);
-    add_segment(tensor, body.segments);
-  }
+  for (const at::Tensor& tensor : payload.tensors) append_tensor(tensor, body);
 }
 
 // ---- reading ----------------------------------------------------------------
@@ -130,18 +139,41 @@ class Bytes {
   std::string_view rest_;
 };
 
-at::Tensor take_tensor(Bytes& from, TensorReader& tensors) {
+// Sizes of dimensions, or numbers of a form.
+class Numbers {
+ public:
+  Numbers(Bytes& from, size_t count) : count_(count) {
+    if (count > numbers_.size()) throw BadEnvelope{"tensor too large"};
+    const std::string_view given = from.take(count * sizeof(int64_t));
+    std::memcpy(numbers_.data(), given.data(), given.size());
+  }
+  [[nodiscard]] c10::IntArrayRef all() const { return {numbers_.data(), count_}; }
+
+ private:
+  std::array<int64_t, kDimensionsMax> numbers_;
+  size_t count_;
+};
+
+at::Tensor take_tensor(Bytes& from, TensorReader& tensors, bool is_part = false) {
   const auto bytes = from.take<TensorBytes>();
-  if (bytes.reserved != 0 || bytes.flags > (kRequiresGrad | kUndefined))
-    throw BadEnvelope{"tensor flags"};
-  std::array<int64_t, kDimensionsMax> sizes;
-  if (bytes.dimensions > sizes.size()) throw BadEnvelope{"tensor too large"};
-  const std::string_view given = from.take(bytes.dimensions * sizeof(int64_t));
-  std::memcpy(sizes.data(), given.data(), given.size());
-  return tensors.read({.dtype = bytes.dtype,
-                       .requires_grad = (bytes.flags & kRequiresGrad) != 0,
-                       .undefined = (bytes.flags & kUndefined) != 0},
-                      {sizes.data(), bytes.dimensions});
+  const bool has_reserved =
+      bytes.reserved[0] != 0 || bytes.reserved[1] != 0 || bytes.reserved[2] != 0;
+  if (has_reserved || bytes.flags > (kRequiresGrad | kUndefined)) throw BadEnvelope{"tensor flags"};
+  if (bytes.form > static_cast<uint8_t>(kLastTensorForm)) throw BadEnvelope{"tensor form"};
+  const TensorEntry entry{.dtype = bytes.dtype,
+                          .requires_grad = (bytes.flags & kRequiresGrad) != 0,
+                          .undefined = (bytes.flags & kUndefined) != 0,
+                          .form = static_cast<TensorForm>(bytes.form)};
+  const Numbers sizes(from, bytes.dimensions);
+  if (entry.form == TensorForm::dense) [[likely]]
+    return tensors.read(entry, sizes.all());
+  if (is_part) throw BadEnvelope{"a part of a tensor that has parts"};
+  const FormCounts counts = counts_of(entry.form, bytes.dimensions);
+  const Numbers numbers(from, counts.numbers);
+  std::vector<at::Tensor> parts;
+  for (size_t left = counts.parts; left > 0; --left)
+    parts.push_back(take_tensor(from, tensors, true));
+  return tensors.read(entry, sizes.all(), numbers.all(), std::move(parts));
 }
 
 void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count,
@@ -175,7 +207,7 @@ bool has_rest(uint16_t flags, std::string_view left) {
 
 bool has_rest(const Call& call) {
   return !call.arguments.forks.empty() || !call.name.empty() || call.target || call.created ||
-         call.autograd || call.context;
+         call.autograd || call.context || call.credit > 0 || call.trace;
 }
 
 void write_rest(wire::CallRest& rest, const Call& call) {
@@ -187,6 +219,8 @@ void write_rest(wire::CallRest& rest, const Call& call) {
     write(*rest.mutable_created_fork(), call.created_fork);
   }
   if (call.autograd) write(*rest.mutable_autograd(), *call.autograd);
+  rest.set_credit(call.credit);
+  if (call.trace) write(*rest.mutable_trace(), *call.trace);
   if (!call.context) return;
   write(*rest.mutable_context(), call.context->id);
   rest.set_context_creator(call.context->creator.value);
@@ -201,6 +235,8 @@ void take_rest(const wire::CallRest& from, Call& call) {
     call.created_fork = read<ForkId>(from.created_fork());
   }
   if (from.has_autograd()) call.autograd = read(from.autograd());
+  call.credit = from.credit();
+  if (from.has_trace()) call.trace = read(from.trace());
   if (from.has_context())
     call.context =
         ContextName{read<AutogradContextId>(from.context()), WorkerId{from.context_creator()}};
@@ -209,7 +245,7 @@ void take_rest(const wire::CallRest& from, Call& call) {
 void read_call(const FrameBody& body, Call& call, ScratchArena& scratch) {
   Bytes from(body.envelope);
   const auto head = from.take<CallBytes>();
-  if (head.kind > static_cast<uint8_t>(CallKind::fetch)) throw BadEnvelope{"call kind"};
+  if (head.kind > static_cast<uint8_t>(CallKind::await)) throw BadEnvelope{"call kind"};
   if (head.time_left < 0) throw BadEnvelope{"time left"};
   call.id = CallId{id_of(head.id)};
   call.kind = static_cast<CallKind>(head.kind);
@@ -233,12 +269,15 @@ void write_rest(wire::ResponseRest& rest, const Response& response) {
   for (const Fork& fork : response.value.forks) write(*rest.add_forks(), fork);
   if (response.error) write(*rest.mutable_error(), *response.error);
   if (response.autograd) write(*rest.mutable_autograd(), *response.autograd);
+  if (response.exception != 0) rest.set_exception(response.exception);
 }
 
 void take_rest(const wire::ResponseRest& from, Response& response) {
   for (const wire::Fork& fork : from.forks()) response.value.forks.push_back(read(fork));
   if (from.has_error()) response.error = read(from.error());
   if (from.has_autograd()) response.autograd = read(from.autograd());
+  response.exception = from.exception();
+  if (response.exception != 0 && !response.error) throw BadEnvelope{"an exception without error"};
 }
 
 void read_response(const FrameBody& body, Response& response, ScratchArena& scratch) {

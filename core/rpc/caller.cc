@@ -2,13 +2,16 @@
 
 #include <algorithm>
 
+#include "core/rpc/profiler_range.h"
+
 namespace rehearsal {
 
 WorkerId Caller::find(const Target& target) const {
   if (target.id()) {
     if (target.id()->value < names_.size()) return *target.id();
     throw RpcError({.kind = ErrorKind::bad_arguments,
-                    .text = "there is no worker with id " + std::to_string(target.id()->value),
+                    .text = "there is no worker of that rank: ranks go from 0 to " +
+                            std::to_string(names_.size() - 1),
                     .worker = mailbox_->name()});
   }
   const auto found = std::find(names_.begin(), names_.end(), target.name());
@@ -43,29 +46,33 @@ Duration Caller::time_left(const Draft& draft) const {
   return left.count() == 0 ? inherited : std::min(left, inherited);
 }
 
-void Caller::start_on_strand(Draft&& draft, WhenAnswered done) const {
+void Caller::start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const {
   draft.call.time_left = time_left(draft);
   mailbox_->trace().on_event({.kind = EventKind::api_call,
                               .worker = mailbox_->self(),
                               .peer = draft.to,
                               .id = draft.call.id,
                               .number = static_cast<uint64_t>(draft.call.time_left.count()),
+                              .digest = static_cast<uint64_t>(form),
                               .text = draft.function});
   pending_->start(std::move(draft), std::move(done));
 }
 
 Status Caller::wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const {
+  const ProfilerRange range([&] { return text_of(CallForm::rpc_sync, draft); });
   record(draft);
   return mailbox_->wait(draft.function, draft.call.id, [&](WaitHandle handle) {
-    start_on_strand(std::move(draft), [&answer, handle](Result<Answer>&& given) {
-      if (!handle.lasts()) return;
-      answer.emplace(std::move(given));
-      handle.end();
-    });
+    start_on_strand(std::move(draft), CallForm::rpc_sync,
+                    [&answer, handle](Result<Answer>&& given) {
+                      if (!handle.lasts()) return;
+                      answer.emplace(std::move(given));
+                      handle.end();
+                    });
   });
 }
 
 void Caller::start(Draft&& draft, WhenAnswered done) const {
+  const ProfilerRange range([&] { return text_of(CallForm::rpc_async, draft); });
   record(draft);
   struct Starting {
     Draft draft;
@@ -73,8 +80,29 @@ void Caller::start(Draft&& draft, WhenAnswered done) const {
   };
   auto call = std::make_unique<Starting>(std::move(draft), std::move(done));
   mailbox_->post([this, call = std::move(call)] {
-    start_on_strand(std::move(call->draft), std::move(call->done));
+    start_on_strand(std::move(call->draft), CallForm::rpc_async, std::move(call->done));
   });
+}
+
+// A length of time that leads beyond all instants is over at the last of them.
+Instant Caller::when_passed(Duration time) const {
+  const Instant now = mailbox_->runtime().now();
+  return time < Instant::max() - now ? now + time : Instant::max();
+}
+
+Future<Unit> Caller::after(Duration time) const {
+  auto state = std::make_shared<FutureState<Unit>>(mailbox_, CausalId{});
+  mailbox_->post([this, state, when = when_passed(time)] {
+    deadlines_->add(when, [state] { state->complete(Unit{}); });
+  });
+  return Future<Unit>(state);
+}
+
+void Caller::sleep(Duration time) const {
+  const Instant when = when_passed(time);
+  const Status slept = mailbox_->wait(
+      "time to pass", {}, [&](WaitHandle wait) { deadlines_->add(when, [wait] { wait.end(); }); });
+  if (!slept.ok()) throw RpcError(slept.error());
 }
 
 void Caller::record_answer(Answer& answer) const {

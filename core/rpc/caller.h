@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,17 +16,26 @@
 
 namespace rehearsal {
 
-// Who a worker is.
+class Gatherings;
+
+// Who a worker is. Equal if the worker is; may be sent.
 struct WorkerInfo {
   std::string name;
   WorkerId id;
+  bool operator==(const WorkerInfo& other) const { return id == other.id; }
+  auto operator<=>(const WorkerInfo& other) const { return id <=> other.id; }
+  friend void describe(WorkerInfo& info, auto&& fields) { fields(info.name, info.id.value); }
 };
 
-// The worker that a call goes to: by name, id or WorkerInfo.
+// The worker that a call goes to: by name, rank, id or WorkerInfo.
 class Target {
  public:
   Target(const char* name) : name_(name) {}
   Target(std::string name) : name_(std::move(name)) {}
+  // A rank that nobody has is refused by the call, as a name is.
+  template <std::signed_integral Rank>
+  Target(Rank rank)
+      : id_(rank < 0 ? WorkerId{UINT32_MAX} : WorkerId{static_cast<uint32_t>(rank)}) {}
   Target(WorkerId id) : id_(id) {}
   Target(const WorkerInfo& worker) : id_(worker.id) {}
 
@@ -46,9 +57,18 @@ class Caller {
         names_(std::move(names)),
         rpc_timeout_(rpc_timeout) {}
 
-  void set_parts(PendingCalls* pending, RecordHook* records) {
-    pending_ = pending;
-    records_ = records;
+  // What the caller of one node works with; all of them die with the node.
+  struct Parts {
+    PendingCalls* pending = nullptr;
+    RecordHook* records = nullptr;
+    Deadlines* deadlines = nullptr;
+    Gatherings* gatherings = nullptr;
+  };
+  void set_parts(const Parts& parts) {
+    pending_ = parts.pending;
+    records_ = parts.records;
+    deadlines_ = parts.deadlines;
+    gatherings_ = parts.gatherings;
   }
 
   // A draft of a call by the running execution. Throws RpcError for a worker that does not exist,
@@ -79,15 +99,36 @@ class Caller {
     return decode<T>(std::move(*answer).value());
   }
 
+  // What a call is named: `rpc_sync#add(trainer -> ps)`.
+  [[nodiscard]] std::string text_of(CallForm form, const Draft& draft) const {
+    return call_text(form, draft.function, mailbox_->name(), names_[draft.to.value]);
+  }
+
+  // The instant at which so much time has passed.
+  [[nodiscard]] Instant when_passed(Duration time) const;
+
+  // A future that is complete once so much time has passed. Any thread, any stack; never parks.
+  [[nodiscard]] Future<Unit> after(Duration time) const;
+
+  // Parks the calling stack until so much time has passed. Throws RpcError when the node ends.
+  void sleep(Duration time) const;
+
   [[nodiscard]] WorkerId find(const Target& target) const;
   [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
   [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Duration time_left(const Draft& draft) const;
+  [[nodiscard]] Duration rpc_timeout() const { return rpc_timeout_; }
+  [[nodiscard]] Gatherings& gatherings() const { return *gatherings_; }
   [[nodiscard]] RecordHook* records() const { return records_; }
+  // To be used on the strand, while the mailbox is open.
+  [[nodiscard]] Deadlines& deadlines() const { return *deadlines_; }
+
+  // To be used on the strand, while the mailbox is open.
+  [[nodiscard]] PendingCalls& pending() const { return *pending_; }
 
  private:
-  void start_on_strand(Draft&& draft, WhenAnswered done) const;
+  void start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const;
   void record_answer(Answer& answer) const;
 
   const std::shared_ptr<Mailbox> mailbox_;
@@ -96,6 +137,8 @@ class Caller {
   const Duration rpc_timeout_;
   PendingCalls* pending_ = nullptr;
   RecordHook* records_ = nullptr;
+  Deadlines* deadlines_ = nullptr;
+  Gatherings* gatherings_ = nullptr;
 };
 
 // Encodes arguments as the parameters' types into an empty payload. Throws RpcError (bad_arguments)
@@ -114,7 +157,7 @@ void encode_arguments(Parameters<P...>, Payload& payload, const A&... arguments)
 
 template <class T>
 Result<T> Caller::decode(Answer&& answer) const {
-  Result<Result<T>> read = run_user_code(mailbox_->name(), "result", [&]() -> Result<T> {
+  const auto decode = [&]() -> Result<T> {
     try {
       record_answer(answer);
       ValueReader reader(answer.value);
@@ -126,7 +169,9 @@ Result<T> Caller::decode(Answer&& answer) const {
                    .text = std::string("the result does not fit its type: ") + bad.what(),
                    .worker = mailbox_->name()};
     }
-  });
+  };
+  Result<Result<T>> read =
+      run_user_code(mailbox_->name(), "result", decode, mailbox_->exception_hook());
   if (!read.ok()) return std::move(read.error());
   return std::move(read).value();
 }
@@ -135,6 +180,7 @@ template <class T>
 Future<T> Caller::start_typed(Draft&& draft) const {
   const CallId id = draft.call.id;
   Promise<T> promise(mailbox_, id);
+  promise.future().state()->set_canceller([this, id] { return pending_->cancel(id); });
   start(std::move(draft), [this, id, promise](Result<Answer>&& answer) {
     if (!answer.ok()) return promise.complete(std::move(answer.error()));
     // User code reads the value: off the strand.
@@ -146,3 +192,10 @@ Future<T> Caller::start_typed(Draft&& draft) const {
 }
 
 }  // namespace rehearsal
+
+template <>
+struct std::hash<rehearsal::WorkerInfo> {
+  size_t operator()(const rehearsal::WorkerInfo& info) const {
+    return std::hash<rehearsal::WorkerId>()(info.id);
+  }
+};

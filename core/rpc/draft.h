@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "core/base/result.h"
@@ -11,13 +13,18 @@
 
 namespace rehearsal {
 
+class IncomingStream;  // core/rpc/incoming_stream.h
+
 // How long a call may take: the worker's default, a length of time, or for ever (zero).
 class Timeout {
  public:
   Timeout() = default;
+  // Throws std::invalid_argument for a negative time. What is not zero is not rounded to zero.
   template <class Representation, class Period>
   Timeout(std::chrono::duration<Representation, Period> time)
-      : time_(std::chrono::duration_cast<Duration>(time)) {}
+      : time_(std::chrono::ceil<Duration>(time)) {
+    if (time_->count() < 0) throw std::invalid_argument("a timeout is negative");
+  }
   static Timeout never() { return Timeout(Duration(0)); }
 
   [[nodiscard]] Duration or_default(Duration fallback) const { return time_.value_or(fallback); }
@@ -31,10 +38,12 @@ class Timeout {
 struct Draft {
   WorkerId to;
   Call call;
-  std::string function;  // for errors
+  std::string function;       // for errors
+  bool gives_ivalue = false;  // the result of an operator or a script function
   Timeout timeout;
-  std::shared_ptr<RRefHandle> target;  // of proxy calls and fetches; lives until the answer
-  std::optional<Instant> deadline;     // of the execution that calls
+  std::shared_ptr<RRefHandle> target;      // of proxy calls and fetches; lives until the answer
+  std::optional<Instant> deadline;         // of the execution that calls
+  std::shared_ptr<IncomingStream> stream;  // what comes of it, if that is a stream
 };
 
 // What came back: the value, encoded, and the autograd message it carries.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include "core/base/future.h"
 #include "core/base/runtime.h"
 #include "core/rpc/signature.h"
+#include "core/rpc/stream_writer.h"
 #include "core/rpc/value.h"
 
 namespace rehearsal {
@@ -57,6 +59,7 @@ struct Invocation {
   CallContext& context;
   void* object;  // of methods; of the type that the method is registered for
   Payload& arguments;
+  OutgoingStream* stream = nullptr;  // of functions whose answer is one
 };
 
 // A registered function, method or constructor.
@@ -66,7 +69,9 @@ struct Function {
   std::string result;      // the same of its result; empty if that cannot be sent
   std::type_index object_type{typeid(void)};  // of methods
   bool is_constructor = false;
-  bool is_parallel = false;  // a method that guards itself
+  bool is_parallel = false;   // a method that guards itself
+  bool is_stream = false;     // its answer is one
+  bool takes_schema = false;  // its arguments are SchemaArguments, its result is an IValue
   Where where = Where::pool;
   std::function<Returned(const Invocation&)> invoke;
 };
@@ -75,16 +80,20 @@ namespace detail {
 
 template <class... P>
 std::string sign_parameters(Parameters<P...>) {
-  std::string signature;
+  WireSignature signature;
   ((Value<P>::sign(signature), signature += ','), ...);
-  return signature;
+  return signature.text();
 }
 
 template <class T>
 std::string sign_result() {
-  std::string signature;
-  if constexpr (Sendable<T>) Value<T>::sign(signature);
-  return signature;
+  if constexpr (is_stream<T>) {
+    return "stream<" + sign_result<typename Streamed<T>::type>() + ">";
+  } else {
+    WireSignature signature;
+    if constexpr (Sendable<T>) Value<T>::sign(signature);
+    return signature.text();
+  }
 }
 
 template <class R>
@@ -106,42 +115,74 @@ Returned pack(R returned) {
   }
 }
 
+template <class... P>
+std::tuple<P...> read_arguments(ValueReader& reader) try {
+  return std::tuple<P...>{(reader.begin_argument(), Value<P>::read(reader))...};
+} catch (const BadValue& bad) {
+  throw reader.in_argument(bad);
+}
+
+// A method's object: the value itself, or what it points to.
+template <class T, class Owner>
+concept PointsTo = requires(T& value) {
+  { *value } -> std::convertible_to<const Owner&>;
+};
+template <class Owner, class T>
+auto& receiver_of(T& value) {
+  if constexpr (std::is_base_of_v<Owner, T>)
+    return value;
+  else
+    return *value;
+}
+
 // Reads the arguments, calls, packs the result.
 template <class T, class F, class... P>
 Returned invoke(F function, const Invocation& invocation, Parameters<P...>) {
   ValueReader reader(invocation.arguments);
-  std::tuple<P...> arguments{Value<P>::read(reader)...};
+  std::tuple<P...> arguments = read_arguments<P...>(reader);
   reader.finish();
   using S = Signature<F>;
-  auto call = [&](auto&... argument) -> decltype(auto) {
-    if constexpr (S::is_method) {
-      T& object = *static_cast<T*>(invocation.object);
+  auto call = [&](auto&&... argument) -> decltype(auto) {
+    if constexpr (S::is_method)
+      return (receiver_of<typename S::owner>(*static_cast<T*>(invocation.object)).*function)(
+          std::forward<decltype(argument)>(argument)...);
+    else
+      return function(std::forward<decltype(argument)>(argument)...);
+  };
+  auto call_with_given = [&](auto&... argument) -> decltype(auto) {
+    if constexpr (!std::is_void_v<typename S::item>) {
+      StreamWriter<typename S::item> writer(*invocation.stream);
       if constexpr (S::takes_context)
-        return (object.*function)(invocation.context, std::move(argument)...);
+        return call(invocation.context, writer, std::move(argument)...);
       else
-        return (object.*function)(std::move(argument)...);
+        return call(writer, std::move(argument)...);
+    } else if constexpr (S::takes_context) {
+      return call(invocation.context, std::move(argument)...);
     } else {
-      if constexpr (S::takes_context)
-        return function(invocation.context, std::move(argument)...);
-      else
-        return function(std::move(argument)...);
+      return call(std::move(argument)...);
     }
   };
   if constexpr (std::is_void_v<typename S::raw_result>) {
-    std::apply(call, arguments);
+    std::apply(call_with_given, arguments);
     return HeldValue::of<Unit>({});
   } else {
-    return pack<std::decay_t<typename S::raw_result>>(std::apply(call, arguments));
+    return pack<std::decay_t<typename S::raw_result>>(std::apply(call_with_given, arguments));
   }
 }
 
-template <class T, class... P>
+template <class T, bool takes_context, class... P>
 Returned construct(const Invocation& invocation, Parameters<P...>) {
   ValueReader reader(invocation.arguments);
-  std::tuple<P...> arguments{Value<P>::read(reader)...};
+  std::tuple<P...> arguments = read_arguments<P...>(reader);
   reader.finish();
   auto value = std::apply(
-      [](auto&... argument) { return std::make_shared<T>(std::move(argument)...); }, arguments);
+      [&](auto&... argument) {
+        if constexpr (takes_context)
+          return std::make_shared<T>(invocation.context, std::move(argument)...);
+        else
+          return std::make_shared<T>(std::move(argument)...);
+      },
+      arguments);
   return HeldValue{std::move(value), &value_type_of<T>()};
 }
 

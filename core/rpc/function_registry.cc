@@ -1,7 +1,12 @@
 #include "core/rpc/function_registry.h"
 
 #include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
+
+#include "core/rpc/script_library.h"
 
 namespace rehearsal {
 
@@ -12,6 +17,9 @@ size_t FunctionRegistry::KeyHash::operator()(const Key& key) const {
 
 FunctionRegistry& FunctionRegistry::runs_inline() {
   if (functions_.empty()) throw std::invalid_argument("runs_inline comes after a function");
+  if (functions_.back().is_stream)
+    throw std::invalid_argument("'" + functions_.back().name +
+                                "' waits for the caller of its stream: it cannot run inline");
   functions_.back().where = Where::inline_;
   return *this;
 }
@@ -56,10 +64,52 @@ Result<uint32_t> FunctionRegistry::position(const std::string& name) const {
                .function = name};
 }
 
+// ---- scripts ----------------------------------------------------------------
+
+void FunctionRegistry::note_script(const std::string& name, const std::string& bytes) {
+  constexpr uint64_t kSecondHalf = 0x736372697074;
+  std::array<char, 40> version;
+  std::snprintf(
+      version.data(), version.size(), "%016llx%016llx",
+      static_cast<unsigned long long>(hash_bytes(bytes.data(), bytes.size())),
+      static_cast<unsigned long long>(hash_bytes(bytes.data(), bytes.size(), kSecondHalf)));
+  if (!scripts_.emplace(name, version.data()).second)
+    throw std::invalid_argument("a script named '" + name + "' is registered already");
+}
+
+FunctionRegistry& FunctionRegistry::script(const std::string& name, const std::string& source) {
+  std::vector<Function> functions = compile_script(name, source);
+  note_script(name, source);
+  for (Function& function : functions) add_named(std::move(function));
+  return *this;
+}
+
+FunctionRegistry& FunctionRegistry::script_file(const std::string& name, const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (!in) throw std::invalid_argument("the script '" + name + "' cannot be read from " + path);
+  Function function = load_script(name, bytes);
+  note_script(name, bytes);
+  add_named(std::move(function));
+  return script_modules();
+}
+
+FunctionRegistry& FunctionRegistry::script_modules() {
+  if (type_names_.contains(typeid(ScriptModule))) return *this;
+  type<ScriptModule>("ScriptModule")
+      .method("call", &ScriptModule::call)
+      .method("parameters", &ScriptModule::parameters)
+      .method("train", &ScriptModule::train);
+  return *this;
+}
+
+// ---- look-up ----------------------------------------------------------------
+
 std::string FunctionRegistry::loosen(std::string_view signature) {
   std::string loose;
   for (size_t i = 0; i < signature.size(); ++i) {
-    if (signature.substr(i, 4) == "uint") continue;  // its "int" follows
+    if (signature.substr(i, 4) == "uint") continue;    // its "int" follows
+    if (signature.substr(i, 6) == "bfloat") continue;  // its "float" follows
     const bool is_int = signature.substr(i, 3) == "int";
     const bool is_float = signature.substr(i, 5) == "float";
     if (!is_int && !is_float) {
@@ -103,6 +153,9 @@ std::string FunctionRegistry::describe() const {
     text.append(function.name).append(" (").append(function.parameters).append(") -> ");
     text.append(function.result).append(function.is_constructor ? " constructor\n" : "\n");
   }
+  text += exceptions_.describe();
+  for (const auto& [name, version] : scripts_)
+    text.append("script ").append(name).append(" ").append(version).append("\n");
   return text;
 }
 

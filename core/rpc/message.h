@@ -12,6 +12,7 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/rpc/payload.h"
+#include "core/rpc/trace_context.h"
 
 // Every message of the protocol, one struct each; messages.proto has the same on the wire.
 namespace rehearsal {
@@ -20,6 +21,7 @@ enum class CallKind : uint8_t {
   function,   // registered: function, constructor or method
   operator_,  // an ATen operator by schema name
   fetch,      // the value of `target`
+  await,      // whether the value of `target` is there: answered with the unit when it is
 };
 
 // The autograd message that a call or an answer carries.
@@ -48,6 +50,8 @@ struct Call {
   uint32_t depth = 0;                        // calls that this one is nested in
   std::optional<AutogradMetadata> autograd;  // the arguments' tensors are recorded
   std::optional<ContextName> context;        // what the callee does is recorded in it
+  uint64_t credit = 0;  // its answer is a stream, of which so many values may come; zero: it is not
+  std::optional<TraceContext> trace;         // carried for the program
 };
 
 struct Response {
@@ -55,6 +59,9 @@ struct Response {
   Payload value;
   MaybeError error;
   std::optional<AutogradMetadata> autograd;
+  // Of an error: 1 + the position of a registered exception type, whose encoded exception `value`
+  // is. Zero: none.
+  uint32_t exception = 0;
 };
 
 // The caller has given up.
@@ -62,20 +69,25 @@ struct Cancel {
   CallId id;
 };
 
+// One value of the stream that answers a call.
 struct Item {
   CallId call;
-  uint64_t position = 0;
+  uint64_t position = 0;  // from 0, without gaps: lanes reorder them
   Payload value;
+  MaybeError error;  // why it cannot be had: the stream ends there
+  std::optional<AutogradMetadata> autograd;
 };
 
+// More values of a stream may come.
 struct Credit {
   CallId call;
-  uint64_t items = 0;
+  uint64_t items = 0;  // in all, from the first on
 };
 
+// A stream has ended.
 struct End {
   CallId call;
-  uint64_t items = 0;
+  uint64_t items = 0;  // it had so many: some may be still on their way
   MaybeError error;
 };
 

@@ -37,6 +37,10 @@ enum class Mutant : uint8_t {
   unwanted_response_unread,
   forks_undone_at_timeout,
   uses_in_flight_hold_nothing,
+  stream_without_credit,
+  stream_ignores_order,
+  stream_cancel_lost,
+  cancel_not_nested,
   // references
   no_confirmation_gate,
   confirm_never_refuses,

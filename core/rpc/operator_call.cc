@@ -1,8 +1,15 @@
 #include "core/rpc/operator_call.h"
 
-#include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/jit_type.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/rpc/schema_arguments.h"
+
+#include "core/rpc/tensor_form.h"
 
 namespace rehearsal {
 namespace {
@@ -15,43 +22,85 @@ std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
   return c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload});
 }
 
-// Makes a value fit the schema's type, if it can: a whole number is a number of any kind, and a
-// list is a list of what its elements are. False if it does not fit.
-bool fit(c10::IValue& value, const c10::TypePtr& type) {
-  if (value.type()->isSubtypeOf(*type)) return true;
-  switch (type->kind()) {
-    case c10::TypeKind::NumberType:
-      return value.isScalar();
-    case c10::TypeKind::FloatType:
-      if (!value.isInt()) return false;
-      value = static_cast<double>(value.toInt());
-      return true;
-    case c10::TypeKind::OptionalType:
-      return fit(value, type->expectRef<c10::OptionalType>().getElementType());
-    case c10::TypeKind::ListType: {
-      if (!value.isList()) return false;
-      const c10::TypePtr element_type = type->expectRef<c10::ListType>().getElementType();
-      c10::impl::GenericList fitting(element_type);
-      for (c10::IValue element : value.toListRef()) {
-        if (!fit(element, element_type)) return false;
-        fitting.push_back(std::move(element));
-      }
-      value = std::move(fitting);
-      return true;
-    }
-    default:
-      return false;
+bool has_out(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.arguments(),
+                             [](const c10::Argument& argument) { return argument.is_out(); });
+}
+
+// What "namespace::name" may mean: every overload, the one without a name first, then by name; not
+// those that write into an argument. What only TorchScript has is no operator.
+std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
+  if (name.find('.') != std::string::npos) {
+    const auto found = find_operator(name);
+    return found ? std::vector{*found} : std::vector<c10::OperatorHandle>();
   }
+  const size_t colons = name.find("::");
+  if (colons == std::string::npos || colons == 0 || colons + 2 == name.size()) return {};
+  std::vector<c10::OperatorHandle> overloads;
+  for (const auto& known : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(name))) {
+    if (!known->isC10Op() || has_out(known->schema())) continue;
+    if (auto found = c10::Dispatcher::singleton().findSchema(known->schema().operator_name()))
+      overloads.push_back(*found);
+  }
+  std::ranges::sort(overloads, {}, [](const c10::OperatorHandle& overload) {
+    return overload.schema().overload_name();
+  });
+  return overloads;
+}
+
+std::string full_name(const c10::OperatorHandle& overload) {
+  const auto& schema = overload.schema();
+  return schema.overload_name().empty() ? schema.name()
+                                        : schema.name() + "." + schema.overload_name();
 }
 
 [[noreturn]] void refuse(const std::string& name, std::string why) {
   throw RpcError({.kind = ErrorKind::bad_arguments, .text = std::move(why), .function = name});
 }
 
+struct Fitting {
+  c10::OperatorHandle overload;
+  Arranged arranged;
+};
+
+// Of a name without overload, those that fit as they are declared; where none does, the one without
+// a name with everything by position. Throws RpcError if nothing fits.
+std::vector<Fitting> fitting_overloads(const std::string& name, const SchemaArguments& arguments) {
+  const std::vector<c10::OperatorHandle> overloads = overloads_of(name);
+  REHEARSAL_CHECK(!overloads.empty(), name);
+  std::vector<Fitting> fitting;
+  std::string why;
+  const auto attempt = [&](const c10::OperatorHandle& overload, ByPosition by_position) {
+    Result<Arranged> arranged = arrange(overload.schema(), arguments, name, by_position);
+    if (arranged.ok()) return fitting.push_back({overload, std::move(arranged).value()});
+    why += (why.empty() ? "" : "\n") + arranged.error().text;
+  };
+  if (overloads.size() > 1)
+    for (const c10::OperatorHandle& overload : overloads)
+      attempt(overload, ByPosition::as_declared);
+  const bool is_only = overloads.size() == 1;
+  const bool has_unnamed = !is_only && overloads.front().schema().overload_name().empty();
+  if (fitting.empty() && (is_only || has_unnamed)) attempt(overloads.front(), ByPosition::all);
+  if (fitting.empty()) refuse(name, is_only ? why : "none of its overloads fits:\n" + why);
+  return fitting;
+}
+
+// Throws RpcError if several are as good.
+Fitting choose(const std::string& name, std::vector<Fitting> fitting) {
+  const auto is_exact = [](const Fitting& one) { return !one.arranged.converted; };
+  if (fitting.size() == 1 || fitting.front().overload.schema().overload_name().empty())
+    return std::move(fitting.front());
+  if (std::ranges::count_if(fitting, is_exact) == 1)
+    return std::move(*std::ranges::find_if(fitting, is_exact));
+  std::string names;
+  for (const Fitting& one : fitting) names += " " + full_name(one.overload);
+  refuse(name, "several of its overloads fit: write which you mean:" + names);
+}
+
 }  // namespace
 
 MaybeError check_operator(const std::string& name) {
-  if (find_operator(name)) return std::nullopt;
+  if (find_operator(name) || !overloads_of(name).empty()) return std::nullopt;
   return Error{.kind = ErrorKind::unknown_function,
                .text = "there is no operator '" + name +
                        "' (write namespace::name.overload, such "
@@ -62,33 +111,15 @@ MaybeError check_operator(const std::string& name) {
 Where where_of_operator(const Payload& arguments) {
   uint64_t bytes = 0;
   for (const at::Tensor& tensor : arguments.tensors)
-    if (tensor.defined()) bytes += tensor.nbytes();
+    if (tensor.defined()) bytes += memory_bytes(tensor);
   return bytes <= kInlineBytesMax ? Where::inline_ : Where::pool;
 }
 
 Returned call_operator(const std::string& name, Payload& arguments) {
-  ValueReader reader(arguments);
-  auto stack = Value<std::vector<c10::IValue>>::read(reader);
-  reader.finish();
-  const c10::OperatorHandle handle = *find_operator(name);
-  const auto& schema = handle.schema();
-  if (stack.size() > schema.arguments().size())
-    refuse(name, "the operator takes " + std::to_string(schema.arguments().size()) +
-                     " arguments, not " + std::to_string(stack.size()));
-  for (size_t i = stack.size(); i < schema.arguments().size(); ++i) {
-    const auto& value = schema.arguments()[i].default_value();
-    if (!value) refuse(name, "the argument '" + schema.arguments()[i].name() + "' is missing");
-    stack.push_back(*value);
-  }
-  for (size_t i = 0; i < stack.size(); ++i) {
-    const auto& argument = schema.arguments()[i];
-    if (!fit(stack[i], argument.type()))
-      refuse(name, "the argument '" + argument.name() + "' is a " + argument.type()->str() +
-                       ", not a " + stack[i].type()->str());
-  }
-  handle.callBoxed(stack);
-  if (stack.size() == 1) return HeldValue::of<c10::IValue>(std::move(stack.front()));
-  return HeldValue::of<c10::IValue>(c10::ivalue::Tuple::create(std::move(stack)));
+  Fitting chosen = choose(name, fitting_overloads(name, read_schema_arguments(arguments)));
+  std::vector<c10::IValue> stack = std::move(chosen.arranged.stack);
+  chosen.overload.callBoxed(stack);
+  return HeldValue::of<c10::IValue>(packed_results(std::move(stack)));
 }
 
 }  // namespace rehearsal

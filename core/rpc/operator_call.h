@@ -6,8 +6,8 @@
 #include "core/base/runtime.h"
 #include "core/rpc/function.h"
 
-// Any ATen operator, by schema name: "aten::add.Tensor". Its arguments are a vector of IValues, in
-// the order of the schema; those left out at the end take their defaults.
+// Any ATen operator, by schema name: "aten::add.Tensor", or "aten::add" for the overload that fits
+// the arguments. Its arguments are SchemaArguments.
 namespace rehearsal {
 
 // Why there is no such operator, if so.
@@ -17,7 +17,10 @@ namespace rehearsal {
 [[nodiscard]] Where where_of_operator(const Payload& arguments);
 
 // Calls it through the dispatcher. One result is an IValue, several are a tuple. Throws RpcError
-// (bad_arguments) if the arguments do not fit the schema.
+// (bad_arguments) if the arguments do not fit the schema. A name without overload is the overload
+// that the arguments fit: the one without a name, else the only one, else the only one for which no
+// argument is converted; if several are as good, the error lists them. Overloads that write into an
+// argument `out` are called by their full name only. REQUIRES: check_operator finds it.
 [[nodiscard]] Returned call_operator(const std::string& name, Payload& arguments);
 
 }  // namespace rehearsal

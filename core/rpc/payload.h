@@ -40,5 +40,6 @@ inline constexpr size_t kDimensionsMax = 64;
 // What the path of a payload's forks is derived from, with its call's place.
 inline constexpr uint64_t kArgumentForks = 1;
 inline constexpr uint64_t kResultForks = 2;
+inline constexpr uint64_t kItemForks = 3;  // and the position of a stream's value more
 
 }  // namespace rehearsal

@@ -26,6 +26,8 @@ struct Writer {
     write(*to.mutable_item()->mutable_call(), item.call);
     to.mutable_item()->set_position(item.position);
     write(*to.mutable_item()->mutable_value(), item.value, segments);
+    if (item.error) write(*to.mutable_item()->mutable_error(), *item.error);
+    if (item.autograd) write(*to.mutable_item()->mutable_autograd(), *item.autograd);
   }
   void operator()(const Credit& credit) const {
     write(*to.mutable_credit()->mutable_call(), credit.call);
@@ -103,10 +105,28 @@ MaybeError read_error(const WireMessage& from) {
   return read(from.error());
 }
 
+Item read_item(wire::Item& from, const std::vector<Segment>& segments) {
+  Item item{.call = read<CallId>(from.call()),
+            .position = from.position(),
+            .value = read(*from.mutable_value(), segments),
+            .error = read_error(from),
+            .autograd = {}};
+  if (from.has_autograd()) item.autograd = read(from.autograd());
+  return item;
+}
+
 ShutdownReport read_report(const wire::ShutdownReport& from) {
   ShutdownReport report{from.phase(), from.wave(), from.quiet(), {}, from.activity()};
   for (const uint32_t lost : from.lost()) report.lost.push_back(WorkerId{lost});
   return report;
+}
+
+// Nobody but the codec looks at what is in the tensors of gradients.
+Payload read_gradients(wire::Payload& from, const std::vector<Segment>& segments) {
+  Payload payload = read(from, segments);
+  for (const at::Tensor& tensor : payload.tensors)
+    if (std::string why = why_bad_contents(tensor); !why.empty()) throw BadEnvelope{why};
+  return payload;
 }
 
 MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& segments) {
@@ -116,8 +136,7 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
     case wire::Envelope::kCancel:
       return Cancel{read<CallId>(from.cancel().id())};
     case wire::Envelope::kItem:
-      return Item{read<CallId>(from.item().call()), from.item().position(),
-                  read(*from.mutable_item()->mutable_value(), segments)};
+      return read_item(*from.mutable_item(), segments);
     case wire::Envelope::kCredit:
       return Credit{read<CallId>(from.credit().call()), from.credit().items()};
     case wire::Envelope::kEnd:
@@ -138,7 +157,7 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
     case wire::Envelope::kGradients:
       return Gradients{read(from.gradients().pass()),
                        read<AutogradMessageId>(from.gradients().message()),
-                       read(*from.mutable_gradients()->mutable_gradients(), segments)};
+                       read_gradients(*from.mutable_gradients()->mutable_gradients(), segments)};
     case wire::Envelope::kGradientsAnswered:
       return GradientsAnswered{read(from.gradients_answered().pass()),
                                read<AutogradMessageId>(from.gradients_answered().message())};

@@ -3,6 +3,7 @@
 #include "core/base/check.h"
 #include "core/base/user_code.h"
 #include "core/rpc/operator_call.h"
+#include "core/rpc/profiler_range.h"
 
 namespace rehearsal {
 namespace {
@@ -16,7 +17,9 @@ Error cancelled_error() {
 MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
   if (call.context)
     if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
-  if (call.kind == CallKind::fetch) {
+  if (call.credit > 0 && call.kind != CallKind::function)
+    return Error{.kind = ErrorKind::protocol, .text = "a stream of what is not a function"};
+  if (call.kind == CallKind::fetch || call.kind == CallKind::await) {
     if (call.target && !call.created) return std::nullopt;
     return Error{.kind = ErrorKind::protocol, .text = "a fetch without a target"};
   }
@@ -28,6 +31,10 @@ MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
     return Error{.kind = ErrorKind::unknown_function,
                  .text = "no function number " + std::to_string(call.function)};
   const Function& function = registry_.functions()[call.function];
+  if (function.is_stream != (call.credit > 0) || (function.is_stream && call.created))
+    return Error{.kind = ErrorKind::bad_arguments,
+                 .text = function.is_stream ? "its answer is a stream: call it with rpc_stream"
+                                            : "its answer is one value, not a stream"};
   const bool is_method = !function.is_constructor && function.object_type != typeid(void);
   if (is_method != call.target.has_value())
     return Error{.kind = ErrorKind::bad_arguments,
@@ -66,6 +73,7 @@ std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
     served->deadline = mailbox_.runtime().now() + served->call.time_left;
   const auto [place, fresh] = spare_.add(served_, served->call.id);
   if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
+  if (!early_cancels_.empty()) served->cancelled = was_cancelled_early(from, served->call.id);
   return served;
 }
 
@@ -82,35 +90,47 @@ void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
                       });
 }
 
-void ServedCalls::on_cancel(const Cancel& cancel) {
-  const auto found = served_.find(cancel.id);
-  if (found == served_.end()) return mailbox_.mark("a cancellation came after its call had ended");
-  found->second->cancelled = true;
-}
-
-void ServedCalls::on_peer_fenced(WorkerId peer) {
-  for (auto& [id, served] : served_)
-    if (served->caller == peer) served->cancelled = true;
-}
-
-void ServedCalls::forget(const std::shared_ptr<ServedCall>& served) {
+void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
+                         std::optional<ErrorKind> failed) {
+  mailbox_.trace().on_event({.kind = EventKind::call_served,
+                             .worker = mailbox_.self(),
+                             .peer = served->caller,
+                             .id = served->call.id,
+                             .number = failed ? 1 + static_cast<uint64_t>(*failed) : 0,
+                             .text = served->label});
   const auto found = served_.find(served->call.id);
   if (found != served_.end() && found->second == served &&
       !session_options_.mutants.on(Mutant::answered_calls_stay)) {
     found->second.reset();
     spare_.erase(served_, found);
   }
+  if (served->cancelled && served->execution) nested_.forget_maker(served->execution->path());
   Payload& arguments = served->call.arguments;
   if (!arguments.tensors.empty() || !arguments.handles.empty())
     mailbox_.release_later(std::make_shared<Payload>(std::move(arguments)));
   mailbox_.progressed();
 }
 
+// Who waits for a value that will not come may own, by the object of its method, what would have
+// brought it: neither would ever be let go.
 void ServedCalls::clear() {
-  mailbox_.release_later(std::make_shared<decltype(served_)>(std::move(served_)));
-  mailbox_.release_later(std::make_shared<decltype(queue_)>(std::move(queue_)));
-  served_.clear();
-  queue_.clear();
+  const auto ended = std::make_shared<decltype(served_)>(std::exchange(served_, {}));
+  for (auto& [id, served] : *ended) {
+    if (served->execution)
+      mailbox_.release_later(
+          std::make_shared<std::vector<Task>>(std::exchange(served->execution->when_given_up, {})));
+    if (Task given_up = std::exchange(served->on_given_up, nullptr)) given_up();
+    if (served->stream)
+      served->stream->close({.kind = ErrorKind::node_stopped,
+                             .text = "this worker has stopped",
+                             .worker = mailbox_.name(),
+                             .function = std::string(served->label)});
+  }
+  for (auto& [id, weak] : std::exchange(given_up_, {}))
+    if (const std::shared_ptr<Run> run = weak.lock())
+      mailbox_.release_later(std::move(run->target.object.value));
+  mailbox_.release_later(ended);
+  mailbox_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
 }
 
 // ---- running ----------------------------------------------------------------
@@ -153,6 +173,7 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
   served->execution->depth = call.depth + 1;
   served->execution->deadline = served->deadline;
   if (run->counts) ++running_outer_;
+  if (call.credit > 0) open_stream(*served, run->counts);
   const Where where = where_of(call);
   if (!run->target.monitor) return enter(std::move(run), where);
   Monitor& monitor = *run->target.monitor;
@@ -206,6 +227,7 @@ void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
 // Sets the run's outcome, in place.
 void ServedCalls::perform(Run& run) {
   const ServedCall& served = *run.served;
+  const ProfilerRange range([&] { return std::string(served.label); });
   Status performed = guarded(served, [&]() -> Unit {
     Returned returned = invoke(run);
     HeldValue* value = std::get_if<HeldValue>(&returned);
@@ -223,7 +245,7 @@ void ServedCalls::perform(Run& run) {
 template <class F>
 auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>> {
   using Given = Result<std::invoke_result_t<F>>;
-  Result<Given> given = run_user_code(mailbox_.name(), served.label, [&]() -> Given {
+  const auto run = [&]() -> Given {
     try {
       return body();
     } catch (const BadValue& bad) {
@@ -232,7 +254,9 @@ auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invok
                    .worker = mailbox_.name(),
                    .function = std::string(served.label)};
     }
-  });
+  };
+  Result<Given> given =
+      run_user_code(mailbox_.name(), served.label, run, mailbox_.exception_hook());
   if (!given.ok()) return std::move(given.error());
   return std::move(given).value();
 }
@@ -245,7 +269,8 @@ Returned ServedCalls::invoke(Run& run) {
   const Function& function = registry_.functions()[call.function];
   std::optional<Returned> returned;
   with_context_(run.served, [&](CallContext& context) {
-    returned = function.invoke({context, run.target.object.value.get(), call.arguments});
+    returned = function.invoke(
+        {context, run.target.object.value.get(), call.arguments, served.stream.get()});
   });
   return std::move(*returned);
 }
@@ -285,14 +310,14 @@ void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& ou
       if (PendingValue* pending = std::get_if<PendingValue>(returned))
         return await_value(run, std::move(*pending));
       run->created(std::move(std::get<HeldValue>(*returned)));
-      forget(run->served);
+      forget(run->served, std::nullopt);
     } else {
       send_answer(run->served, std::move(std::get<Response>(outcome.value())));
     }
   } else if (run->created) {
     if (!session_options_.mutants.on(Mutant::remote_error_not_stored))
       run->created(outcome.error());
-    forget(run->served);
+    forget(run->served, outcome.error().kind);
   } else {
     answer_error(run->served, outcome.error());
   }
@@ -301,7 +326,22 @@ void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& ou
 }
 
 void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pending) {
+  // Nobody else waits for it; but a creation's value may be waited for by all who have references.
+  if (!run->created && run->served->cancelled) {
+    mailbox_.release_later(std::make_shared<PendingValue>(std::move(pending)));
+    return stop_awaiting(run);
+  }
+  run->served->on_given_up = [this, weak = std::weak_ptr(run)] {
+    if (const std::shared_ptr<Run> run = weak.lock()) stop_awaiting(run);
+  };
   pending([this, run](Result<HeldValue> value) {
+    run->served->on_given_up = nullptr;
+    if (run->given_up) {
+      given_up_.erase(run->served->call.id);
+      mailbox_.release_later(std::move(run->target.object.value));
+      if (value.ok()) mailbox_.release_later(std::move(value.value().value));
+      return;
+    }
     if (!value.ok()) return conclude(run, value.error());
     if (run->created) return conclude(run, Outcome(Returned(std::move(value).value())));
     if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
@@ -348,6 +388,7 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
 }
 
 void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer) {
+  if (served->call.credit > 0) return end_stream(served, std::nullopt);
   const CallId& id = served->call.id;
   if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
       !prepared.ok())
@@ -370,17 +411,34 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Respons
     options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
       forks_->undo_forks(to, forks);
     };
+  const std::optional<ErrorKind> failed =
+      answer.error ? std::optional(answer.error->kind) : std::nullopt;
   sessions_.send(served->caller, Message{std::move(answer)}, std::move(options));
-  forget(served);
+  forget(served, failed);
 }
 
 void ServedCalls::answer_error(const std::shared_ptr<ServedCall>& served, Error error) {
   if (error.worker.empty()) error.worker = mailbox_.name();
+  if (served->call.credit > 0) return end_stream(served, std::move(error));
+  const ErrorKind kind = error.kind;
+  if (error.exception != nullptr) return send_exception(served, std::move(error));
   sessions_.send(
       served->caller,
       Message{
           Response{.id = served->call.id, .value = {}, .error = std::move(error), .autograd = {}}});
-  forget(served);
+  forget(served, kind);
+}
+
+// The exception travels as a value does: with its tensors, and with a new fork of each reference.
+void ServedCalls::send_exception(const std::shared_ptr<ServedCall>& served, Error error) {
+  const auto exception = std::static_pointer_cast<const EncodedException>(error.exception);
+  Response answer{.id = served->call.id,
+                  .value = exception->payload(),
+                  .error = std::move(error),
+                  .autograd = {},
+                  .exception = exception->position() + 1};
+  answer.error->exception.reset();
+  send_answer(served, std::move(answer));
 }
 
 void ServedCalls::start_queued() {

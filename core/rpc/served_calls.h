@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/base/monitor.h"
@@ -12,6 +13,8 @@
 #include "core/rpc/deadlines.h"
 #include "core/rpc/function_registry.h"
 #include "core/rpc/hooks.h"
+#include "core/rpc/outgoing_stream.h"
+#include "core/rpc/pending_calls.h"
 #include "core/rpc/session.h"
 
 namespace rehearsal {
@@ -26,8 +29,10 @@ struct ServedCall {
   std::optional<Execution> execution;
   std::optional<Instant> deadline;  // when the caller gives up
   // These belong to the strand.
-  bool cancelled = false;  // the caller has given up
-  MaybeError refused;      // what it is answered instead of being run
+  bool cancelled = false;                  // the caller has given up
+  MaybeError refused;                      // what it is answered instead of being run
+  std::unique_ptr<OutgoingStream> stream;  // its answer, if that is one, from when it runs
+  Task on_given_up;                        // while its function has returned a Future
 };
 
 // Makes the CallContext of a served call and runs `body` with it.
@@ -49,12 +54,14 @@ struct ServedCallsOptions {
 // strand.
 class ServedCalls {
  public:
+  // `nested`: the calls that those served here make.
   ServedCalls(ServedCallsOptions options, const SessionOptions& session_options, Mailbox& mailbox,
-              Sessions& sessions, const FunctionRegistry& registry)
+              Sessions& sessions, PendingCalls& nested, const FunctionRegistry& registry)
       : options_(options),
         session_options_(session_options),
         mailbox_(mailbox),
         sessions_(sessions),
+        nested_(nested),
         registry_(registry) {}
 
   void set_hooks(ForkHook* forks, RecordHook* records, ReferenceHook* references,
@@ -66,7 +73,8 @@ class ServedCalls {
   }
 
   void on_call(WorkerId from, Call&& call);
-  void on_cancel(const Cancel& cancel);
+  void on_cancel(WorkerId from, const Cancel& cancel);
+  void on_credit(const Credit& credit);
   void on_peer_fenced(WorkerId peer);
 
   // For the ReferenceHook. Takes the call in and adopts its forks; `ready` runs when these are
@@ -82,8 +90,8 @@ class ServedCalls {
   void answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done);
   void answer_error(const std::shared_ptr<ServedCall>& served, Error error);
 
-  // The call is over without an answer (it created a reference).
-  void forget(const std::shared_ptr<ServedCall>& served);
+  // The call is over without an answer (it created a reference); `failed`: with an error.
+  void forget(const std::shared_ptr<ServedCall>& served, std::optional<ErrorKind> failed);
 
   // Drops every call, unanswered: the node ends.
   void clear();
@@ -100,6 +108,7 @@ class ServedCalls {
     Finisher created;
     Task done;
     bool counts = false;                     // against the limit
+    bool given_up = false;                   // while its value was awaited
     std::optional<Result<Outcome>> outcome;  // once it has run
   };
 
@@ -107,6 +116,8 @@ class ServedCalls {
   // `ready` runs in a turn of its own.
   void await_forks(const std::shared_ptr<ServedCall>& served, UniqueFunction<void(Status)> ready);
   void start(const std::shared_ptr<ServedCall>& served, const Status& ready);
+  void give_up(const std::shared_ptr<ServedCall>& served);
+  [[nodiscard]] bool was_cancelled_early(WorkerId from, const CallId& call);
   [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);
   [[nodiscard]] Where where_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);
@@ -119,13 +130,18 @@ class ServedCalls {
   void ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
   void conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
   void await_value(const std::shared_ptr<Run>& run, PendingValue pending);
+  void stop_awaiting(const std::shared_ptr<Run>& run);
   void send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer);
+  void open_stream(ServedCall& served, bool counts);
+  void end_stream(const std::shared_ptr<ServedCall>& served, MaybeError error);
+  void send_exception(const std::shared_ptr<ServedCall>& served, Error error);
   void start_queued();
 
   const ServedCallsOptions options_;
   const SessionOptions& session_options_;
   Mailbox& mailbox_;
   Sessions& sessions_;
+  PendingCalls& nested_;
   const FunctionRegistry& registry_;
   ForkHook* forks_ = nullptr;
   RecordHook* records_ = nullptr;
@@ -135,8 +151,13 @@ class ServedCalls {
   Table served_;
   SpareNodes<Table> spare_;
   std::deque<std::shared_ptr<Run>> queue_;
+  // Of calls that may still be on their way, on the other lane.
+  std::map<WorkerId, std::set<CausalId>> early_cancels_;
   uint64_t running_ = 0;        // executions
   uint64_t running_outer_ = 0;  // of them, not nested
+  // Calls that were given up before the value of their function was there. Their objects live until
+  // it comes, or the node ends.
+  std::map<CausalId, std::weak_ptr<Run>> given_up_;
 };
 
 }  // namespace rehearsal

@@ -2,16 +2,25 @@
 
 #include <algorithm>
 
+#include "core/rpc/tensor_form.h"
+
 namespace rehearsal {
 namespace {
 
-// The lane that a call's arguments will need, about; everything else that may wait is small.
-Lane lane_of_arguments(const Message& message) {
-  const Call* call = std::get_if<Call>(&message.content);
-  if (call == nullptr) return Lane::small;
-  uint64_t bytes = call->arguments.values.size();
-  for (const at::Tensor& tensor : call->arguments.tensors)
-    if (tensor.defined()) bytes += tensor.nbytes();
+// What may have to wait for room carries it.
+const Payload* payload_of(const Message& message) {
+  if (const Call* call = std::get_if<Call>(&message.content)) return &call->arguments;
+  if (const Item* item = std::get_if<Item>(&message.content)) return &item->value;
+  return nullptr;
+}
+
+// The lane that its payload will need, about; everything else that may wait is small.
+Lane lane_of(const Message& message) {
+  const Payload* payload = payload_of(message);
+  if (payload == nullptr) return Lane::small;
+  uint64_t bytes = payload->values.size();
+  for (const at::Tensor& tensor : payload->tensors)
+    if (tensor.defined()) bytes += memory_bytes(tensor);
   return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
 }
 
@@ -64,6 +73,10 @@ std::vector<WorkerId> Sessions::lost_workers() const {
   return workers;
 }
 
+bool Sessions::all_received(WorkerId id) const {
+  return id == options_.self || peer(id).received.contiguous();
+}
+
 void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
 
 // ---- sending ----------------------------------------------------------------
@@ -84,7 +97,7 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
     if (options.on_withdrawn) options.on_withdrawn();
     return;
   }
-  const Lane lane = lane_of_arguments(message);
+  const Lane lane = lane_of(message);
   std::list<Held>& held = receiver.held[static_cast<size_t>(lane)];
   const bool must_wait = receiver.incarnation.value == 0 ||
                          (options.waits_for_room && (!held.empty() || !has_room(receiver, lane)));
@@ -100,7 +113,8 @@ void Sessions::send_to_self(const Message& message, SendOptions&& options) {
                              .worker = options_.self,
                              .peer = options_.self,
                              .id = causal_id_of(message),
-                             .message_type = message.type()});
+                             .message_type = message.type(),
+                             .bytes = body->bytes()});
   mailbox_.post([this, body = std::move(body), options = std::move(options)]() mutable {
     if (stopped_) return;
     Result<Message> decoded = codec_.decode(*body);
@@ -110,7 +124,8 @@ void Sessions::send_to_self(const Message& message, SendOptions&& options) {
                                .peer = options_.self,
                                .id = causal_id_of(decoded.value()),
                                .message_type = decoded.value().type(),
-                               .digest = hash_bytes(body->envelope.data(), body->envelope.size())});
+                               .digest = hash_bytes(body->envelope.data(), body->envelope.size()),
+                               .bytes = body->bytes()});
     if (options.on_acknowledged) options.on_acknowledged();
     listener_.on_message(options_.self, std::move(decoded).value());
     --to_self_;
@@ -135,13 +150,15 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
     kept.carried = std::move(options.carried);
   }
   kept.on_acknowledged = std::move(options.on_acknowledged);
+  const uint64_t bytes = kept.body->bytes();
   mailbox_.trace().on_event({.kind = EventKind::frame_sent,
                              .worker = options_.self,
                              .peer = id,
                              .id = causal_id_of(message),
                              .message_type = message.type(),
-                             .number = kept.sequence});
-  to.kept_bytes += kept.body->bytes();
+                             .number = kept.sequence,
+                             .bytes = bytes});
+  to.kept_bytes += bytes;
   to.kept.push(std::move(kept));
   if (to.link_up) transmit(id, to.kept.back());
 }
@@ -194,6 +211,11 @@ void Sessions::resend_all(WorkerId id) {
   const size_t count = to.kept.size();  // What comes meanwhile is sent by whoever adds it.
   for (size_t i = 0; i < std::min(count, to.kept.size()); ++i) {
     replace_if_changed(to, to.kept.at(i));
+    mailbox_.trace().on_event({.kind = EventKind::frame_resent,
+                               .worker = options_.self,
+                               .peer = id,
+                               .number = to.kept.at(i).sequence,
+                               .bytes = to.kept.at(i).body->bytes()});
     transmit(id, to.kept.at(i));
   }
 }
@@ -410,7 +432,8 @@ void Sessions::receive_message(WorkerId id, const Frame& frame) {
                              .id = causal_id_of(decoded.value()),
                              .message_type = decoded.value().type(),
                              .number = frame.header.sequence,
-                             .digest = hash_bytes(envelope.data(), envelope.size())});
+                             .digest = hash_bytes(envelope.data(), envelope.size()),
+                             .bytes = frame.body->bytes()});
   listener_.on_message(id, std::move(decoded).value());
 }
 

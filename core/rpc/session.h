@@ -57,8 +57,8 @@ struct CarriedTensors {
 
 // How a message is sent.
 struct SendOptions {
-  bool waits_for_room = false;              // calls do; answers and control messages never
-  bool of_shutdown = false;                 // not counted by all_acknowledged
+  bool waits_for_room = false;  // calls and streams do; answers and control messages never
+  bool of_shutdown = false;     // not counted by all_acknowledged
   std::unique_ptr<CarriedTensors> carried;  // null: none
   Task on_acknowledged;                     // the peer's session has it
   Task on_withdrawn;  // it was never handed to the transport, and never will be
@@ -92,6 +92,9 @@ class Sessions final : public FrameSink {
   [[nodiscard]] std::vector<Incarnation> fenced() const;
   // The workers that are lost and have not come back, in rank order.
   [[nodiscard]] std::vector<WorkerId> lost_workers() const;
+
+  // Whether nothing that `peer` sent before what arrived last is still on its way.
+  [[nodiscard]] bool all_received(WorkerId peer) const;
 
   // The peer has said that it leaves: its silence is no failure.
   void expect_silence(WorkerId peer);

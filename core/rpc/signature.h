@@ -10,27 +10,58 @@ namespace rehearsal {
 
 class CallContext;  // core/rref/call_context.h
 
+template <class T>
+class StreamWriter;  // core/rpc/stream_writer.h
+template <class T>
+class Stream;  // core/rpc/stream.h
+
+template <class T>
+inline constexpr bool is_stream = false;
+template <class T>
+inline constexpr bool is_stream<Stream<T>> = true;
+template <class T>
+struct Streamed;
+template <class T>
+struct Streamed<Stream<T>> {
+  using type = T;
+};
+
 template <class... P>
 struct Parameters {};
 
 namespace detail {
 
-// A leading CallContext& is given by the callee, never sent.
+// A leading CallContext& and a StreamWriter<T>& behind it are given by the callee, never sent.
 template <class... P>
 struct Sent {
   using parameters = Parameters<std::decay_t<P>...>;
+  using item = void;  // not a stream
   static constexpr bool takes_context = false;
 };
+template <class T, class... P>
+struct Sent<StreamWriter<T>&, P...> : Sent<P...> {
+  using item = T;
+};
 template <class... P>
-struct Sent<CallContext&, P...> {
-  using parameters = Parameters<std::decay_t<P>...>;
+struct Sent<CallContext&, P...> : Sent<P...> {
   static constexpr bool takes_context = true;
+};
+
+template <class R, class Item>
+struct ResultFor {
+  static_assert(std::is_void_v<R>, "a function that takes a StreamWriter returns nothing else");
+  using type = Stream<Item>;
+};
+template <class R>
+struct ResultFor<R, void> {
+  using type = typename Awaited<std::decay_t<R>>::type;
 };
 
 template <class R, class Owner, class... P>
 struct SignatureParts {
   using raw_result = R;
-  using result = typename Awaited<std::decay_t<R>>::type;
+  using item = typename Sent<P...>::item;
+  using result = typename ResultFor<R, item>::type;
   using owner = Owner;
   using parameters = typename Sent<P...>::parameters;
   static constexpr bool takes_context = Sent<P...>::takes_context;
@@ -63,10 +94,25 @@ concept Callable = requires {
 };
 
 template <class F>
-concept CallableMethod = Callable<F> && Signature<std::decay_t<F>>::is_method;
+concept AnyMethod = Callable<F> && Signature<std::decay_t<F>>::is_method;
 
 template <class F>
-concept CallableFunction = Callable<F> && !Signature<std::decay_t<F>>::is_method;
+concept AnyFunction = Callable<F> && !Signature<std::decay_t<F>>::is_method;
+
+// The answer is one value.
+template <class F>
+concept CallableMethod = AnyMethod<F> && !is_stream<typename Signature<std::decay_t<F>>::result>;
+
+template <class F>
+concept CallableFunction =
+    AnyFunction<F> && !is_stream<typename Signature<std::decay_t<F>>::result>;
+
+// The answer is a stream of values: it takes a StreamWriter<T>&.
+template <class F>
+concept StreamMethod = AnyMethod<F> && is_stream<typename Signature<std::decay_t<F>>::result>;
+
+template <class F>
+concept StreamFunction = AnyFunction<F> && is_stream<typename Signature<std::decay_t<F>>::result>;
 
 // The type of the caller's value.
 template <class F>
@@ -74,5 +120,9 @@ using ResultOf = typename Signature<std::decay_t<F>>::result;
 
 template <class F>
 using ParametersOf = typename Signature<std::decay_t<F>>::parameters;
+
+// The type of a stream's values.
+template <class F>
+using ItemOf = typename Signature<std::decay_t<F>>::item;
 
 }  // namespace rehearsal

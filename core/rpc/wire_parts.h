@@ -10,6 +10,7 @@
 #include "core/base/frame.h"
 #include "core/base/ids.h"
 #include "core/rpc/message.h"
+#include "core/rpc/tensor_form.h"
 
 // The parts that messages share, to and from protobuf (messages.proto): ids, errors, payloads and
 // what autograd adds. Reading checks every field and throws BadEnvelope.
@@ -23,6 +24,7 @@ class Fork;
 class Pass;
 class Payload;
 class RRefId;
+class TraceContext;
 }  // namespace wire
 
 // Thrown while decoding; the codec makes an Error of it.
@@ -44,11 +46,15 @@ void write(wire::RRefId& to, const RRefId& id);
 void write(wire::Fork& to, const Fork& fork);
 [[nodiscard]] Fork read(const wire::Fork& from);
 
+// Without the exception that it carries: a response has that as its value.
 void write(wire::Error& to, const Error& error);
 [[nodiscard]] Error read(const wire::Error& from);
 
 void write(wire::Autograd& to, const AutogradMetadata& metadata);
 [[nodiscard]] AutogradMetadata read(const wire::Autograd& from);
+
+void write(wire::TraceContext& to, const TraceContext& context);
+[[nodiscard]] TraceContext read(const wire::TraceContext& from);
 
 void write(wire::Pass& to, const PassName& pass);
 [[nodiscard]] PassName read(const wire::Pass& from);
@@ -58,11 +64,12 @@ void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segm
 // Takes its bytes. Every segment must have its tensor.
 [[nodiscard]] Payload read(wire::Payload& from, const std::vector<Segment>& segments);
 
-// What a message says of a tensor beside its segment.
+// What a message says of a tensor beside its sizes, numbers, parts and segment.
 struct TensorEntry {
   uint32_t dtype = 0;
   bool requires_grad = false;
   bool undefined = false;
+  TensorForm form = TensorForm::dense;
 };
 
 [[nodiscard]] TensorEntry entry_of(const at::Tensor& tensor);
@@ -76,10 +83,15 @@ class TensorReader {
 
   // Shares its segment.
   [[nodiscard]] at::Tensor read(const TensorEntry& entry, c10::IntArrayRef sizes);
+  // One that is not dense. Its parts have been read; their contents are not looked at.
+  [[nodiscard]] at::Tensor read(const TensorEntry& entry, c10::IntArrayRef sizes,
+                                c10::IntArrayRef numbers, std::vector<at::Tensor> parts);
   // Throws if there is a segment left.
   void finish() const;
 
  private:
+  Segment take(uint64_t bytes);
+
   const std::vector<Segment>& segments_;
   size_t next_ = 0;
 };

@@ -5,6 +5,11 @@ namespace rehearsal {
 CallContext::CallContext(Calls calls, std::shared_ptr<const ServedCall> served)
     : Calls(std::move(calls)), served_(std::move(served)) {
   if (served_->call.context) record_in(*served_->call.context);
+  if (served_->call.trace) trace_in(within(*served_->call.trace, served_->call.id));
+}
+
+std::string CallContext::traceparent() const {
+  return served_->call.trace ? to_traceparent(*served_->call.trace) : std::string();
 }
 
 WorkerInfo CallContext::caller_info() const {

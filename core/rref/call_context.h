@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/rpc/served_calls.h"
 #include "core/rref/calls.h"
@@ -9,8 +10,9 @@ namespace rehearsal {
 
 // What a function that is being served knows and can do. A registered function that takes a
 // CallContext& first is given one; it is not part of its wire signature. Calls made through it
-// have no more time than the call itself, and are recorded in the autograd context that the call
-// came in. It may be kept no longer than the function runs.
+// have no more time than the call itself, end with `cancelled` when the caller gives up, are
+// recorded in the autograd context that the call came in, and are part of its trace: with this call
+// as the parent. It may be kept no longer than the function runs.
 class CallContext : public Calls {
  public:
   CallContext(Calls calls, std::shared_ptr<const ServedCall> served);
@@ -18,7 +20,9 @@ class CallContext : public Calls {
   [[nodiscard]] WorkerInfo caller_info() const;
   [[nodiscard]] WorkerInfo worker_info() const;
 
-  // Whether the caller has given up: the result is not wanted any more. Parks for a moment.
+  // Whether the caller has given up: the result is not wanted any more. From then on what this
+  // execution has called, and still calls, fails with `cancelled`; what it creates does not. Parks
+  // for a moment.
   [[nodiscard]] bool cancelled() const;
 
   // A reference to a value that stays here.
@@ -34,10 +38,22 @@ class CallContext : public Calls {
     return Promise<T>(caller()->mailbox());
   }
 
+  // Parks until so much time has passed, also if the caller gives up meanwhile. Throws RpcError
+  // when the node ends.
+  void sleep(Duration time) const { caller()->sleep(time); }
+
+  // A future that is complete once so much time has passed. A function may return what it does
+  // then: no stack is held meanwhile.
+  [[nodiscard]] Future<Unit> after(Duration time) const { return caller()->after(time); }
+
   // The autograd context that the call is recorded in, if any.
   [[nodiscard]] const std::optional<ContextName>& autograd_context() const {
     return context_name();
   }
+
+  // The trace of W3C Trace Context that the call is part of, as its caller's `traceparent`; empty
+  // if it is part of none.
+  [[nodiscard]] std::string traceparent() const;
 
  private:
   const std::shared_ptr<const ServedCall> served_;

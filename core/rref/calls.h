@@ -3,10 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "core/rpc/stream.h"
 #include "core/rref/drafts.h"
 #include "core/rref/rref.h"
+#include "core/rref/started_calls.h"
 
 namespace rehearsal {
 
@@ -49,6 +52,29 @@ class Calls {
     return calls;
   }
 
+  // The same with room for so many values of a stream instead of 16: its function runs ahead of its
+  // reader by no more. Large values are also bounded in bytes, as all that is sent is.
+  [[nodiscard]] Calls with_credit(uint64_t values) const {
+    Calls calls = *this;
+    calls.credit_ = values;
+    return calls;
+  }
+
+  // The same as part of a trace that goes through several systems: what is called carries this
+  // `traceparent` of W3C Trace Context to the callee, which hands it on with what it calls in its
+  // turn (see CallContext). Throws RpcError of kind bad_arguments if the text is none.
+  [[nodiscard]] Calls with_traceparent(std::string_view traceparent) const {
+    Calls calls = *this;
+    calls.trace_ = parse_traceparent(traceparent);
+    if (!calls.trace_)
+      throw RpcError({.kind = ErrorKind::bad_arguments,
+                      .text = "'" + std::string(traceparent) +
+                              "' is no traceparent: it must look like "
+                              "00-<32 hex digits>-<16 hex digits>-01",
+                      .worker = caller_->mailbox()->name()});
+    return calls;
+  }
+
   // ---- registered functions ----
 
   template <CallableFunction F, class... A>
@@ -62,6 +88,13 @@ class Calls {
   template <CallableFunction F, class... A>
   RRef<ResultOf<F>> remote(const Target& target, F function, const A&... arguments) const {
     return create<ResultOf<F>>(function_draft(*caller_, target, function, arguments...));
+  }
+
+  // A function whose answer is a stream: it takes a StreamWriter. Never parks.
+  template <StreamFunction F, class... A>
+  [[nodiscard]] Stream<ItemOf<F>> rpc_stream(const Target& target, F function,
+                                             const A&... arguments) const {
+    return open<ItemOf<F>>(function_draft(*caller_, target, function, arguments...));
   }
 
   // ---- a registered type: makes a T at the target ----
@@ -84,19 +117,25 @@ class Calls {
   RRef<ResultOf<F>> remote(const RRef<T>& rref, F method, const A&... arguments) const {
     return create<ResultOf<F>>(method_draft<T>(handle_of(rref), method, arguments...));
   }
+  template <class T, StreamMethod F, class... A>
+  [[nodiscard]] Stream<ItemOf<F>> rpc_stream(const RRef<T>& rref, F method,
+                                             const A&... arguments) const {
+    return open<ItemOf<F>>(method_draft<T>(handle_of(rref), method, arguments...));
+  }
   template <class T>
   T to_here(const RRef<T>& rref) const {
     return wait<T>(fetch_draft(handle_of(rref), timeout_));
   }
 
-  // ---- by name: a registered function, or an ATen operator ("aten::add.Tensor") ----
+  // ---- by name: a registered function, or an ATen operator ("aten::add.Tensor", or "aten::add"
+  // for the overload that fits), whose arguments may have names: kwarg("alpha", 2) ----
 
   template <class R, class... A>
   requires(!Callable<R>) R
       rpc_sync(const Target& target, const std::string& name, const A&... arguments)
   const {
     Draft draft = named_draft<R>(*caller_, target, name, arguments...);
-    if (draft.call.kind != CallKind::operator_) return wait<R>(std::move(draft));
+    if (!draft.gives_ivalue) return wait<R>(std::move(draft));
     return detail::from_ivalue<R>(wait<c10::IValue>(std::move(draft)));
   }
   template <class R, class... A>
@@ -104,10 +143,16 @@ class Calls {
                                              const A&... arguments)
   const {
     Draft draft = named_draft<R>(*caller_, target, name, arguments...);
-    if (draft.call.kind != CallKind::operator_) return start<R>(std::move(draft));
+    if (!draft.gives_ivalue) return start<R>(std::move(draft));
     return start<c10::IValue>(std::move(draft)).then([](const c10::IValue& value) {
       return detail::from_ivalue<R>(value);
     });
+  }
+  template <class T, class... A>
+  requires(!Callable<T>)
+      [[nodiscard]] Stream<T> rpc_stream(const Target& target, const std::string& name,
+                                         const A&... arguments) const {
+    return open<T>(named_draft<Stream<T>>(*caller_, target, name, arguments...));
   }
   template <class R, class... A>
   RRef<R> remote_by_name(const Target& target, const std::string& name,
@@ -122,6 +167,11 @@ class Calls {
   // Everything called from now on is recorded in this context.
   void record_in(const ContextName& context) { context_ = context; }
   [[nodiscard]] const std::optional<ContextName>& context_name() const { return context_; }
+  // Everything called from now on is part of this trace.
+  void trace_in(const TraceContext& trace) { trace_ = trace; }
+
+  // Every asynchronous call is added to `started` from now on; also those of copies.
+  void note_started_in(StartedCalls* started) { started_ = started; }
 
  private:
   template <class T>
@@ -133,6 +183,7 @@ class Calls {
   Draft&& with_options(Draft& draft) const {
     draft.timeout = timeout_;
     draft.call.context = context_;
+    draft.call.trace = trace_;
     return std::move(draft);
   }
   template <class R>
@@ -141,7 +192,13 @@ class Calls {
   }
   template <class R>
   Future<R> start(Draft&& draft) const {
-    return caller_->start_typed<R>(with_options(draft));
+    Future<R> future = caller_->start_typed<R>(with_options(draft));
+    if (started_ != nullptr) started_->add(future);
+    return future;
+  }
+  template <class T>
+  Stream<T> open(Draft&& draft) const {
+    return Stream<T>(std::make_unique<StreamReader>(caller_, with_options(draft), credit_));
   }
   template <class R>
   RRef<R> create(Draft&& draft) const {
@@ -151,7 +208,10 @@ class Calls {
   std::shared_ptr<const Caller> caller_;
   RRefContext* rrefs_;
   Timeout timeout_;
+  uint64_t credit_ = kStreamCredit;
   std::optional<ContextName> context_;
+  StartedCalls* started_ = nullptr;  // null: nobody waits for all; else it outlives this object
+  std::optional<TraceContext> trace_;
 };
 
 }  // namespace rehearsal

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "core/rpc/caller.h"
+#include "core/rpc/schema_arguments.h"
 #include "core/rref/rref_handle.h"
 
 // Calls being made, from typed arguments. All throw RpcError: a function that is not registered,
 // an argument that cannot be sent, a worker that does not exist.
 namespace rehearsal {
 
-template <CallableFunction F, class... A>
+template <AnyFunction F, class... A>
 Draft function_draft(const Caller& caller, const Target& target, F function,
                      const A&... arguments) {
   Draft draft = caller.draft(target);
@@ -22,7 +23,7 @@ Draft function_draft(const Caller& caller, const Target& target, F function,
   return draft;
 }
 
-template <class T, CallableMethod F, class... A>
+template <class T, AnyMethod F, class... A>
 Draft method_draft(const std::shared_ptr<RRefHandle>& handle, F method, const A&... arguments) {
   const Caller& caller = *handle->caller();
   Draft draft = caller.draft(handle->id().owner);
@@ -52,22 +53,11 @@ Draft constructor_draft(const Caller& caller, const Target& target, const A&... 
   return draft;
 }
 
-// A registered function by its name, or an ATen operator by its schema name (it has "::"). The
-// arguments and the result are checked against the registered signature.
+// Of the draft's function, which is `name`. The arguments and the result are checked against the
+// registered signature.
 template <class R, class... A>
-Draft named_draft(const Caller& caller, const Target& target, const std::string& name,
-                  const A&... arguments) {
-  Draft draft = caller.draft(target);
-  draft.function = name;
-  if (name.find("::") != std::string::npos) {
-    draft.call.kind = CallKind::operator_;
-    draft.call.name = name;
-    encode_arguments(Parameters<std::vector<c10::IValue>>{}, draft.call.arguments,
-                     std::vector<c10::IValue>{c10::IValue(arguments)...});
-    return draft;
-  }
+void add_typed(const Caller& caller, Draft& draft, const std::string& name, const A&... arguments) {
   using Types = Parameters<Decayed<A>...>;
-  draft.call.function = caller.registry().position(name).or_throw();
   const Function& function = caller.registry().functions()[draft.call.function];
   const std::string parameters = detail::sign_parameters(Types{});
   const std::string result = detail::sign_result<R>();
@@ -78,6 +68,53 @@ Draft named_draft(const Caller& caller, const Target& target, const std::string&
                             function.result + ", not (" + parameters + ") -> " + result,
                     .function = name});
   encode_arguments(Types{}, draft.call.arguments, arguments...);
+}
+
+// Whether such arguments can be given to what has a LibTorch schema, and to a C++ function.
+template <class... A>
+inline constexpr bool fit_schemas = ((is_keyword<A> ||
+                                      std::is_constructible_v<c10::IValue, A>)&&...);
+template <class... A>
+inline constexpr bool fit_functions = ((!is_keyword<A> && Sendable<Decayed<A>>)&&...);
+
+// Of an ATen operator, or of a registered script function.
+template <class... A>
+void add_schema_arguments(Draft& draft, const A&... arguments) {
+  draft.gives_ivalue = true;
+  if constexpr (fit_schemas<A...>)
+    encode_arguments(Parameters<SchemaArguments>{}, draft.call.arguments,
+                     schema_arguments(arguments...));
+  else
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "an argument is of a type that LibTorch does not know",
+                    .function = draft.function});
+}
+
+// A registered function by its name, or, where none has it, an ATen operator by its schema name (it
+// has "::").
+template <class R, class... A>
+Draft named_draft(const Caller& caller, const Target& target, const std::string& name,
+                  const A&... arguments) {
+  Draft draft = caller.draft(target);
+  draft.function = name;
+  const bool is_operator = name.find("::") != std::string::npos && !name.starts_with("script::");
+  if (is_operator && !caller.registry().contains(name)) {
+    draft.call.kind = CallKind::operator_;
+    draft.call.name = name;
+    add_schema_arguments(draft, arguments...);
+    return draft;
+  }
+  draft.call.function = caller.registry().position(name).or_throw();
+  if (caller.registry().functions()[draft.call.function].takes_schema) {
+    add_schema_arguments(draft, arguments...);
+    return draft;
+  }
+  if constexpr (fit_functions<A...>)
+    add_typed<R>(caller, draft, name, arguments...);
+  else
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "a registered C++ function takes values, by position only",
+                    .function = name});
   return draft;
 }
 

@@ -1,6 +1,53 @@
 #include "core/rref/rref.h"
 
 namespace rehearsal::detail {
+namespace {
+
+// Asks the owner, unless that is here. The handle lives until `asked` is complete.
+void ask(const std::shared_ptr<RRefHandle>& handle, Draft&& draft,
+         const std::shared_ptr<FutureState<Unit>>& asked) {
+  const auto complete = [handle, asked](Status status) {
+    if (!status.ok()) handle->set_created(nullptr);  // Whoever asks next asks anew.
+    asked->complete(std::move(status));
+  };
+  if (handle->is_owner())
+    return handle->context().local_value(handle->id(), [complete](Result<HeldValue> value) {
+      complete(value.ok() ? Status(Unit{}) : Status(value.error()));
+    });
+  handle->caller()->start(std::move(draft), [complete](Result<Answer>&& answer) {
+    complete(answer.ok() ? Status(Unit{}) : Status(answer.error()));
+  });
+}
+
+}  // namespace
+
+Future<Unit> created(const std::shared_ptr<RRefHandle>& handle, Timeout timeout) {
+  Draft draft = fetch_draft(handle, timeout);
+  draft.call.kind = CallKind::await;
+  draft.function = "RRef.created";
+  const std::shared_ptr<Mailbox> mailbox = handle->caller()->mailbox();
+  auto state = std::make_shared<FutureState<Unit>>(mailbox, draft.call.id);
+  auto question = std::make_unique<Draft>(std::move(draft));
+  mailbox->post([handle, state, question = std::move(question)] {
+    const bool is_first = handle->created() == nullptr;
+    if (is_first)
+      handle->set_created(std::make_shared<FutureState<Unit>>(state->mailbox(), state->source()));
+    const std::shared_ptr<FutureState<Unit>> asked = handle->created();
+    asked->observe([state](FutureState<Unit>& asked) { state->complete(asked.result()); });
+    if (is_first) ask(handle, std::move(*question), asked);
+  });
+  return Future<Unit>(state);
+}
+
+std::string text_of(const std::shared_ptr<RRefHandle>& handle) {
+  if (handle == nullptr) return "an empty RRef";
+  std::string text = "RRef " + to_string(handle->id().causal) + " owned by '" +
+                     handle->caller()->names()[handle->id().owner.value] + "'";
+  if (handle->fork())
+    text += ", fork " + to_string(*handle->fork()) + " of '" + handle->caller()->mailbox()->name() +
+            "'";
+  return text;
+}
 
 HeldValue await_local_value(const RRefHandle& handle, const std::type_index& type) {
   const Caller& caller = *handle.caller();

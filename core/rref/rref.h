@@ -1,16 +1,25 @@
 #pragma once
 
+#include <compare>
 #include <memory>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 
 #include "core/base/future.h"
 #include "core/rpc/caller.h"
+#include "core/rpc/stream.h"
 #include "core/rref/drafts.h"
 #include "core/rref/rref_context.h"
 #include "core/rref/rref_handle.h"
 
 namespace rehearsal {
+
+namespace detail {
+[[nodiscard]] Future<Unit> created(const std::shared_ptr<RRefHandle>& handle, Timeout timeout);
+[[nodiscard]] std::string text_of(const std::shared_ptr<RRefHandle>& handle);
+}  // namespace detail
 
 // A reference to a value of type T that lives at its owner. Empty if default-constructed. Copies
 // at one worker share one registration at the owner; sending one makes another. The value lives
@@ -38,6 +47,20 @@ class RRef {
   // not change it. Parks for a moment. Throws RpcError when the node has ended.
   [[nodiscard]] bool confirmed_by_owner() const;
 
+  // Complete when the value is there, or with why it never will be: what `remote` began has ended
+  // then. All copies at one worker share one question to the owner: only if it failed is it asked
+  // again. Never parks.
+  [[nodiscard]] Future<Unit> created(Timeout timeout = {}) const {
+    return detail::created(shared_handle(), timeout);
+  }
+
+  // The same reference; what is called through it has another timeout than the worker's default.
+  [[nodiscard]] RRef with_timeout(Timeout timeout) const {
+    RRef limited = *this;
+    limited.timeout_ = timeout;
+    return limited;
+  }
+
   // The value itself, at its owner; throws RpcError elsewhere (use to_here). Parks until it is
   // there. The reference keeps it alive. Enter its monitor (with_local) where methods may run.
   [[nodiscard]] T& local_value() const;
@@ -48,10 +71,12 @@ class RRef {
   auto with_local(F body) const;
 
   // A copy of the value. Parks. Throws RpcError.
-  [[nodiscard]] T to_here(Timeout timeout = {}) const {
+  [[nodiscard]] T to_here() const { return to_here(timeout_); }
+  [[nodiscard]] T to_here(Timeout timeout) const {
     return caller().template wait_typed<T>(fetch_draft(handle_, timeout)).or_throw();
   }
-  [[nodiscard]] Future<T> to_here_async(Timeout timeout = {}) const {
+  [[nodiscard]] Future<T> to_here_async() const { return to_here_async(timeout_); }
+  [[nodiscard]] Future<T> to_here_async(Timeout timeout) const {
     return caller().template start_typed<T>(fetch_draft(handle_, timeout));
   }
 
@@ -59,19 +84,22 @@ class RRef {
   // forms never park.
   template <CallableMethod F, class... A>
   ResultOf<F> rpc_sync(F method, const A&... arguments) const {
-    return caller()
-        .template wait_typed<ResultOf<F>>(method_draft<T>(handle_, method, arguments...))
-        .or_throw();
+    return caller().template wait_typed<ResultOf<F>>(draft(method, arguments...)).or_throw();
   }
   template <CallableMethod F, class... A>
   Future<ResultOf<F>> rpc_async(F method, const A&... arguments) const {
-    return caller().template start_typed<ResultOf<F>>(
-        method_draft<T>(handle_, method, arguments...));
+    return caller().template start_typed<ResultOf<F>>(draft(method, arguments...));
+  }
+  // A method whose answer is a stream; options are those of Calls::rpc_stream. It gives up the
+  // value's monitor whenever it waits for the reader.
+  template <StreamMethod F, class... A>
+  [[nodiscard]] Stream<ItemOf<F>> rpc_stream(F method, const A&... arguments) const {
+    return Stream<ItemOf<F>>(std::make_unique<StreamReader>(
+        handle().caller(), method_draft<T>(handle_, method, arguments...), kStreamCredit));
   }
   template <CallableMethod F, class... A>
   RRef<ResultOf<F>> remote(F method, const A&... arguments) const {
-    return RRef<ResultOf<F>>(
-        handle().context().create(method_draft<T>(handle_, method, arguments...)));
+    return RRef<ResultOf<F>>(handle().context().create(draft(method, arguments...)));
   }
 
   // A backward pass of an AutogradContext from the referenced tensor, which has one element; see
@@ -81,10 +109,21 @@ class RRef {
     context.backward_at(*this, retain_graph);
   }
 
-  // Two references are equal if they name the same value.
-  bool operator==(const RRef& other) const {
-    if (!valid() || !other.valid()) return valid() == other.valid();
-    return handle().id().causal == other.handle().id().causal;
+  // Two references are equal if they name the same value, wherever they are; the order is any fixed
+  // one, the empty reference first. For keys of tables there is std::hash.
+  bool operator==(const RRef& other) const { return name() == other.name(); }
+  auto operator<=>(const RRef& other) const { return name() <=> other.name(); }
+
+  // What names the value; the same at all workers. Nothing if the reference is empty.
+  [[nodiscard]] std::optional<CausalId> name() const {
+    if (!valid()) return std::nullopt;
+    return handle_->id().causal;
+  }
+
+  // For people: the value's name and owner, and the fork that this worker holds.
+  friend std::string to_string(const RRef& rref) { return detail::text_of(rref.handle_); }
+  friend std::ostream& operator<<(std::ostream& out, const RRef& rref) {
+    return out << to_string(rref);
   }
 
   [[nodiscard]] const std::shared_ptr<RRefHandle>& shared_handle() const { return handle_; }
@@ -96,8 +135,16 @@ class RRef {
     return *handle_;
   }
   [[nodiscard]] const Caller& caller() const { return *handle().caller(); }
+  template <class F, class... A>
+  [[nodiscard]] Draft draft(F method, const A&... arguments) const {
+    static_cast<void>(handle());  // Throws if there is none.
+    Draft draft = method_draft<T>(handle_, method, arguments...);
+    draft.timeout = timeout_;
+    return draft;
+  }
 
   std::shared_ptr<RRefHandle> handle_;
+  Timeout timeout_;
 };
 
 template <class T>
@@ -107,7 +154,7 @@ struct Value<RRef<T>> {
     writer.handle(rref.shared_handle());
   }
   static RRef<T> read(ValueReader& reader) { return RRef<T>(reader.handle()); }
-  static void sign(std::string& signature) {
+  static void sign(WireSignature& signature) {
     signature += "rref<";
     if constexpr (Sendable<T>) Value<T>::sign(signature);
     signature += '>';
@@ -158,3 +205,10 @@ auto RRef<T>::with_local(F body) const {
 }
 
 }  // namespace rehearsal
+
+template <class T>
+struct std::hash<rehearsal::RRef<T>> {
+  size_t operator()(const rehearsal::RRef<T>& rref) const {
+    return rref.valid() ? rehearsal::CausalIdHash{}(*rref.name()) : 0;
+  }
+};

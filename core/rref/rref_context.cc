@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/base/check.h"
+#include "core/rpc/profiler_range.h"
 
 namespace rehearsal {
 
@@ -22,6 +23,7 @@ std::shared_ptr<RRefHandle> RRefContext::make_handle(const RRefId& id, std::opti
 // ---- creating ---------------------------------------------------------------
 
 std::shared_ptr<RRefHandle> RRefContext::create(Draft&& draft) {
+  const ProfilerRange range([&] { return caller_->text_of(CallForm::remote, draft); });
   Execution& running = mailbox_.running();
   RRefId id;
   id.causal = running.next_id();
@@ -143,7 +145,7 @@ void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const Fork
                              .peer = draft.to,
                              .id = draft.call.id,
                              .number = static_cast<uint64_t>(draft.call.time_left.count()),
-                             .digest = 1,
+                             .digest = static_cast<uint64_t>(CallForm::remote),
                              .text = draft.function});
   draft.call.created = id;
   draft.call.created_fork = fork;

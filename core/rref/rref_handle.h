@@ -35,6 +35,10 @@ class RRefHandle {
   [[nodiscard]] bool is_owner() const { return !fork_.has_value(); }
   [[nodiscard]] const std::shared_ptr<const Caller>& caller() const { return caller_; }
 
+  // The question whether the value is there; null while nobody has asked. On the strand.
+  [[nodiscard]] const std::shared_ptr<FutureState<Unit>>& created() const { return created_; }
+  void set_created(std::shared_ptr<FutureState<Unit>> created) { created_ = std::move(created); }
+
   // To be used on the strand, while the mailbox is open.
   [[nodiscard]] RRefContext& context() const { return *context_; }
 
@@ -43,6 +47,7 @@ class RRefHandle {
   RRefContext* const context_;
   RRefId id_;
   const std::optional<ForkId> fork_;
+  std::shared_ptr<FutureState<Unit>> created_;
 };
 
 }  // namespace rehearsal

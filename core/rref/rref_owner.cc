@@ -138,8 +138,14 @@ void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
   const RRefId id = *call.created;
   const bool here = from == options_.self;
   if (!here) {
-    if (life_of(id) != Life::to_come || id.causal.incarnation != sessions_.incarnation(from))
+    if (life_of(id) != Life::to_come || id.causal.incarnation != sessions_.incarnation(from)) {
+      mailbox_.trace().on_event({.kind = EventKind::call_served,
+                                 .worker = options_.self,
+                                 .peer = from,
+                                 .id = call.id,
+                                 .number = 1 + static_cast<uint64_t>(ErrorKind::protocol)});
       return mailbox_.mark("a creation came for an id that is not to come");
+    }
     add_owner(id).uses = 1;
     if (options_.mutants.on(Mutant::creation_in_two_steps))
       deadlines_.add(mailbox_.runtime().now(), [this, id, fork = call.created_fork, from] {
@@ -167,9 +173,10 @@ void RRefContext::refuse(const std::shared_ptr<ServedCall>& served, const Error&
   if (!served->call.created) return served_.answer_error(served, why);
   const RRefId id = *served->call.created;
   Error error = why;
+  const ErrorKind kind = error.kind;
   if (error.worker.empty()) error.worker = mailbox_.name();
   complete_value(id, std::move(error));
-  served_.forget(served);
+  served_.forget(served, kind);
   end_use(id);
 }
 
@@ -190,7 +197,8 @@ void RRefContext::use_target(const std::shared_ptr<ServedCall>& served, Result<H
     target.monitor = owners_.at(*call.target).monitor;
     done = [this, id = *call.target] { end_use(id); };
   }
-  if (call.kind == CallKind::fetch)
+  if (call.kind == CallKind::await) target = {HeldValue::of<Unit>({}), nullptr};
+  if (call.kind == CallKind::fetch || call.kind == CallKind::await)
     return served_.answer(served, std::move(target), std::move(done));
   if (call.target) {
     const Function& function = caller_->registry().functions()[call.function];

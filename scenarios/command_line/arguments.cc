@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "real_net/observers.h"
 #include "real_net/record_place.h"
 #include "record/record_file.h"
 #include "scenarios/command_line/flags.h"
@@ -224,6 +225,7 @@ void Parser::take_record(RunSettings& settings) const {
 
 RunCommand Parser::run_command() const {
   RunCommand command{settings_of(only_name(), "full"), flags_.compare, flags_.junit};
+  command.settings.spans_file = flags_.spans;
   take_record(command.settings);
   if (command.settings.net == Net::sim) {
     if (!flags_.checkpoints.empty())
@@ -358,6 +360,14 @@ WorkerCommand Parser::worker_command() const {
     command.place.world_size = whole("--world-size", flags_.world_size, 1);
   }
   if (!flags_.rendezvous.empty()) command.place.rendezvous = flags_.rendezvous;
+  if (!flags_.metrics_port.empty() && !real::parse_metrics_address(flags_.metrics_port))
+    throw WrongUse("--metrics-port " + flags_.metrics_port +
+                   ": type a port or HOST:PORT, for example 9464");
+  if (!flags_.log.empty())
+    check_known("--log", flags_.log, {"debug", "info", "warn", "error", "off"});
+  command.place.metrics = flags_.metrics_port;
+  command.place.spans = flags_.spans;
+  command.place.log = flags_.log;
   return command;
 }
 

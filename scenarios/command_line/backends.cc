@@ -10,6 +10,7 @@
 #include "scenarios/command_line/explore_backend.h"
 #include "scenarios/command_line/real_backend.h"
 #include "scenarios/command_line/schedule_check.h"
+#include "scenarios/command_line/spans_file.h"
 #include "scenarios/wrong_use.h"
 #include "sim/cluster.h"
 #include "sim/decision_words.h"
@@ -180,8 +181,13 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   if (learns) options.strategy.counts = counts_of(settings, options);
   sim::Features features;
   if (settings.tell_features) options.traces.push_back(&features);
+  observe::Spans spans;
+  check_spans_file(settings.spans_file);
+  if (!settings.spans_file.empty()) options.traces.push_back(&spans);
   sim::Cluster cluster(settings.seed, program, options);
   const sim::RunReport& report = cluster.try_run();
+  if (!settings.spans_file.empty())
+    write_spans_file(settings.spans_file, observe::file_of(spans, program.names()));
   RunOutcome outcome = outcome_of(report, reporter.results);
   if (learns) outcome.strategy = to_string(options.strategy);
   if (settings.tell_widths) outcome.widths = report.widths;

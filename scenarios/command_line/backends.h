@@ -18,6 +18,8 @@ struct WorkerPlace {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> world_size;
   std::optional<std::string> rendezvous;  // env://, tcp://host:port or file:///path
+  // How it is seen (real_net/observers.h); empty: as the environment says.
+  std::string metrics = {}, spans = {}, log = {};
 };
 
 // Whether a run with these choices, all others benign, still fails alike; and whether there is time

@@ -37,7 +37,7 @@ RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
     return tool.backends.serve(
         settings_from_json(request, tool.scenarios),
         {place.at("rank").get<uint32_t>(), place.at("world_size").get<uint32_t>(),
-         place.at("rendezvous").get<std::string>()},
+         place.at("rendezvous").get<std::string>(), "", place.value("spans", ""), ""},
         reporter);
   } catch (const std::exception& error) {
     RunOutcome outcome;

@@ -82,7 +82,8 @@ void write_file(const std::string& name, const std::string& text) {
 std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run) {
   if (run.net != Net::sim) return std::nullopt;
   RunSettings settings = run;
-  settings.trace_file.clear();  // It was written by the run itself.
+  settings.trace_file.clear();  // These were written by the run itself.
+  settings.spans_file.clear();
   Historian historian;
   RunOutcome outcome;
   std::optional<sim::Chronicle> chronicle = historian.chronicle_of(settings, outcome);

@@ -66,6 +66,14 @@ void FlagsOf::declare() {
               "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
     text_flag("--checkpoints", flags_.checkpoints,
               "Folder for what workers save [REHEARSAL_CHECKPOINTS, or none]");
+    text_flag("--metrics-port", flags_.metrics_port,
+              "Port for GET /metrics on loopback, or HOST:PORT; 0: a free one, which is told "
+              "[REHEARSAL_METRICS, or none]");
+    text_flag("--spans", flags_.spans,
+              "Folder for WORKER.spans.json, for ui.perfetto.dev [REHEARSAL_SPANS, or none]");
+    text_flag(
+        "--log", flags_.log,
+        "What standard error tells: debug, info, warn, error or off [REHEARSAL_LOG, or warn]");
     return declare_record_flags();
   }
   if (command_ == "explore") return declare_explore_flags();
@@ -93,6 +101,7 @@ void FlagsOf::declare() {
               "Earlier output of run --json; names the first tensor "
               "that differs");
     text_flag("--trace", flags_.trace, "File for all events of a simulated run, one line each");
+    text_flag("--spans", flags_.spans, "File for the spans of all calls, for ui.perfetto.dev");
   } else {
     declare_search_flags();
   }

@@ -39,6 +39,7 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   options.placement = {place.rank, place.world_size, place.rendezvous};
   options.node.seed = settings.seed;
   options.checkpoints = settings.checkpoints;
+  options.observe = {.metrics = place.metrics, .spans = place.spans, .log = place.log};
   options.node.mutants = settings.mutants;
   options.trace = &counter;
   options.record = {.folder = settings.record_folder,

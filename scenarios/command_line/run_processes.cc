@@ -12,6 +12,7 @@
 #include "scenarios/command_line/child_process.h"
 #include "scenarios/command_line/commands.h"
 #include "scenarios/command_line/output_folder.h"
+#include "scenarios/command_line/spans_file.h"
 #include "scenarios/command_line/temporary_folder.h"
 #include "scenarios/command_line/terminal.h"
 
@@ -48,7 +49,8 @@ struct WorkerProcess {
 };
 
 std::vector<WorkerProcess> start_workers(const RunSettings& settings,
-                                         const std::vector<std::string>& names) {
+                                         const std::vector<std::string>& names,
+                                         const std::string& spans_folder) {
   const std::string port = std::to_string(free_port());
   const std::string world_size = std::to_string(names.size());
   std::vector<WorkerProcess> workers;
@@ -63,7 +65,8 @@ std::vector<WorkerProcess> start_workers(const RunSettings& settings,
     Json request = to_json(settings);
     request["place"] = {{"rank", rank},
                         {"world_size", names.size()},
-                        {"rendezvous", std::string("tcp://") + kLoopback + ":" + port}};
+                        {"rendezvous", std::string("tcp://") + kLoopback + ":" + port},
+                        {"spans", spans_folder}};
     workers.back().process->send(request);
   }
   return workers;
@@ -122,15 +125,18 @@ std::optional<Failure> follow(std::vector<WorkerProcess>& workers, Reporter& rep
 RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
   make_folder("--record", settings.record_folder);
   make_folder("--checkpoints", settings.checkpoints);
+  check_spans_file(settings.spans_file);
   Reporter unused;
   const Program program = settings.scenario->program({settings.options, settings.seed, unused});
   const TemporaryFolder folder;
   RunSettings placed = settings;
   if (placed.checkpoints.empty()) placed.checkpoints = folder.file("checkpoints");
-  std::vector<WorkerProcess> workers = start_workers(placed, program.names());
+  const std::string spans = settings.spans_file.empty() ? "" : folder.file("spans");
+  std::vector<WorkerProcess> workers = start_workers(placed, program.names(), spans);
   RunOutcome outcome;
   outcome.failure = follow(workers, reporter);
   outcome.ok = !outcome.failure;
+  if (!spans.empty()) merge_spans_files(spans, settings.spans_file);
   for (const WorkerProcess& worker : workers) {
     if (!worker.outcome) continue;
     outcome.calls += worker.outcome->calls;

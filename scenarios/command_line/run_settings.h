@@ -37,6 +37,7 @@ struct RunSettings {
   std::string strategy;                  // NAME[:k=v,…]; empty: the default one
   std::vector<std::string> redraws;      // SALT/N: some choices are drawn anew, in this order
   std::string trace_file;                // empty: none
+  std::string spans_file;                // of this process's runs; empty: none
   std::string choices_file;              // for what is chosen, as it is chosen; empty: none
   std::string history_file;              // for what explains the run; empty: none
   std::string checkpoints;               // folder, of a real run; empty: none or a temporary one

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,11 +57,16 @@ class Actor {
   void share_blob(Dice& dice);
   void let_go_of_blob(Dice& dice);
   void time_out(Dice& dice);
+  void read_stream(Dice& dice);
+  void read_stream_ahead(Dice& dice);
+  void hold_for_a_while(Dice& dice);
   void record_little(Dice& dice);
   void propagate(Dice& dice);
   void propagate_in_part(Dice& dice);
   void propagate_to_layers(Dice& dice);
   void propagate_in_time(Dice& dice);
+
+  void expect_reading(const Journey& way, int64_t position, const std::optional<Reading>& reading);
 
   [[nodiscard]] WorkerId anybody(Dice& dice) const;
   [[nodiscard]] int64_t blob_size(Dice& dice) const;

@@ -116,6 +116,68 @@ double weigh(CallContext& context, const RRef<Blob>& blob) {
   return context.rpc_sync(blob, &Blob::sum);
 }
 
+// ---- streams ----------------------------------------------------------------
+
+namespace {
+
+// Too large for the small lane.
+constexpr int64_t kLargePadding = 17 * 1024;
+
+uint64_t reading_word(const Journey& journey, int64_t position) {
+  return mix(journey.word, static_cast<uint64_t>(position));
+}
+
+// A reference to a counter here, or at another worker.
+RRef<Counter> make_counter(CallContext& context, uint64_t word, int64_t number) {
+  if (word % 8 == 0) return context.rref(Counter(number));
+  const auto to = static_cast<uint32_t>((word >> 8) % group_size(context));
+  return context.remote<Counter>(WorkerId{to}, number);
+}
+
+Reading make_reading(CallContext& context, const Journey& journey, int64_t position) {
+  const uint64_t word = reading_word(journey, position);
+  Reading reading;
+  reading.number = expected_reading(journey, position, group_size(context));
+  reading.padding = at::ones({(word >> 4) % 4 == 0 ? kLargePadding : 1});
+  if (word % 4 == 0) reading.counter = make_counter(context, word, reading.number);
+  return reading;
+}
+
+}  // namespace
+
+void read_out(CallContext& context, StreamWriter<Reading>& out, const Journey& journey,
+              int64_t count) {
+  if (journey.hops == 0) {
+    for (int64_t position = 0; position < count; ++position)
+      out.write(make_reading(context, journey, position));
+    return;
+  }
+  const Leg leg = next_leg(journey, group_size(context));
+  const Calls calls = context.with_timeout(Timeout::never()).with_credit(1 + journey.word % 4);
+  for (const Reading& reading : calls.rpc_stream(leg.to, &read_out, leg.journey, count)) {
+    if (reading.counter) require_confirmed(*reading.counter);
+    out.write(reading);
+  }
+}
+
+int64_t expected_reading(const Journey& journey, int64_t position, size_t workers) {
+  if (journey.hops > 0)
+    return expected_reading(next_leg(journey, workers).journey, position, workers);
+  return static_cast<int64_t>(mix(reading_word(journey, position)) >> 2);
+}
+
+Future<int64_t> Latch::wait(CallContext& context) {
+  never_.push_back(context.promise<int64_t>());
+  return never_.back().future();
+}
+
+int64_t hold(CallContext& context, const RRef<Latch>& latch, const Journey& journey) {
+  const Calls calls = context.with_timeout(Timeout::never());
+  if (journey.hops == 0) return calls.rpc_sync(latch, &Latch::wait);
+  const Leg leg = next_leg(journey, group_size(context));
+  return calls.rpc_sync(leg.to, &hold, latch, leg.journey);
+}
+
 at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey) {
   at::Tensor scaled = x * factor;
   if (journey.hops == 0) return scaled;
@@ -172,6 +234,8 @@ FunctionRegistry functions() {
       .function("bump", &bump)
       .function("carry", &carry)
       .function("wander", &wander)
+      .function("read_out", &read_out)
+      .function("hold", &hold)
       .function("weigh", &weigh)
       .function("sum_of", &sum_of)
       .function("scale", &scale)
@@ -194,6 +258,7 @@ FunctionRegistry functions() {
       .method("drop", &Shelf::drop)
       .method("keep", &Shelf::keep)
       .method("size", &Shelf::size);
+  registry.type<Latch>("Latch").constructor<>().method("wait", &Latch::wait);
   registry.type<Blob>("Blob")
       .constructor<at::Tensor>()
       .method("content", &Blob::content)

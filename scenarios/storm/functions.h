@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,36 @@ class Blob {
 double sum_of(const at::Tensor& content);
 
 double weigh(CallContext& context, const RRef<Blob>& blob);
+
+// One value of a stream: as the stream's word says it is large, and so on the other lane, or small,
+// and brings a reference or none.
+struct Reading {
+  int64_t number = 0;
+  at::Tensor padding;
+  std::optional<RRef<Counter>> counter;  // of this number
+  friend void describe(Reading& reading, auto&& fields) {
+    fields(reading.number, reading.padding, reading.counter);
+  }
+};
+
+// So many readings, which the journey's last worker makes and all others pass on.
+void read_out(CallContext& context, StreamWriter<Reading>& out, const Journey& journey,
+              int64_t count);
+// The number of the reading at this position.
+[[nodiscard]] int64_t expected_reading(const Journey& journey, int64_t position, size_t workers);
+
+// Lets wait for what never comes.
+class Latch {
+ public:
+  Latch() = default;
+  Future<int64_t> wait(CallContext& context);
+
+ private:
+  std::vector<Promise<int64_t>> never_;
+};
+
+// Waits at the end of the journey: returns only if it is given up.
+int64_t hold(CallContext& context, const RRef<Latch>& latch, const Journey& journey);
 
 // x · factor, at each worker of the journey in turn.
 at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey);

@@ -65,6 +65,8 @@ void HistoryRecorder::add(Entry entry) {
 
 void HistoryRecorder::on_event(const Observation& seen) {
   const Event& event = seen.event;
+  // The network tells of it, too, and more.
+  if (event.kind == EventKind::frame_resent) return;
   add({.event = event.kind,
        .worker = seen.life.worker.value,
        .life = seen.life.life,

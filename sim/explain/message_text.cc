@@ -56,10 +56,14 @@ std::string call_text(const Call& call, const FunctionRegistry& registry) {
     case CallKind::fetch:
       out << "fetch";
       break;
+    case CallKind::await:
+      out << "await";
+      break;
   }
   out << "(" << payload_text(call.arguments) << ")";
   if (call.target) out << " on " << *call.target;
   if (call.created) out << " makes " << *call.created << " with fork " << call.created_fork;
+  if (call.credit > 0) out << " as a stream, with room for " << call.credit << " values";
   if (call.depth > 0) out << ", nested " << call.depth << " deep";
   if (call.context) out << ", in context " << call.context->id;
   return out.str();
@@ -78,6 +82,16 @@ struct Describer {
   std::string operator()(const Call& call) const { return call_text(call, registry); }
   std::string operator()(const Response& response) const {
     return response.error ? error_text(response.error) : payload_text(response.value);
+  }
+  std::string operator()(const Item& item) const {
+    return "value " + std::to_string(item.position) + ": " +
+           (item.error ? error_text(item.error) : payload_text(item.value));
+  }
+  std::string operator()(const Credit& credit) const {
+    return "room for " + std::to_string(credit.items) + " values in all";
+  }
+  std::string operator()(const End& end) const {
+    return "after " + std::to_string(end.items) + " values, " + error_text(end.error);
   }
   std::string operator()(const ForkRequest& request) const {
     std::ostringstream out;

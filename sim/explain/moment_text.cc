@@ -62,6 +62,7 @@ const std::map<EventKind, const char*>& plain_texts() {
       {EventKind::execution_resumed, "goes on with"},
       {EventKind::execution_ended, "ends"},
       {EventKind::call_executed, "executes"},
+      {EventKind::call_served, "has served"},
       {EventKind::owner_created, "owns a new value"},
       {EventKind::owner_dropped, "drops its value"},
       {EventKind::fork_registered, "registers fork"},

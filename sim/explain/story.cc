@@ -60,10 +60,12 @@ double weight_of_event(const Entry& entry) {
       return 10;
     case EventKind::execution_started:
     case EventKind::execution_ended:
+    case EventKind::call_served:
     case EventKind::mark:
       return 4;
     case EventKind::execution_parked:
     case EventKind::execution_resumed:
+    case EventKind::frame_resent:  // its sending is told
     case EventKind::peer_up:
       return 1;
     case EventKind::ack_frame:

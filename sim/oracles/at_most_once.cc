@@ -20,7 +20,8 @@ class AtMostOnce final : public QuietOracle {
     const Event& event = seen.event;
     if (event.kind == EventKind::peer_up) peer_up(seen);
     if (event.kind == EventKind::frame) frame(seen, findings);
-    if (event.kind == EventKind::api_call && event.text == "to_here") calls_[event.id].fetch = true;
+    const bool is_fetch = event.text == "to_here" || event.text == "RRef.created";
+    if (event.kind == EventKind::api_call && is_fetch) calls_[event.id].fetch = true;
     if (event.kind == EventKind::call_executed) {
       Call& call = calls_[event.id];
       if (++call.executed == 2)
@@ -39,7 +40,7 @@ class AtMostOnce final : public QuietOracle {
  private:
   struct Call {
     uint32_t executed = 0;
-    bool fetch = false;  // of a value: no function runs
+    bool fetch = false;  // of a value, or whether it is there: no function runs
   };
   // The messages of one life of a peer that one life of a worker has handled.
   struct Stream {

@@ -54,7 +54,7 @@ class Completion final : public QuietOracle {
     if (!fresh) findings.fail(name(), describe(event.id, call), "it was made twice");
     call.life = seen.life;
     call.function = event.text;
-    call.awaited = event.digest == 0;
+    call.awaited = event.digest != static_cast<uint64_t>(CallForm::remote);
     call.busy_time = seen.busy_time;
     if (event.number > 0) call.deadline = seen.when + Duration(static_cast<int64_t>(event.number));
     order_.push_back(event.id);

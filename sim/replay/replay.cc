@@ -151,11 +151,15 @@ void Replayer::compare_outcome() {
 
 void Replayer::on_event(const Event& event) {
   act(record::digest_of(event), event.peer, &event);
-  if (options_.trace != nullptr) options_.trace->on_event(event);
+  const Instant when(last_now_ - first_now_.value_or(last_now_));
+  if (options_.trace != nullptr) {
+    Event timed = event;
+    timed.when = when;
+    options_.trace->on_event(timed);
+  }
   if (options_.lines == nullptr) return;
   const NodeOptions& node = record_.header.node;
   fingerprint_ = mix(fingerprint_, record::digest_of(event));
-  const Instant when(last_now_ - first_now_.value_or(last_now_));
   options_.lines->write({event, {node.id, 0}, node.incarnation, when}, fingerprint_);
 }
 

@@ -21,6 +21,7 @@ struct CallNodeOptions {
   SessionOptions session;
   ServedCallsOptions served{.execution_limit = 100, .queue_limit = 100};
   Duration rpc_timeout = std::chrono::seconds(60);
+  bool exception_traces = false;
 };
 
 // A node without autograd and without a group: sessions, calls and references on a scripted
@@ -35,16 +36,19 @@ class CallNode final : public SessionListener {
                                           options_.session.names[self().value], Seed{1})),
         main(mailbox->make_execution(CausalId{incarnation(), {hash_text(mailbox->name()), 0}, 0},
                                      "main")),
+        exceptions(*mailbox, registry.exceptions(), options_.exception_traces),
         deadlines(*mailbox),
         sessions(options_.session, *mailbox, network.end(self().value), *codec_, *this),
         pending(options_.session, *mailbox, sessions, deadlines),
-        served(options_.served, options_.session, *mailbox, sessions, registry),
+        served(options_.served, options_.session, *mailbox, sessions, pending, registry),
         rrefs(options_.session, *mailbox, sessions, deadlines, served),
         caller(std::make_shared<Caller>(mailbox, std::make_shared<FunctionRegistry>(registry),
                                         options_.session.names, options_.rpc_timeout)),
         calls(caller, &rrefs) {
-    caller->set_parts(&pending, nullptr);
-    pending.set_hooks(&rrefs, nullptr);
+    mailbox->set_incarnation(incarnation());
+    caller->set_parts({.pending = &pending, .records = nullptr, .deadlines = &deadlines});
+    mailbox->set_exception_hook(&exceptions);
+    pending.set_hooks(&rrefs, nullptr, &exceptions);
     rrefs.set_caller(caller);
     served.set_hooks(
         &rrefs, nullptr, &rrefs,
@@ -119,7 +123,10 @@ class CallNode final : public SessionListener {
     void operator()(Response& response) const {
       node.pending.on_response(from, std::move(response));
     }
-    void operator()(Cancel& cancel) const { node.served.on_cancel(cancel); }
+    void operator()(Cancel& cancel) const { node.served.on_cancel(from, cancel); }
+    void operator()(Item& item) const { node.pending.on_item(from, std::move(item)); }
+    void operator()(Credit& credit) const { node.served.on_credit(credit); }
+    void operator()(End& end) const { node.pending.on_end(from, std::move(end)); }
     void operator()(ForkRequest& request) const { node.rrefs.on_fork_request(from, request); }
     void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(confirm); }
     void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(accept); }
@@ -139,6 +146,7 @@ class CallNode final : public SessionListener {
   const std::shared_ptr<TestRuntime> runtime;
   const std::shared_ptr<Mailbox> mailbox;
   const std::shared_ptr<Execution> main;
+  const ExceptionEncoder exceptions;
   Deadlines deadlines;
   Sessions sessions;
   PendingCalls pending;

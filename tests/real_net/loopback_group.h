@@ -18,7 +18,8 @@ struct GroupOptions {
   NodeOptions node;           // timeouts; the rest is filled in
   std::string record_folder;  // for NAME.record of each worker; empty: nothing is recorded
   uint64_t record_bytes = uint64_t{16} << 20;
-  std::vector<Trace*> traces;  // of the workers, in rank order; empty: none
+  std::vector<Trace*> traces;      // of the workers, in rank order; empty: none
+  std::optional<Address> metrics;  // where each answers with its metrics; port 0
 };
 
 // All workers of a program as nodes of this process, on loopback; each runs on a thread of its own.
@@ -38,6 +39,7 @@ class LoopbackGroup {
       made.runtime.worker_threads = options.worker_threads;
       made.transport.back_off = {.min = std::chrono::milliseconds(2),
                                  .max = std::chrono::milliseconds(50)};
+      made.metrics = options.metrics;
       if (!options.traces.empty()) made.trace = options.traces[rank];
       if (!options.record_folder.empty())
         made.record =

@@ -100,6 +100,7 @@ TEST(Placement, FlagsWin) {
   EXPECT_EQ(place({}, {.rank = 0, .rendezvous = "file:///tmp/x"}).or_throw().file, "/tmp/x");
 }
 
+// Rows: rpc_test::TensorPipeAgentRpcTest.test_dynamic_rpc_init_rpc_without_rank
 TEST(Placement, WhatIsMissingOrWrongIsNamed) {
   expect_error(place({}), "RANK is not set");
   Variables variables = plain();

@@ -40,6 +40,7 @@ ParkOutcome pause(RealRuntime& runtime, Duration delay) {
   return runtime.park(waiter);
 }
 
+// Rows: rpc_test::TensorPipeAgentRpcTest.test_set_and_get_num_worker_threads
 TEST(RealRuntime, ExecutionsTakeFreeThreadsThenNewOnesThenTheLeastLoaded) {
   // Goal: placement. Method: bodies that park note on which thread they run.
   RealRuntime runtime({.worker_threads = 3});

@@ -74,6 +74,73 @@ TEST(RunWorker, WrongUseIsOneClearError) {
   EXPECT_EQ(status.error().text, "rank 2 (flags) is not one of the program's 2 workers");
 }
 
+TEST(RunWorker, ItsSpansMetricsAndLogAreWhereTheOptionsSay) {
+  // Goal: options and environment reach the observers. Method: one worker is given the options, the
+  // other one the variables; their spans are merged.
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("spans_" + std::to_string(getpid()));
+  const Program program = adding_program();
+  const uint16_t port = free_port();
+  const uint16_t metrics = free_port();
+  WorkerOptions first = options(port, 0);
+  first.observe = {.metrics = std::to_string(metrics), .spans = folder.string(), .log = "off"};
+  WorkerOptions second = options(port, 1);
+  second.environment = [&](const std::string& name) -> std::optional<std::string> {
+    if (name == "REHEARSAL_SPANS") return folder.string();
+    if (name == "REHEARSAL_METRICS") return "127.0.0.1:0";
+    if (name == "REHEARSAL_LOG") return "info";
+    return std::nullopt;
+  };
+  testing::internal::CaptureStderr();
+  std::optional<Status> ps;
+  std::thread other([&] { ps = run_worker(first, program); });
+  const Status trainer = run_worker(second, program);
+  other.join();
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(trainer.ok()) << trainer.error().text;
+  EXPECT_TRUE(ps->ok()) << ps->error().text;
+  EXPECT_NE(told.find("rehearsal: metrics are at http://127.0.0.1:"), std::string::npos) << told;
+  EXPECT_NE(told.find("Z level=info worker=trainer event=link_up peer=ps\n"), std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("worker=ps"), std::string::npos) << told;
+  std::vector<observe::SpanFile> files;
+  for (const char* name : {"ps", "trainer"}) {
+    std::ostringstream content;
+    content << std::ifstream(folder / (std::string(name) + ".spans.json")).rdbuf();
+    files.push_back(observe::read_spans(content.str()).or_throw());
+  }
+  std::filesystem::remove_all(folder);
+  const observe::SpanFile all = observe::merge(files).or_throw();
+  ASSERT_EQ(all.spans.size(), 2u);
+  EXPECT_EQ(observe::span_name(all.spans[0], all.names), "add");
+  EXPECT_EQ(observe::span_name(all.spans[1], all.names), "rpc_sync#add(trainer -> ps)");
+  EXPECT_EQ(all.spans[0].call, all.spans[1].call);
+  EXPECT_GE(all.spans[0].begin, all.spans[1].begin);
+  EXPECT_LE(all.spans[0].end, all.spans[1].end);
+}
+
+TEST(RunWorker, WrongObserversAreOneClearError) {
+  // Goal: a typing mistake is told before anything starts. Method: a level and a port that are
+  // none.
+  const Program program = adding_program();
+  WorkerOptions made = options(free_port(), 0);
+  made.observe.log = "loud";
+  EXPECT_EQ(run_worker(made, program).error().text,
+            "log level 'loud': type debug, info, warn, error or off");
+  made.observe = {.metrics = "localhost"};
+  EXPECT_EQ(run_worker(made, program).error().text,
+            "metrics at 'localhost': type PORT or HOST:PORT, for example 9464");
+}
+
+TEST(RunWorker, AMetricsAddressIsAPortOrAHostWithOne) {
+  // Goal: what can be typed. Method: each form, and what is none.
+  EXPECT_EQ(parse_metrics_address("9464"), (Address{.host = "127.0.0.1", .port = 9464}));
+  EXPECT_EQ(parse_metrics_address("0.0.0.0:0"), (Address{.host = "0.0.0.0", .port = 0}));
+  EXPECT_EQ(parse_metrics_address("[::1]:80"), (Address{.host = "::1", .port = 80}));
+  for (const char* text : {"", ":", ":80", "host:", "65536", "-1", "80x", "::1:80", "[]:80"})
+    EXPECT_FALSE(parse_metrics_address(text).has_value()) << text;
+}
+
 TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("error_file_" + std::to_string(getpid()));

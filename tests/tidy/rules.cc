@@ -78,7 +78,8 @@ struct WordRow {
 };
 
 const std::vector<string_view>& deterministic() {
-  static const std::vector<string_view> folders = {"core/", "net_fake/", "sim/", "scenarios/"};
+  static const std::vector<string_view> folders = {"core/", "net_fake/", "sim/", "scenarios/",
+                                                   "observe/"};
   return folders;
 }
 
@@ -86,7 +87,7 @@ const std::vector<WordRow>& word_rows() {
   static const std::vector<WordRow> rows = [] {
     std::vector<WordRow> result;
     const std::vector<string_view> machine = {"core/fibers/", "scenarios/command_line/",
-                                              "sim/testing/", "sim/clock_guard"};
+                                              "sim/testing/", "sim/clock_guard", "observe/log/"};
     for (const string_view word : {"steady_clock",
                                    "system_clock",
                                    "high_resolution_clock",
@@ -117,10 +118,10 @@ const std::vector<WordRow>& word_rows() {
                                    "nanosleep",
                                    "pthread_create"})
       result.push_back({word, deterministic(), machine});
-    result.push_back(
-        {"thread_local",
-         {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/", "coverage/"},
-         {"core/fibers/", "sim/clock_guard", "record/stack_mark"}});
+    result.push_back({"thread_local",
+                      {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/",
+                       "coverage/", "observe/"},
+                      {"core/fibers/", "sim/clock_guard", "record/stack_mark"}});
     return result;
   }();
   return rows;

@@ -63,6 +63,7 @@ std::vector<std::string> without_mains(const std::vector<std::string>& lines) {
   return kept;
 }
 
+// Rows: rpc_test::RpcTest.test_register_rpc_backend_and_set_and_start_rpc_backend
 TEST(SameTrace, StrandInputsAreEqualInTheSimulatorAndBetweenTwoProcesses) {
   // Goal: the core cannot tell the worlds apart. Method: the same calls, made one after another, in
   // both; every input of both strands is compared.

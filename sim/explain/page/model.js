@@ -5,7 +5,7 @@ const NOBODY = -1;
 
 const KIND_GROUPS = [
   ["messages", "call", ["frame", "frame_sent", "frame_resent", "frame_dropped"]],
-  ["calls", "call", ["api_call", "call_executed", "call_completed"]],
+  ["calls", "call", ["api_call", "call_executed", "call_served", "call_completed"]],
   ["references", "reference", ["owner_created", "owner_dropped", "fork_registered",
     "fork_deleted", "fork_refused", "user_created", "user_deleted"]],
   ["autograd", "autograd", ["context_opened", "context_released", "pass_started", "pass_ended",

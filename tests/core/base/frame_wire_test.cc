@@ -148,8 +148,8 @@ TEST(FrameWire, LimitsAreCheckedWhateverTheChecksumSays) {
   constexpr size_t kSegmentCount = 44;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {header_with(0, uint32_t{0}), "magic"},
-      {header_with(4, uint16_t{1}), "version 1"},
-      {header_with(4, uint16_t{3}), "version 3"},
+      {header_with(4, uint16_t{2}), "version 2"},
+      {header_with(4, uint16_t{4}), "version 4"},
       {header_with(kKind, uint8_t{4}), "unknown kind"},
       {header_with(kEnvelopeBytes, uint32_t{kEnvelopeBytesMax + 1}), "envelope too large"},
       {header_with(kSegmentCount, uint32_t{kSegmentCountMax + 1}), "too many segments"},

@@ -127,6 +127,45 @@ TEST(UserCode, AnythingThrownIsCaught) {
   EXPECT_NE(error_of(Odd{}).text.find("Odd"), std::string::npos);
 }
 
+TEST(UserCode, AnErrorNamesTheTypeOfWhatWasThrown) {
+  EXPECT_EQ(error_of(std::out_of_range("beyond")).type, "std::out_of_range");
+  EXPECT_EQ(error_of(42).type, "int");
+  EXPECT_EQ(error_of(RpcError(refused())).type, "");
+  EXPECT_EQ(error_of(std::out_of_range("two\nlines")).text, "std::out_of_range: two\nlines");
+}
+
+TEST(UserCode, OnlyWhatCameFromACallHasAnError) {
+  const RpcError from_call(refused());
+  ASSERT_NE(rehearsal::error_of(from_call), nullptr);
+  EXPECT_EQ(*rehearsal::error_of(from_call), refused());
+  EXPECT_EQ(rehearsal::error_of(std::out_of_range("beyond")), nullptr);
+}
+
+// Knows an exception of one type only.
+struct KnowsOutOfRange final : ExceptionHook {
+  struct Carried final : CarriedException {
+    std::exception_ptr made_for(const Error& error) const override {
+      return std::make_exception_ptr(std::out_of_range("again: " + error.text));
+    }
+  };
+  void complete(Error& error, const std::exception& thrown, std::string_view) const override {
+    if (dynamic_cast<const std::out_of_range*>(&thrown) != nullptr)
+      error.exception = std::make_shared<Carried>();
+  }
+};
+
+TEST(UserCode, ACarriedExceptionIsThrownInPlaceOfAnRpcError) {
+  // Goal: by whoever throws the error of a result, and not carried on without a hook.
+  const KnowsOutOfRange hook;
+  const auto fails = []() -> int { throw std::out_of_range("beyond"); };
+  Result<int> failed = run_user_code("w", "f", fails, &hook);
+  EXPECT_THROW(throw_error(failed.error()), std::out_of_range);
+  const RpcError around(failed.error());
+  EXPECT_EQ(error_of(around).exception, nullptr);
+  EXPECT_THROW((void)std::move(failed).or_throw(), std::out_of_range);
+  EXPECT_THROW((void)run_user_code("w", "f", fails).or_throw(), RpcError);
+}
+
 TEST(UserCode, AnRpcErrorKeepsItsKindAndGainsALinkOfItsChain) {
   Error expected = refused();
   expected.chain.push_back("worker7");

@@ -31,7 +31,8 @@ class CallFixture : public ::testing::Test {
                                                .window_bytes = window_bytes,
                                                .window_frames = window_frames,
                                                .mutants = {}},
-                                   .served = served},
+                                   .served = served,
+                                   .exception_traces = exception_traces},
           registry));
     }
     network.connect_all();
@@ -64,6 +65,7 @@ class CallFixture : public ::testing::Test {
     return {};
   }
 
+  bool exception_traces = false;
   uint64_t window_bytes = 1 << 24;
   uint64_t window_frames = 1000;
   doubles::TestWorld world;

@@ -38,7 +38,7 @@ int64_t sum_to(CallContext& context, int64_t number) {
   return number + context.rpc_sync(next, &sum_to, number - 1);
 }
 int64_t waits_inline(CallContext& context) { return context.rpc_sync("c", &doubled, 1); }
-at::Tensor sparse() { return at::eye(2).to_sparse(); }
+at::Tensor on_no_device() { return at::empty({2}, at::TensorOptions().device(at::kMeta)); }
 Opaque opaque() { return {}; }
 Demanding demanding(int64_t number) { return {number}; }
 Future<int64_t> chained(CallContext& context, int64_t number) {
@@ -58,7 +58,7 @@ class CallTest : public CallFixture {
     registry.function("fails", &fails).function("through", &through);
     registry.function("who_called", &who_called).function("sum_to", &sum_to);
     registry.function("waits_inline", &waits_inline).runs_inline();
-    registry.function("sparse", &sparse).function("opaque", &opaque);
+    registry.function("on_no_device", &on_no_device).function("opaque", &opaque);
     registry.function("demanding", &demanding);
     registry.function("chained", &chained).function("chained_failure", &chained_failure);
     registry.function("dropped", &dropped);
@@ -125,22 +125,22 @@ TEST_F(CallTest, AWorkerThatDoesNotExistIsRefusedAtTheCaller) {
   EXPECT_EQ(name.kind, ErrorKind::bad_arguments);
   EXPECT_EQ(name.text, "there is no worker named 'd'; there are: a b c");
   EXPECT_EQ(error_of([&] { return a().calls.rpc_sync(WorkerId{3}, &doubled, 1); }).text,
-            "there is no worker with id 3");
+            "there is no worker of that rank: ranks go from 0 to 2");
 }
 
 TEST_F(CallTest, WhatCannotBeSentFailsAtTheCallerBeforeAnythingIsSent) {
   const Error error =
-      error_of([&] { return a().calls.rpc_sync("b", &add, at::eye(2).to_sparse(), at::ones(1)); });
+      error_of([&] { return a().calls.rpc_sync("b", &add, on_no_device(), at::ones(1)); });
   EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
   EXPECT_TRUE(network.in_flight().empty());
   EXPECT_EQ(a().pending.size(), 0u);
 }
 
 TEST_F(CallTest, AResultThatCannotBeSentIsAnErrorOfTheCallee) {
-  const Error sparse_error = error_of([&] { return a().calls.rpc_sync("b", &sparse); });
-  EXPECT_EQ(sparse_error.kind, ErrorKind::bad_arguments);
-  EXPECT_EQ(sparse_error.worker, "b");
-  EXPECT_EQ(sparse_error.function, "sparse");
+  const Error tensor_error = error_of([&] { return a().calls.rpc_sync("b", &on_no_device); });
+  EXPECT_EQ(tensor_error.kind, ErrorKind::bad_arguments);
+  EXPECT_EQ(tensor_error.worker, "b");
+  EXPECT_EQ(tensor_error.function, "on_no_device");
   Draft draft = function_draft(*a().caller, "b", &opaque);
   const Result<Answer> answer = a().answer_to(std::move(draft));
   EXPECT_EQ(answer.error().kind, ErrorKind::bad_arguments);
@@ -153,7 +153,8 @@ TEST_F(CallTest, AnExceptionCarriesWorkerFunctionAndText) {
                           .text = "std::out_of_range: no 3",
                           .worker = "b",
                           .function = "fails",
-                          .chain = {}}));
+                          .chain = {},
+                          .type = "std::out_of_range"}));
 }
 
 TEST_F(CallTest, AnErrorKeepsTheChainOfWorkersItPassedThrough) {

@@ -1,4 +1,5 @@
 #include <ATen/Functions.h>
+#include <ATen/quantized/Quantizer.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -10,6 +11,7 @@
 #include "core/base/hash.h"
 #include "core/rpc/message.h"
 #include "core/rpc/protobuf_codec.h"
+#include "core/rpc/value.h"
 
 namespace rehearsal {
 namespace {
@@ -30,8 +32,18 @@ CausalId id(uint64_t number) { return {{number}, {number, ~number}, number}; }
 Payload payload() {
   Payload payload;
   payload.values = "values";
-  payload.tensors = {at::arange(6).reshape({2, 3}), at::Tensor(), at::empty({0, 4}),
-                     at::ones({2}).set_requires_grad(true)};
+  payload.tensors = {at::arange(6).reshape({2, 3}),
+                     at::Tensor(),
+                     at::empty({0, 4}),
+                     at::ones({2}).set_requires_grad(true),
+                     at::arange(6).reshape({2, 3}).t(),
+                     at::arange(12).reshape({4, 3}).narrow(1, 0, 2),
+                     at::eye(2).to_sparse(),
+                     at::eye(4).to_sparse_csr(),
+                     at::eye(4).to_sparse_bsc({2, 2}),
+                     at::quantize_per_tensor(at::ones({2}), 0.5, 1, at::kQInt8),
+                     at::quantize_per_channel(at::ones({2, 2}), at::ones({2}),
+                                              at::zeros({2}, at::kLong), 0, at::kQUInt8)};
   payload.forks = {{{.causal = id(1), .owner = {1}, .owner_incarnation = {2}, .counter = 3},
                     ForkId{id(4)},
                     true}};
@@ -47,7 +59,7 @@ std::vector<Message> messages() {
   call.created = rref;
   call.context = ContextName{AutogradContextId{id(5)}, {1}};
   return {Message{call},
-          Message{Response{CallId{id(7)}, payload(), error, {}}},
+          Message{Response{CallId{id(7)}, payload(), error, {}, 2}},
           Message{Cancel{CallId{id(7)}}},
           Message{Item{CallId{id(7)}, 1, payload()}},
           Message{End{CallId{id(7)}, 1, error}},
@@ -100,6 +112,26 @@ FrameBody mutated(const FrameBody& good, const FrameBody& other, Draws& draws) {
   return body;
 }
 
+// As the functions that are called would, if what is in the tensors is accepted.
+void read_tensors(Message& message) {
+  Payload* payload = nullptr;
+  if (auto* call = std::get_if<Call>(&message.content)) payload = &call->arguments;
+  if (auto* response = std::get_if<Response>(&message.content)) payload = &response->value;
+  if (auto* item = std::get_if<Item>(&message.content)) payload = &item->value;
+  if (payload == nullptr) return;
+  payload->values.assign(payload->tensors.size(), '\0');
+  ValueReader reader(*payload);
+  for (size_t left = payload->tensors.size(); left > 0; --left) {
+    try {
+      const at::Tensor tensor = reader.tensor();
+      if (!tensor.defined() || tensor.numel() > 1000) continue;
+      if (tensor.is_quantized()) (void)tensor.dequantize();
+      (void)(tensor.layout() == c10::kStrided ? tensor.clone() : tensor.to_dense());
+    } catch (const BadValue&) {
+    }
+  }
+}
+
 uint64_t memory_in_use() { return mallinfo2().uordblks; }
 
 TEST(CodecFuzz, AHundredThousandMutatedAndRandomBodiesGiveAnErrorOrAMessage) {
@@ -126,6 +158,7 @@ TEST(CodecFuzz, AHundredThousandMutatedAndRandomBodiesGiveAnErrorOrAMessage) {
       continue;
     }
     ++accepted;
+    if (round % 8 == 0) read_tensors(decoded.value());
     (void)causal_id_of(decoded.value());
     EXPECT_NE(decoded.value().type(), 0u);
   }
@@ -253,14 +286,29 @@ TEST(CodecFuzz, FixedFieldsThatCannotBeAreRefused) {
             "malformed message: more tensors than bytes");
   EXPECT_EQ(refused(response_fields(0, 0, 0) + "x"), "malformed message: bytes behind its end");
   EXPECT_EQ(refused(response_fields(1, 0, 0) + "x"), "malformed message: its rest is no protobuf");
+  EXPECT_EQ(refused(response_fields(1, 0, 0) + std::string("\x20\x01")),
+            "malformed message: an exception without error");
   EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 4, {1})),
             "malformed message: tensor flags");
   EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 2, {})), "accepted");
+  const auto with_form = [](uint8_t form, const std::vector<int64_t>& sizes) {
+    std::string entry = tensor_entry(6, 0, sizes);
+    entry[4] = static_cast<char>(form);
+    return response_fields(0, 0, 1) + entry;
+  };
+  EXPECT_EQ(refused(with_form(9, {})), "malformed message: tensor form");
+  EXPECT_EQ(refused(with_form(1, {1})), "malformed message: it ends too early");
+  EXPECT_EQ(refused(with_form(2, {1}) + std::string(8, '\0') + with_form(2, {1}).substr(48)),
+            "malformed message: a part of a tensor that has parts");
+  EXPECT_EQ(refused(with_form(7, {1}) + std::string(16, '\0')),
+            "malformed message: tensor too large, or of a type that its form has not");
+  EXPECT_EQ(refused(with_form(1, {0}) + std::string(8, '\1')),
+            "malformed message: a tensor whose parts do not fit each other");
 
   const std::unique_ptr<Codec> codec = make_protobuf_codec();
   const std::string call = codec->encode(Message{Call{.id = CallId{id(7)}}})->envelope;
   std::string changed = call;
-  changed[1] = 3;
+  changed[1] = 4;
   EXPECT_EQ(refused(changed), "malformed message: call kind");
   changed = call;
   changed[47] = static_cast<char>(0x80);  // the highest byte of the time left

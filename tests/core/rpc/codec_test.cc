@@ -25,7 +25,9 @@ Error error() {
           .text = "te\0xt",
           .worker = "ps",
           .function = "f",
-          .chain = {"a", "b"}};
+          .chain = {"a", "b"},
+          .type = "ns::Thrown",
+          .trace = "at ps: f\nat a: g\n"};
 }
 PassName pass() {
   return {.id = {id_as<AutogradContextId>(1), 4, {9}},
@@ -75,6 +77,7 @@ TEST_F(CodecTest, ACallComesBackWithAllItsParts) {
   call.depth = 3;
   call.autograd = AutogradMetadata{id_as<AutogradContextId>(9), id_as<AutogradMessageId>(10), {4}};
   call.context = ContextName{id_as<AutogradContextId>(11), {5}};
+  call.trace = TraceContext{.trace = {12, 13}, .parent = 14, .flags = 1};
   const Call back = expect_same_bytes(call);
   EXPECT_EQ(back.id, call.id);
   EXPECT_EQ(back.kind, CallKind::fetch);
@@ -97,6 +100,20 @@ TEST_F(CodecTest, ACallComesBackWithAllItsParts) {
   EXPECT_EQ(back.autograd->creator, WorkerId{4});
   EXPECT_EQ(back.context->id, call.context->id);
   EXPECT_EQ(back.context->creator, WorkerId{5});
+  EXPECT_EQ(back.trace, call.trace);
+}
+
+TEST_F(CodecTest, ATraceContextThatCannotBeIsRefused) {
+  // Goal: what W3C forbids does not come in. Method: no trace, no parent, unknown flags.
+  for (const TraceContext& wrong :
+       {TraceContext{.trace = {0, 0}, .parent = 1}, TraceContext{.trace = {1, 0}, .parent = 0},
+        TraceContext{.trace = {0, 1}, .parent = 1, .flags = 4}}) {
+    Call call{.id = id_as<CallId>(1)};
+    call.trace = wrong;
+    const Result<Message> read = codec_->decode(*codec_->encode(Message{call}));
+    ASSERT_FALSE(read.ok());
+    EXPECT_EQ(read.error().kind, ErrorKind::protocol);
+  }
 }
 
 TEST_F(CodecTest, WhatACallDoesNotHaveStaysAbsent) {
@@ -105,12 +122,18 @@ TEST_F(CodecTest, WhatACallDoesNotHaveStaysAbsent) {
   EXPECT_FALSE(back.created.has_value());
   EXPECT_FALSE(back.autograd.has_value());
   EXPECT_FALSE(back.context.has_value());
+  EXPECT_FALSE(back.trace.has_value());
   EXPECT_EQ(back.time_left, Duration(0));
 }
 
 TEST_F(CodecTest, AResponseComesBackWithItsValueOrItsError) {
   Response response{.id = id_as<CallId>(1), .value = {}, .error = error(), .autograd = {}};
   EXPECT_EQ(*expect_same_bytes(response).error, error());
+  response.value.values = "the exception";
+  response.exception = 3;
+  EXPECT_EQ(expect_same_bytes(response).exception, 3u);
+  EXPECT_EQ(round_trip(response).value.values, "the exception");
+  response.exception = 0;
   response.error.reset();
   response.value.values = "v";
   response.autograd =
@@ -126,7 +149,16 @@ TEST_F(CodecTest, MessagesOfCallsAndStreamsComeBack) {
   EXPECT_EQ(expect_same_bytes(Cancel{id_as<CallId>(1)}).id, id_as<CallId>(1));
   Item item{.call = id_as<CallId>(1), .position = 6, .value = {}};
   item.value.tensors.push_back(at::ones(2));
-  EXPECT_EQ(expect_same_bytes(item).value.tensors.size(), 1u);
+  item.autograd = AutogradMetadata{id_as<AutogradContextId>(2), id_as<AutogradMessageId>(3), {}};
+  const Item value = expect_same_bytes(item);
+  EXPECT_EQ(value.position, 6u);
+  EXPECT_EQ(value.value.tensors.size(), 1u);
+  EXPECT_EQ(value.autograd->message, item.autograd->message);
+  EXPECT_FALSE(value.error.has_value());
+  const Item none = expect_same_bytes(
+      Item{.call = id_as<CallId>(1), .position = 7, .value = {}, .error = error(), .autograd = {}});
+  EXPECT_EQ(*none.error, error());
+  EXPECT_EQ(expect_same_bytes(Call{.id = id_as<CallId>(1), .credit = 16}).credit, 16u);
   EXPECT_EQ(expect_same_bytes(Credit{id_as<CallId>(1), 9}).items, 9u);
   const End end = expect_same_bytes(End{id_as<CallId>(1), 4, error()});
   EXPECT_EQ(end.items, 4u);

@@ -17,11 +17,15 @@ namespace {
 at::Tensor add(const at::Tensor& a, const at::Tensor& b) { return a + b; }
 int64_t half(int64_t number) { return number / 2; }
 double half(double number) { return number / 2; }
+template <class T>
+T twice(T value) {
+  return value + value;
+}
 void nothing(const std::string& text, std::vector<int32_t>) { (void)text; }
 std::string with_context(CallContext&, uint8_t number) { return std::to_string(number); }
 int64_t careful(int32_t number) noexcept { return number; }
 Future<std::string> later(const std::string&) { return {}; }
-std::unique_ptr<int> unsendable() { return std::make_unique<int>(3); }
+std::shared_ptr<int> unsendable() { return std::make_shared<int>(3); }
 
 struct Base {
   explicit Base(int64_t start) : value(start) {}
@@ -52,6 +56,8 @@ static_assert(Callable<decltype(&Derived::plain)>);
 static_assert(!Callable<decltype(kLambda)>);
 static_assert(!Callable<std::function<int64_t(int64_t)>>);
 static_assert(!Callable<int64_t>);
+static_assert(!CallableFunction<decltype(kLambda)>);
+static_assert(!CallableFunction<std::function<int64_t(int64_t)>>);
 static_assert(CallableFunction<decltype(&add)> && !CallableMethod<decltype(&add)>);
 static_assert(CallableMethod<decltype(&Base::plus)> && !CallableFunction<decltype(&Base::plus)>);
 static_assert(std::is_same_v<ResultOf<decltype(&nothing)>, Unit>);
@@ -132,6 +138,17 @@ TEST(FunctionRegistry, OverloadsAreToldApartByACast) {
       at(registry, registry.position<void>(static_cast<double (*)(double)>(&half)));
   EXPECT_EQ(result_of<int64_t>(whole, nullptr, int64_t{5}), 2);
   EXPECT_EQ(result_of<double>(real, nullptr, 5.0), 2.5);
+}
+
+TEST(FunctionRegistry, InstancesOfATemplateAreFunctionsOfTheirOwn) {
+  FunctionRegistry registry;
+  registry.function("twice_int", &twice<int64_t>).function("twice_text", &twice<std::string>);
+  EXPECT_EQ(registry.position<void>(&twice<std::string>).value(), 1u);
+  EXPECT_FALSE(registry.position<void>(&twice<double>).ok());
+  const Function& whole = at(registry, registry.position<void>(&twice<int64_t>));
+  const Function& text = at(registry, registry.position<void>(&twice<std::string>));
+  EXPECT_EQ(result_of<int64_t>(whole, nullptr, int64_t{5}), 10);
+  EXPECT_EQ(result_of<std::string>(text, nullptr, std::string("ab")), "abab");
 }
 
 TEST(FunctionRegistry, ANameAndAnAddressCanBeTakenOnce) {

@@ -114,6 +114,12 @@ TEST_F(TimeoutTest, TheCalleeIsToldThatItsCallerGaveUp) {
 }
 
 TEST_F(TimeoutTest, NestedCallsHaveNoMoreTimeThanWhatIsLeft) {
+  // Nor does it take the caller to tell them: it cannot be heard any more.
+  world.set_idle([this] {
+    if (network.deliver_first()) return true;
+    network.cut(0, 1);
+    return false;
+  });
   const Instant start = world.now();
   const Future<int64_t> answer = a().calls.with_timeout(milliseconds(100)).rpc_async("b", &waits);
   world.advance(milliseconds(101));

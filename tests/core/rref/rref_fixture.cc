@@ -21,6 +21,10 @@ int64_t Counter::enter_twice(CallContext&, const RRef<Counter>& self) {
   return self.with_local([](Counter& counter) { return counter.add(100); });
 }
 
+void Counter::count(StreamWriter<int64_t>& out, int64_t times) {
+  for (; times > 0; --times) out.write(++value_);
+}
+
 int64_t keep(CallContext& context, const RRef<Counter>& rref) {
   stage->log.push_back("keep at " + context.worker_info().name);
   auto& kept = stage->kept[context.worker_info().name];
@@ -55,6 +59,10 @@ Bundle give_bundle(CallContext& context) {
   return {.maybe = rref, .list = {rref, rref}, .named = {{"one", rref}}};
 }
 
+void give_all(CallContext& context, StreamWriter<RRef<Counter>>& out) {
+  for (const RRef<Counter>& rref : stage->kept.at(context.worker_info().name)) out.write(rref);
+}
+
 RRef<Counter> own(CallContext& context, int64_t start) {
   return context.remote<Counter>(context.worker_info().name, start);
 }
@@ -74,12 +82,13 @@ FunctionRegistry rref_functions() {
   registry.function("keep_bundle", &keep_bundle).function("give", &give);
   registry.function("give_bundle", &give_bundle).function("own", &own);
   registry.function("forget", &forget).function("answer", &answer).function("fail", &fail);
-  registry.function("unsendable", &unsendable);
+  registry.function("unsendable", &unsendable).function("give_all", &give_all);
   registry.type<Counter>("Counter")
       .constructor<int64_t>()
       .method("add", &Counter::add)
       .method("add_slowly", &Counter::add_slowly)
       .method("enter_twice", &Counter::enter_twice)
+      .method("count", &Counter::count)
       .method("get", &Counter::get)
       .parallel();
   return registry;

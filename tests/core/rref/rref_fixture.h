@@ -38,6 +38,8 @@ class Counter {
   // Reads, waits for `other`, and writes: a lost update unless it is alone in between.
   int64_t add_slowly(CallContext& context, const std::string& other, int64_t by);
   int64_t enter_twice(CallContext& context, const RRef<Counter>& self);
+  // Adds one so many times, and tells each result.
+  void count(StreamWriter<int64_t>& out, int64_t times);
 
  private:
   int64_t value_;
@@ -60,6 +62,7 @@ int64_t keep_two(CallContext& context, const RRef<Counter>& first, const RRef<Co
 int64_t keep_bundle(CallContext& context, const Bundle& bundle);
 RRef<Counter> give(CallContext& context);
 Bundle give_bundle(CallContext& context);
+void give_all(CallContext& context, StreamWriter<RRef<Counter>>& out);
 RRef<Counter> own(CallContext& context, int64_t start);
 int64_t forget(CallContext& context);
 int64_t answer(int64_t number);

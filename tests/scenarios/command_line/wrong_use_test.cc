@@ -12,6 +12,8 @@ struct Case {
 
 class WrongUseTest : public testing::TestWithParam<Case> {};
 
+// Rows: rpc_test::TensorPipeAgentRpcTest.{test_mismatched_type_for_options,
+// Rows: test_infer_backend_from_options}
 TEST_P(WrongUseTest, OneLineSaysWhatToTypeInstead) {
   // Goal: exit status 2, one line, nothing on standard output. Method: the whole line.
   const ToolRun run = run_tool(GetParam().arguments);
@@ -76,6 +78,10 @@ INSTANTIATE_TEST_SUITE_P(
              " verify: --first-seed and --commit: type one of them"},
         Case{"hunt toy --junit /no/such/file",
              " hunt: --junit /no/such/file: cannot be written; name another file"},
+        Case{"worker toy --metrics-port 70000",
+             " worker: --metrics-port 70000: type a port or HOST:PORT, for example 9464"},
+        Case{"worker toy --log loud",
+             " worker: --log loud: there are debug, info, warn, error, off"},
         Case{"run toy --junit /no/such/file",
              " run: --junit /no/such/file: cannot be written; name another file"},
         Case{"merge", " merge: name the files that 'hunt --json' wrote, of all shards"},

@@ -33,13 +33,15 @@ Program create_and_drop() {
   return program;
 }
 
-// What each worker went through, without when. What it hears of its links is left out: the
+// What each worker went through, without when. What it hears of its links, and what it sends again
+// because of them, is left out: the
 // reduction says that the place of this makes no difference, and that is what is to be shown.
 class Histories final : public Trace {
  public:
   void on_event(const Event& event) override {
     using enum EventKind;
     if (event.kind == peer_up || event.kind == peer_lost || event.kind == mark) return;
+    if (event.kind == frame_resent) return;
     std::ostringstream line;
     line << name_of(event.kind) << ' ' << event.id << ' ' << event.number << ' '
          << event.message_type << ' ' << event.digest << ' ' << event.text << '\n';

@@ -1,0 +1,95 @@
+#include "core/node/gather.h"
+
+#include <algorithm>
+
+#include "core/node/call_context.h"
+
+namespace rehearsal {
+namespace {
+
+// Serves the first member: its answer leaves when the last share has come.
+Future<Gatherings::Shares> contribute(CallContext& context, const GatherRound& round,
+                                      const GatherShare& share) {
+  const Caller& caller = *context.caller();
+  const std::shared_ptr<Mailbox> mailbox = caller.mailbox();
+  auto gathered = std::make_shared<FutureState<Gatherings::Shares>>(mailbox, CausalId{});
+  mailbox->post([gatherings = &caller.gatherings(), from = context.caller_info().id, round, share,
+                 deadline = mailbox->running().deadline,
+                 gathered] { gatherings->contribute(from, round, share, deadline, gathered); });
+  return Future<Gatherings::Shares>(gathered);
+}
+
+std::vector<uint32_t> members_of(const Caller& caller, const std::vector<std::string>& workers) {
+  std::vector<uint32_t> members;
+  for (const std::string& worker : workers.empty() ? caller.names() : workers)
+    members.push_back(caller.find(Target(worker)).value);
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+  const uint32_t self = caller.mailbox()->self().value;
+  if (!std::binary_search(members.begin(), members.end(), self))
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "a worker gathers only with others that name it: add '" +
+                            caller.names()[self] + "' to the workers",
+                    .worker = caller.names()[self]});
+  return members;
+}
+
+// Runs `body` on the strand. Parks for a moment.
+template <class F>
+void on_strand(const Caller& caller, F body) {
+  const Status status = caller.mailbox()->wait("a gathering's state", {}, [&](WaitHandle wait) {
+    body();
+    wait.end();
+  });
+  if (!status.ok()) throw RpcError(status.error());
+}
+
+}  // namespace
+
+void register_gatherings(FunctionRegistry& registry) {
+  registry.function("rehearsal.gather", &contribute).runs_inline();
+}
+
+Gathered gather(const Caller& caller, const std::vector<std::string>& workers, GatherShare share,
+                Timeout timeout) {
+  GatherRound round{.members = members_of(caller, workers)};
+  on_strand(caller, [&] { round = caller.gatherings().next_round(std::move(round.members)); });
+  const WorkerId first{round.members.front()};
+  Draft draft = function_draft(caller, first, &contribute, round, share);
+  draft.timeout = timeout;
+  Result<Gatherings::Shares> shares = caller.wait_typed<Gatherings::Shares>(std::move(draft));
+  if (!shares.ok()) {
+    Error error = shares.error();
+    std::string missing;
+    // The first member knows who is late.
+    if (error.kind == ErrorKind::timeout && first == caller.mailbox()->self())
+      on_strand(caller, [&] { missing = caller.gatherings().missing(round); });
+    if (!missing.empty()) error.text += "; a gathering waits for:" + missing;
+    throw RpcError(std::move(error));
+  }
+  Gathered gathered{.names = {}, .shares = std::move(shares).value()};
+  for (const uint32_t member : round.members) gathered.names.push_back(caller.names()[member]);
+  return gathered;
+}
+
+namespace detail {
+
+GatherShare share_of_payload(Payload payload) {
+  if (!payload.handles.empty())
+    throw BadValue("a remote reference cannot be gathered: send it in a call");
+  return {std::move(payload.values), std::move(payload.tensors)};
+}
+
+Payload payload_of_share(GatherShare share) {
+  Payload payload;
+  payload.values = std::move(share.bytes);
+  payload.tensors = std::move(share.tensors);
+  return payload;
+}
+
+void throw_unsendable(const BadValue& bad) {
+  throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
+}
+
+}  // namespace detail
+}  // namespace rehearsal

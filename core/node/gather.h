@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/rpc/caller.h"
+#include "core/rpc/gatherings.h"
+
+// What an all-gather is made of: values as shares, and the call that brings them together. Users
+// call Worker::all_gather and Worker::barrier.
+namespace rehearsal {
+
+// What every program can call: the share of a member, at the first member.
+void register_gatherings(FunctionRegistry& registry);
+
+// The shares of all members and their names, in rank order.
+struct Gathered {
+  std::vector<std::string> names;
+  Gatherings::Shares shares;
+};
+
+// A worker's part in a gathering of `workers`, of all if none are named; it is one of them. Parks.
+// Throws RpcError.
+[[nodiscard]] Gathered gather(const Caller& caller, const std::vector<std::string>& workers,
+                              GatherShare share, Timeout timeout);
+
+namespace detail {
+[[nodiscard]] GatherShare share_of_payload(Payload payload);
+[[nodiscard]] Payload payload_of_share(GatherShare share);
+[[noreturn]] void throw_unsendable(const BadValue& bad);
+}  // namespace detail
+
+// A value as a share. Throws RpcError (bad_arguments).
+template <class T>
+GatherShare share_of(const T& value) {
+  try {
+    Payload payload;
+    ValueWriter writer(payload);
+    Value<T>::write(writer, value);
+    writer.finish();
+    return detail::share_of_payload(std::move(payload));
+  } catch (const BadValue& bad) {
+    detail::throw_unsendable(bad);
+  }
+}
+
+// And back. Throws RpcError (bad_arguments).
+template <class T>
+T value_of_share(GatherShare share) {
+  try {
+    Payload payload = detail::payload_of_share(std::move(share));
+    ValueReader reader(payload);
+    T value = Value<T>::read(reader);
+    reader.finish();
+    return value;
+  } catch (const BadValue& bad) {
+    detail::throw_unsendable(bad);
+  }
+}
+
+}  // namespace rehearsal

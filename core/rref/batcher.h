@@ -1,0 +1,245 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/future.h"
+#include "core/rref/calls.h"
+
+namespace rehearsal {
+
+// When a Batcher runs what it has collected.
+struct BatchOptions {
+  // So many items run at once; no batch has more. At least one.
+  uint64_t size = 1;
+  // How long the first item of a batch that is not full waits for others; none: until the batch is
+  // full, or flushed.
+  std::optional<Duration> delay;
+
+  // Throws std::invalid_argument for what cannot be.
+  void check() const;
+};
+
+namespace detail {
+
+inline constexpr std::string_view kCallerGaveUp = "its caller gave up before the batch was closed";
+inline constexpr std::string_view kBatcherGone =
+    "the batcher is gone, and the batch was not closed";
+
+// Why an item is in no batch.
+[[nodiscard]] Error not_collected(const Caller& caller, std::string_view why);
+
+}  // namespace detail
+
+// Collects items of many calls, runs them together and answers each: for functions that compute
+// many results in hardly more time than one, and for steps that need something of everybody.
+//
+//   class Policy {
+//    public:
+//     explicit Policy(CallContext& call)                     // .constructor<CallContext&>()
+//         : batcher_(call, {.size = 16, .delay = 5ms},
+//                    [this](std::vector<torch::Tensor> states) { return act(states); }) {}
+//     Future<int64_t> action(const torch::Tensor& state) { return batcher_.add(state); }
+//     …
+//   };
+//
+// Items keep the order in which they arrived. A batch is closed when it is full, when its delay has
+// passed, or by a flush; closed batches run in the order in which they were closed, one after
+// another, whatever they wait for, each as an execution of its own that may park. A batch whose
+// first item was added by a method runs in the monitor of that method's value: it may use the
+// value's members as a method does. An item whose call is given up, by a time-out or because its
+// caller is lost, leaves a batch that is not closed. A rule "everybody, in rounds" is a batch of
+// that size without delay: an item then waits for as long as somebody is missing, or its time-out.
+//
+// A body that throws gives each of its items the error; so does one that returns another number of
+// results than it was given items. Gradients do not flow through a batch: its items may belong to
+// different autograd contexts.
+//
+// A handle: copies name the same batcher. When the last one is gone, items of a batch that is not
+// closed fail with `cancelled`. What the body refers to lives until every future that was given is
+// complete, which a value does whose methods return them.
+template <class In, class Out>
+class Batcher {
+ public:
+  // Results in the order of the items. May park.
+  using Body = std::function<std::vector<Out>(std::vector<In>)>;
+
+  // Empty; only to be assigned to.
+  Batcher() = default;
+
+  // `calls`: the worker, or the call being served. Throws std::invalid_argument for options that
+  // cannot be.
+  Batcher(const Calls& calls, BatchOptions options, Body body)
+      : owner_(std::make_shared<const Owner>(calls.caller(), options, std::move(body))) {}
+
+  // The item's result, or the error of its batch. Never parks.
+  [[nodiscard]] Future<Out> add(In item) const {
+    State& state = *owner_->state;
+    const std::shared_ptr<Mailbox>& mailbox = state.caller->mailbox();
+    auto answer = std::make_shared<FutureState<Out>>(mailbox, CausalId{});
+    // The strand comes to this before it comes to the end of the execution.
+    mailbox->post([state = owner_->state, adder = mailbox->running_or_null(),
+                   item = std::move(item),
+                   answer]() mutable { state->take(std::move(item), answer, adder); });
+    return Future<Out>(answer);
+  }
+
+  // Runs what has been added so far, full or not. Never parks.
+  void flush() const {
+    owner_->state->caller->mailbox()->post([state = owner_->state] { state->close(); });
+  }
+
+ private:
+  struct Batch {
+    std::vector<In> items;
+    std::vector<std::shared_ptr<FutureState<Out>>> answers;  // by position
+    std::shared_ptr<Monitor> monitor;
+    uint32_t depth = 0;
+  };
+
+  // Belongs to the strand, but for `caller` and what `perform` reads.
+  struct State : std::enable_shared_from_this<State> {
+    State(std::shared_ptr<const Caller> of, BatchOptions given, Body does)
+        : caller(std::move(of)), options(given), body(std::move(does)) {
+      options.check();
+      Mailbox& mailbox = *caller->mailbox();
+      source = mailbox.make_execution(mailbox.running().next_id(), "batcher");
+    }
+
+    using Answer = std::shared_ptr<FutureState<Out>>;
+    void take(In item, const Answer& answer, Execution* adder);
+    void take_back(const Answer& answer);
+    void close();
+    void run_next();
+    [[nodiscard]] Result<std::vector<Out>> perform(Batch& batch) const;
+    void abandon();
+
+    const std::shared_ptr<const Caller> caller;
+    const BatchOptions options;
+    const Body body;
+    std::shared_ptr<Execution> source;  // names the batches
+    Batch open;
+    DeadlineId delay;  // of the open batch
+    std::deque<std::shared_ptr<Batch>> closed;
+    bool running = false;
+  };
+
+  // What all copies share.
+  struct Owner {
+    Owner(std::shared_ptr<const Caller> caller, BatchOptions options, Body body)
+        : state(std::make_shared<State>(std::move(caller), options, std::move(body))) {}
+    ~Owner() {
+      state->caller->mailbox()->post([state = state] { state->abandon(); });
+    }
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    const std::shared_ptr<State> state;
+  };
+
+  std::shared_ptr<const Owner> owner_;
+};
+
+template <class In, class Out>
+void Batcher<In, Out>::State::take(In item, const Answer& answer, Execution* adder) {
+  if (adder != nullptr) {
+    if (adder->given_up)
+      return answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
+    if (open.items.empty()) open.monitor = adder->monitor;
+    // What the body calls is nested as deeply as those who wait for it: it never waits for them.
+    open.depth = std::max(open.depth, adder->depth);
+    // Only of a call being served anybody gives up.
+    if (adder->depth > 0)
+      adder->when_given_up.push_back(
+          [weak = this->weak_from_this(), weak_answer = std::weak_ptr(answer)] {
+            const auto state = weak.lock();
+            const Answer answer = weak_answer.lock();
+            if (state != nullptr && answer != nullptr) state->take_back(answer);
+          });
+  }
+  open.items.push_back(std::move(item));
+  open.answers.push_back(answer);
+  if (open.items.size() == options.size) return close();
+  if (open.items.size() > 1 || !options.delay) return;
+  // The batcher may be gone by then: nothing of it may die with a table of the strand.
+  delay =
+      caller->deadlines().add(caller->when_passed(*options.delay), [weak = this->weak_from_this()] {
+        if (const auto state = weak.lock()) state->close();
+      });
+}
+
+template <class In, class Out>
+void Batcher<In, Out>::State::take_back(const Answer& answer) {
+  const auto found = std::find(open.answers.begin(), open.answers.end(), answer);
+  if (found == open.answers.end()) return;
+  const auto item = open.items.begin() + (found - open.answers.begin());
+  caller->mailbox()->release_later(std::make_shared<In>(std::move(*item)));
+  open.items.erase(item);
+  open.answers.erase(found);
+  if (open.items.empty()) {
+    caller->deadlines().remove(std::exchange(delay, {}));
+    open = {};
+  }
+  answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
+}
+
+template <class In, class Out>
+void Batcher<In, Out>::State::close() {
+  if (open.items.empty()) return;
+  caller->deadlines().remove(std::exchange(delay, {}));
+  closed.push_back(std::make_shared<Batch>(std::exchange(open, {})));
+  run_next();
+}
+
+template <class In, class Out>
+void Batcher<In, Out>::State::run_next() {
+  if (running || closed.empty()) return;
+  running = true;
+  const std::shared_ptr<Batch> batch = std::move(closed.front());
+  closed.pop_front();
+  caller->mailbox()->run_on_stack(
+      {source->next_id(), "batch", batch->monitor, batch->depth},
+      [state = this->shared_from_this(), batch] {
+        auto outcome = std::make_shared<Result<std::vector<Out>>>(state->perform(*batch));
+        state->caller->mailbox()->post([state, batch, outcome] {
+          for (size_t i = 0; i < batch->answers.size(); ++i)
+            batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
+                                                      : Result<Out>(outcome->error()));
+          state->running = false;
+          state->run_next();
+        });
+      });
+}
+
+template <class In, class Out>
+Result<std::vector<Out>> Batcher<In, Out>::State::perform(Batch& batch) const {
+  const size_t count = batch.items.size();
+  const std::string& worker = caller->mailbox()->name();
+  Result<std::vector<Out>> results =
+      run_user_code(worker, "batch", [&] { return body(std::move(batch.items)); });
+  if (results.ok() && results.value().size() != count)
+    return Error{.kind = ErrorKind::remote_exception,
+                 .text = "the body of a batch returned " + std::to_string(results.value().size()) +
+                         " results for " + std::to_string(count) + " items: return one for each",
+                 .worker = worker,
+                 .function = "batch"};
+  return results;
+}
+
+template <class In, class Out>
+void Batcher<In, Out>::State::abandon() {
+  caller->deadlines().remove(std::exchange(delay, {}));
+  const auto dropped = std::make_shared<Batch>(std::exchange(open, {}));
+  for (const Answer& answer : dropped->answers)
+    answer->complete(detail::not_collected(*caller, detail::kBatcherGone));
+  caller->mailbox()->release_later(dropped);
+}
+
+}  // namespace rehearsal

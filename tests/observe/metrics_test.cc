@@ -1,0 +1,227 @@
+#include "observe/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "core/rpc/message.h"
+#include "observe/metrics_text.h"
+#include "observe/traces.h"
+
+namespace rehearsal::observe {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr WorkerId kUs{1};
+constexpr WorkerId kPeer{0};
+
+CausalId id(uint64_t ordinal) { return {{7}, {1, 2}, ordinal}; }
+Instant at(Duration time) { return Instant(time); }
+
+// Tells events of worker 1, `client`, to its metrics.
+class MetricsTest : public ::testing::Test {
+ protected:
+  void call(uint64_t ordinal, CallForm form, Duration when, std::string_view function = "add") {
+    metrics.on_event({.kind = EventKind::api_call,
+                      .worker = kUs,
+                      .peer = kPeer,
+                      .id = id(ordinal),
+                      .digest = static_cast<uint64_t>(form),
+                      .text = function,
+                      .when = at(when)});
+  }
+  void complete(uint64_t ordinal, Duration when, uint64_t outcome = 0) {
+    metrics.on_event({.kind = EventKind::call_completed,
+                      .worker = kUs,
+                      .peer = kPeer,
+                      .id = id(ordinal),
+                      .number = outcome,
+                      .when = at(when)});
+  }
+  void arrive(uint64_t ordinal, Duration when, uint64_t bytes = 100) {
+    metrics.on_event({.kind = EventKind::frame,
+                      .worker = kUs,
+                      .peer = kPeer,
+                      .id = id(ordinal),
+                      .message_type = Message{Call{}}.type(),
+                      .bytes = bytes,
+                      .when = at(when)});
+  }
+  void start(uint64_t ordinal, Duration when, std::string_view function = "add") {
+    metrics.on_event({.kind = EventKind::call_executed,
+                      .worker = kUs,
+                      .peer = kPeer,
+                      .id = id(ordinal),
+                      .text = function,
+                      .when = at(when)});
+  }
+  void serve(uint64_t ordinal, Duration when, uint64_t outcome = 0,
+             std::string_view function = "add") {
+    metrics.on_event({.kind = EventKind::call_served,
+                      .worker = kUs,
+                      .peer = kPeer,
+                      .id = id(ordinal),
+                      .number = outcome,
+                      .text = function,
+                      .when = at(when)});
+  }
+  void see(EventKind kind, uint64_t bytes = 0, uint64_t number = 0) {
+    metrics.on_event(
+        {.kind = kind, .worker = kUs, .peer = kPeer, .number = number, .bytes = bytes});
+  }
+
+  Metrics metrics{{"ps", "client"}, kUs};
+};
+
+TEST_F(MetricsTest, CountsCallsByFunctionPeerFormAndError) {
+  // Goal: what the caller sees. Method: calls of each form, of which one fails and one is open.
+  call(1, CallForm::rpc_sync, microseconds(0));
+  call(2, CallForm::rpc_async, microseconds(5));
+  call(3, CallForm::remote, microseconds(6), "make");
+  call(4, CallForm::rpc_sync, microseconds(7), "sub");
+  complete(1, microseconds(30));
+  complete(2, microseconds(15), 1 + static_cast<uint64_t>(ErrorKind::timeout));
+  const MetricsSnapshot seen = metrics.snapshot(at(seconds(1)));
+  EXPECT_EQ(seen.worker, "client");
+  const CallCounts add = seen.made.at("add").at(kPeer.value);
+  EXPECT_EQ(add.begun, 2u);
+  EXPECT_EQ(add.ended, 2u);
+  EXPECT_EQ(add.by_form.at(CallForm::rpc_sync), 1u);
+  EXPECT_EQ(add.by_form.at(CallForm::rpc_async), 1u);
+  EXPECT_EQ(add.errors, (std::map<ErrorKind, uint64_t>{{ErrorKind::timeout, 1}}));
+  EXPECT_EQ(seen.made.at("make").at(kPeer.value).begun, 1u);
+  EXPECT_EQ(seen.made.at("make").at(kPeer.value).ended, 0u);
+  EXPECT_EQ(seen.unanswered, 1u);  // `sub`; nobody waits for `make`.
+  EXPECT_EQ(seen.made_times.at("add").total.count(), 2u);
+  EXPECT_EQ(seen.made_times.at("add").total.sum(), microseconds(40));
+  EXPECT_FALSE(seen.made_times.contains("make"));
+}
+
+TEST_F(MetricsTest, TellsHowManyCallsWaitHereAndForHowLong) {
+  // Goal: the queue and its age. Method: three calls arrive; one starts, one is refused.
+  arrive(1, milliseconds(10));
+  arrive(2, milliseconds(20));
+  arrive(3, milliseconds(30));
+  MetricsSnapshot seen = metrics.snapshot(at(milliseconds(50)));
+  EXPECT_EQ(seen.waiting, 3u);
+  EXPECT_EQ(seen.running, 0u);
+  EXPECT_EQ(seen.oldest_waiting, milliseconds(40));
+  start(1, milliseconds(60));
+  serve(2, milliseconds(61), 1 + static_cast<uint64_t>(ErrorKind::overloaded), "");
+  seen = metrics.snapshot(at(milliseconds(70)));
+  EXPECT_EQ(seen.waiting, 1u);
+  EXPECT_EQ(seen.running, 1u);
+  EXPECT_EQ(seen.oldest_waiting, milliseconds(40));
+  EXPECT_EQ(seen.served_times.at("add").waiting.sum(), milliseconds(50));
+  EXPECT_EQ(seen.served.at("").at(0).begun, 0u);
+  EXPECT_EQ(seen.served.at("").at(0).ended, 1u);
+  serve(1, milliseconds(75));
+  EXPECT_EQ(metrics.snapshot(at(milliseconds(80))).served_times.at("add").total.sum(),
+            milliseconds(65));
+  metrics.on_event({.kind = EventKind::node_stopped, .worker = kUs});
+  seen = metrics.snapshot(at(seconds(9)));
+  EXPECT_EQ(seen.waiting + seen.running + seen.unanswered, 0u);
+  EXPECT_EQ(seen.oldest_waiting, Duration(0));
+}
+
+TEST_F(MetricsTest, CountsTrafficWithEachPeer) {
+  // Goal: messages, bytes, resends, drops, links. Method: each event once or twice.
+  arrive(1, seconds(1), 300);
+  see(EventKind::peer_up);
+  see(EventKind::frame_sent, 70, 1);
+  see(EventKind::frame_sent, 30, 2);
+  see(EventKind::peer_lost);
+  see(EventKind::peer_up);
+  see(EventKind::frame_resent, 30, 2);
+  see(EventKind::frame_dropped);
+  see(EventKind::peer_fenced);
+  see(EventKind::ack_frame);
+  const MetricsSnapshot seen = metrics.snapshot({});
+  ASSERT_EQ(seen.peers.size(), 1u);
+  EXPECT_EQ(seen.peers.at(0), (PeerCounts{.messages_sent = 2,
+                                          .bytes_sent = 100,
+                                          .messages_received = 1,
+                                          .bytes_received = 300,
+                                          .messages_resent = 1,
+                                          .bytes_resent = 30,
+                                          .frames_dropped = 1,
+                                          .links_up = 2,
+                                          .links_lost = 1,
+                                          .fenced = 1}));
+}
+
+TEST_F(MetricsTest, WhatHadNotLeftIsNotResent) {
+  // Goal: a resend is a message that travels again. Method: messages that are sent before the first
+  // link, on a link, without one, and in a later life of the peer, whose numbers begin anew.
+  const auto resent = [this] { return metrics.snapshot({}).peers.at(0).messages_resent; };
+  see(EventKind::peer_up);
+  see(EventKind::frame_sent, 10, 1);
+  see(EventKind::frame_resent, 10, 1);
+  EXPECT_EQ(resent(), 0u);
+  see(EventKind::frame_sent, 10, 2);
+  see(EventKind::peer_lost);
+  see(EventKind::frame_sent, 10, 3);
+  see(EventKind::peer_lost);  // An attempt that failed.
+  see(EventKind::peer_up);
+  see(EventKind::frame_resent, 10, 2);
+  see(EventKind::frame_resent, 10, 3);
+  EXPECT_EQ(resent(), 1u);
+  see(EventKind::peer_lost);
+  see(EventKind::peer_up);
+  see(EventKind::frame_resent, 10, 3);
+  EXPECT_EQ(resent(), 2u);
+  see(EventKind::peer_fenced);
+  see(EventKind::peer_up);
+  see(EventKind::frame_sent, 10, 1);
+  see(EventKind::frame_resent, 10, 1);
+  EXPECT_EQ(resent(), 2u);
+}
+
+TEST_F(MetricsTest, WhatAnotherWorkerDoesIsNotCounted) {
+  // Goal: one of several workers that are heard. Method: events of the peer, through a fan-out.
+  Metrics other({"ps", "client"}, kPeer);
+  Traces both({&metrics, &other});
+  both.on_event({.kind = EventKind::frame_sent, .worker = kPeer, .peer = kUs, .bytes = 8});
+  EXPECT_TRUE(metrics.snapshot({}).peers.empty());
+  EXPECT_EQ(other.snapshot({}).peers.at(1).bytes_sent, 8u);
+}
+
+TEST_F(MetricsTest, TheTextOfPrometheusHasEverySeriesWithItsTypeAndHelp) {
+  // Goal: the exposition format, byte for byte where it is not a histogram. Method: a few events.
+  call(1, CallForm::rpc_sync, microseconds(0));
+  complete(1, microseconds(12'500), 1 + static_cast<uint64_t>(ErrorKind::timeout));
+  arrive(2, milliseconds(10), 77);
+  const std::string text = metrics_text(metrics.snapshot(at(milliseconds(1'510))));
+  for (const char* line : {
+           "# HELP rehearsal_calls_total Number of calls made by this worker.\n"
+           "# TYPE rehearsal_calls_total counter\n"
+           "rehearsal_calls_total{worker=\"client\",function=\"add\",peer=\"ps\",form=\"rpc_sync\"}"
+           " 1\n",
+           "rehearsal_calls_errors_total{worker=\"client\",function=\"add\",peer=\"ps\","
+           "kind=\"timeout\"} 1\n",
+           "# TYPE rehearsal_call_seconds histogram\n",
+           "rehearsal_call_seconds_bucket{worker=\"client\",function=\"add\",le=\"0.01024\"} 0\n",
+           "rehearsal_call_seconds_bucket{worker=\"client\",function=\"add\",le=\"0.02048\"} 1\n",
+           "rehearsal_call_seconds_bucket{worker=\"client\",function=\"add\",le=\"+Inf\"} 1\n",
+           "rehearsal_call_seconds_sum{worker=\"client\",function=\"add\"} 0.0125\n",
+           "rehearsal_call_seconds_count{worker=\"client\",function=\"add\"} 1\n",
+           "# TYPE rehearsal_served_waiting gauge\n"
+           "rehearsal_served_waiting{worker=\"client\"} 1\n",
+           "rehearsal_served_waiting_oldest_seconds{worker=\"client\"} 1.5\n",
+           "rehearsal_received_bytes_total{worker=\"client\",peer=\"ps\"} 77\n",
+       })
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  EXPECT_EQ(text, metrics_text(metrics.snapshot(at(milliseconds(1'510)))));
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST_F(MetricsTest, LabelsAreEscaped) {
+  // Goal: no name breaks a line or a label. Method: a function with all that must be escaped.
+  call(1, CallForm::rpc_sync, seconds(0), "a\\b\"c\nd");
+  const std::string text = metrics_text(metrics.snapshot({}));
+  EXPECT_NE(text.find("function=\"a\\\\b\\\"c\\nd\",peer"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace rehearsal::observe

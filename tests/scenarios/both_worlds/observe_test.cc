@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "observe/spans.h"
+#include "tests/scenarios/tool_run.h"
+
+// What a user sees of real workers, asked for as a user types it.
+namespace rehearsal::command_line {
+namespace {
+
+class Observed : public testing::Test {
+ protected:
+  Observed()
+      : folder_(std::filesystem::temp_directory_path() / ("observed_" + std::to_string(getpid()))) {
+  }
+  ~Observed() override { std::filesystem::remove_all(folder_); }
+
+  // The spans of all workers, in one.
+  [[nodiscard]] observe::SpanFile spans() const {
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      paths.push_back(entry.path().string());
+    std::sort(paths.begin(), paths.end());
+    std::vector<observe::SpanFile> files;
+    for (const std::string& path : paths)
+      files.push_back(observe::read_spans(read_whole_file(path)).or_throw());
+    EXPECT_EQ(files.size(), files.at(0).names.size());
+    return observe::merge(files).or_throw();
+  }
+
+  const std::filesystem::path folder_;
+};
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST_F(Observed, VariablesReachEveryWorkerOfARun) {
+  // Goal: what the root README shows. Method: one run over TCP; every call of a function has both
+  // its spans.
+  const ToolRun done =
+      run_tool("run quickstart --set size=tiny --net tcp",
+               "REHEARSAL_METRICS=0 REHEARSAL_LOG=warn REHEARSAL_SPANS=" + folder_.string());
+  ASSERT_EQ(done.status, 0) << done.err << done.out;
+  const observe::SpanFile all = spans();
+  EXPECT_EQ(count(done.err, "rehearsal: metrics are at http://127.0.0.1:"), all.names.size())
+      << done.err;
+  EXPECT_EQ(count(done.err, "level="), 0u) << done.err;  // Nothing went wrong.
+  // To fetch a value, its owner runs no function.
+  const auto made = std::ranges::count_if(
+      all.spans, [](const auto& span) { return !span.served && span.function != "to_here"; });
+  const auto served = std::ranges::count_if(all.spans, &observe::Span::served);
+  EXPECT_GT(made, 0);
+  EXPECT_EQ(made, served);
+}
+
+TEST_F(Observed, TheSpansOfARunAreOneFileInBothWorlds) {
+  // Goal: `run --spans` gives the same calls, whatever they run on. Method: the names in both
+  // files.
+  std::filesystem::create_directories(folder_);
+  std::vector<std::vector<std::string>> names;
+  for (const std::string net : {"sim", "tcp"}) {
+    const std::filesystem::path file = folder_ / (net + ".json");
+    const ToolRun done =
+        run_tool("run quickstart --set size=tiny --net " + net + " --spans " + file.string());
+    ASSERT_EQ(done.status, 0) << done.err << done.out;
+    const observe::SpanFile spans = observe::read_spans(read_whole_file(file)).or_throw();
+    names.emplace_back();
+    for (const observe::Span& span : spans.spans)
+      names.back().push_back(observe::span_name(span, spans.names));
+    std::sort(names.back().begin(), names.back().end());
+  }
+  EXPECT_GT(names[0].size(), 3u);
+  EXPECT_EQ(names[0], names[1]);
+  EXPECT_EQ(run_tool("run quickstart --spans /no/such/file").status, 2);
+}
+
+TEST_F(Observed, FlagsOfAWorkerSayTheSame) {
+  // Goal: --metrics-port, --spans and --log. Method: two workers; the first one has the flags.
+  const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string place = " --world-size 2 --rendezvous file://" + folder_.string() + "/store";
+  const std::string worker = "worker quickstart --set size=tiny" + place;
+  std::filesystem::create_directories(folder_);
+  const ToolRun done = run_tool(
+      worker + " --rank 1 >/dev/null 2>&1 & " + kToolVariable + "=1 '" + binary + "' " + worker +
+      " --rank 0 --metrics-port 0 --log info --spans " + folder_.string() + "/spans");
+  ASSERT_EQ(done.status, 0) << done.err << done.out;
+  EXPECT_EQ(count(done.err, "rehearsal: metrics are at http://127.0.0.1:"), 1u) << done.err;
+  EXPECT_EQ(count(done.err, "event=link_up"), 1u) << done.err;
+  EXPECT_EQ(count(done.err, "event=stopped"), 1u) << done.err;
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "spans")) {
+    EXPECT_TRUE(observe::read_spans(read_whole_file(entry.path())).ok()) << entry.path();
+    ++files;
+  }
+  EXPECT_EQ(files, 1u);
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

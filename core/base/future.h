@@ -48,8 +48,10 @@ class FutureState : public std::enable_shared_from_this<FutureState<T>> {
             .worker = mailbox_->name()};
   }
 
-  // Once. Observers run in the order they came.
+  // Once; but what comes after it was cancelled comes too late, and is dropped: whoever makes the
+  // value need not know. Observers run in the order they came.
   void complete(Result<T> result) {
+    if (ready() && !result_->ok() && result_->error().kind == ErrorKind::cancelled) return;
     REHEARSAL_CHECK(!ready());
     canceller_ = nullptr;
     result_.emplace(std::move(result));

@@ -69,6 +69,28 @@ TEST(ReferenceFutures, AFutureIsCompletedOnce) {
   }));
 }
 
+TEST(ReferenceFutures, WhatWouldCompleteACancelledFutureComesTooLate) {
+  in_both_worlds(one_caller(functions(), [](Worker& worker) {
+    const auto gate = worker.remote<Gate>("worker1");
+    const auto passed = worker.rpc_async(gate, &Gate::pass);
+    const auto all = worker.collect_all(std::vector{passed});
+    const auto soon = worker.after(std::chrono::milliseconds(20));
+    const RRef<int64_t> behind_it = gate.remote(&Gate::pass);
+    const auto there = behind_it.created();
+    all.cancel();
+    soon.cancel();
+    there.cancel();
+    EXPECT_EQ(kind_of([&] { all.wait(); }), ErrorKind::cancelled);
+    EXPECT_EQ(kind_of([&] { soon.wait(); }), ErrorKind::cancelled);
+    EXPECT_EQ(kind_of([&] { there.wait(); }), ErrorKind::cancelled);
+    gate.rpc_sync(&Gate::open);
+    EXPECT_EQ(passed.wait(), 1);
+    worker.sleep(std::chrono::milliseconds(40));
+    EXPECT_EQ(behind_it.to_here(), 1);
+    behind_it.created().wait();
+  }));
+}
+
 // Rows: rpc_test::RpcTest.{test_callback_simple, test_callback_multi, test_callback_chain,
 // Rows: test_add_done_callback}
 TEST(ReferenceFutures, ContinuationsRunSideBySideAndOneAfterTheOther) {

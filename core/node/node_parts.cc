@@ -132,7 +132,11 @@ void NodeParts::on_message(WorkerId from, Message&& message) {
 
 void NodeParts::handle_early_messages() {
   serves_ = true;
-  for (EarlyMessage& early : std::exchange(early_, {})) route(early.from, early.message);
+  while (!early_.empty()) {  // Those of a peer that is lost on the way are dropped.
+    EarlyMessage early = std::move(early_.front());
+    early_.pop_front();
+    route(early.from, early.message);
+  }
 }
 
 struct NodeParts::Router {
@@ -185,7 +189,7 @@ void NodeParts::route(WorkerId from, Message& message) {
 
 void NodeParts::drop_early_messages() {
   if (early_.empty()) return;
-  mailbox->release_later(std::make_shared<std::vector<EarlyMessage>>(std::exchange(early_, {})));
+  mailbox->release_later(std::make_shared<std::deque<EarlyMessage>>(std::exchange(early_, {})));
 }
 
 Status NodeParts::check_hello(const Hello& hello) {

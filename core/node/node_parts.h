@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -79,7 +80,7 @@ class NodeParts final : public SessionListener {
     WorkerId from;
     Message message;
   };
-  std::vector<EarlyMessage> early_;
+  std::deque<EarlyMessage> early_;
   bool serves_ = false;  // all workers have been met
 };
 

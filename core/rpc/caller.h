@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/future.h"
@@ -35,7 +36,8 @@ class Target {
   // A rank that nobody has is refused by the call, as a name is.
   template <std::signed_integral Rank>
   Target(Rank rank)
-      : id_(rank < 0 ? WorkerId{UINT32_MAX} : WorkerId{static_cast<uint32_t>(rank)}) {}
+      : id_(std::in_range<uint32_t>(rank) ? WorkerId{static_cast<uint32_t>(rank)}
+                                          : WorkerId{UINT32_MAX}) {}
   Target(WorkerId id) : id_(id) {}
   Target(const WorkerInfo& worker) : id_(worker.id) {}
 

@@ -95,7 +95,7 @@ class RRef {
   template <StreamMethod F, class... A>
   [[nodiscard]] Stream<ItemOf<F>> rpc_stream(F method, const A&... arguments) const {
     return Stream<ItemOf<F>>(std::make_unique<StreamReader>(
-        handle().caller(), method_draft<T>(handle_, method, arguments...), kStreamCredit));
+        handle().caller(), draft(method, arguments...), kStreamCredit));
   }
   template <CallableMethod F, class... A>
   RRef<ResultOf<F>> remote(F method, const A&... arguments) const {

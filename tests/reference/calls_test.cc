@@ -60,7 +60,7 @@ TEST(ReferenceCalls, ARankNamesAWorkerAndWhatIsNoRankIsRefusedInEveryMode) {
     EXPECT_TRUE(at::equal(worker.rpc_sync(next, &add_number, ones(), 1), 2 * ones()));
     EXPECT_TRUE(at::equal(worker.rpc_async(next, &add_number, ones(), 1).wait(), 2 * ones()));
     EXPECT_TRUE(at::equal(worker.remote(next, &add_number, ones(), 1).to_here(), 2 * ones()));
-    for (const int nobody : {5, 4, -1}) {
+    for (const int64_t nobody : {int64_t{5}, int64_t{4}, int64_t{-1}, int64_t{1} << 32}) {
       const auto call = [&](auto mode) { return kind_of([&] { mode(); }); };
       EXPECT_EQ(call([&] { worker.rpc_sync(nobody, &add_number, ones(), 1); }),
                 ErrorKind::bad_arguments);

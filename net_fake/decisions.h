@@ -46,7 +46,7 @@ enum class DecisionKind : uint8_t {
   swarm,         // number: which property of the run's faults
   crash_victim,  // number: which crash
   crash_moment,  // number: which crash
-  restart,       // number: which crash; whether and when the worker comes back
+  restart,  // number: which crash, or of a worker that has left; whether and when it comes back
 
   pick,      // number: the step; which event is next, of those that may be
   priority,  // number: an event, or the kind of the chain that `subject` spells as its two numbers

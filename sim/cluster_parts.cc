@@ -198,7 +198,15 @@ Life& ClusterParts::life(WorkerId worker) {
 
 void ClusterParts::begin() {
   if (std::exchange(begun_, true)) return;
-  for (uint32_t i = 0; i < names_.size(); ++i) restart(WorkerId{i});
+  const bool late = program_.is_dynamic() && options_.faults != FaultLevel::none;
+  for (uint32_t i = 0; i < names_.size(); ++i) {
+    const WorkerId worker{i};
+    const Duration wait = late && i > 0 ? draw_boot(decisions_, worker) : Duration{};
+    if (wait.count() == 0)
+      restart(worker);
+    else
+      restart_after(worker, wait);
+  }
   storm_end_ = actions_.size();
   at(Instant{} + options_.storm, [this] { calm(); });
 }
@@ -290,11 +298,26 @@ void ClusterParts::crash(const PlannedCrash& crash) {
   for (const auto& oracle : oracles_) oracle->on_crash(dying.view());
   if (crash.loses_disk) disks_[worker.value].lose();
   if (!crash.restarts) return;
+  restart_after(worker, crash.restart_after);
+}
+
+void ClusterParts::restart_after(WorkerId worker, Duration time) {
   ++restarts_pending_;
-  at(world_.queue.now() + crash.restart_after, [this, worker] {
+  at(world_.queue.now() + time, [this, worker] {
     --restarts_pending_;
     restart(worker);
   });
+}
+
+// Who has left a dynamic group may come again, once, where crashed workers may come back.
+void ClusterParts::main_ended(const LifeId& ended) {
+  const bool may_return = program_.is_dynamic() && options_.restart != Restart::never && !calm_ &&
+                          ended.life == 0 && life(ended.worker).result()->ok();
+  if (!may_return) return;
+  const std::optional<Duration> wait = draw_return(decisions_, ended);
+  if (!wait) return;
+  returned_ = true;
+  restart_after(ended.worker, *wait);
 }
 
 void ClusterParts::give_up(WorkerId worker, WorkerId peer) {
@@ -312,7 +335,8 @@ void ClusterParts::restart(WorkerId worker) {
   if (id.life > 0) recorder_.note("restart", id);
   lives.push_back(std::make_unique<Life>(
       node_options(worker, id.life), program_, id,
-      Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value]}));
+      Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value],
+                        [this, id] { main_ended(id); }}));
   over_before_ = std::min<size_t>(over_before_, worker.value);
   lives.back()->start();
 }
@@ -374,7 +398,8 @@ ClusterView ClusterParts::view(bool idle) const {
                       .calm = calm_,
                       .calm_since = calm_since_,
                       .disturbed = disturbed(),
-                      .idle = idle};
+                      .idle = idle,
+                      .dynamic = program_.is_dynamic()};
   cluster.lives.reserve(names_.size());
   for (const auto& lives : lives_)
     for (const auto& life : lives) cluster.lives.push_back(life->view());
@@ -390,6 +415,7 @@ void ClusterParts::judge_mains() {
   };
   const Life* blamed = nullptr;
   for (const auto& lives : lives_) {
+    if (lives.empty()) continue;  // Its time to come had not come when the run failed.
     const Life& life = *lives.back();
     if (!life.result() || life.result()->ok() || (disturbed() && explained(life))) continue;
     if (blamed == nullptr ||
@@ -425,14 +451,17 @@ void ClusterParts::fill_report() {
   report_.faults = plan_.describe(names_);
   report_choices();
   for (uint32_t i = 0; i < names_.size(); ++i) {
-    const Life& last = *lives_[i].back();
     report_.decisions += decisions_of_[i];
     WorkerReport worker{.name = names_[i],
                         .lives = static_cast<uint32_t>(lives_[i].size()),
-                        .crashed = last.crashed(),
+                        .crashed = false,
                         .error = {},
                         .decisions = decisions_of_[i]};
-    if (last.result() && !last.result()->ok()) worker.error = last.result()->error();
+    if (!lives_[i].empty()) {
+      const Life& last = *lives_[i].back();
+      worker.crashed = last.crashed();
+      if (last.result() && !last.result()->ok()) worker.error = last.result()->error();
+    }
     report_.workers.push_back(std::move(worker));
   }
   if (const auto& finding = recorder_.findings().first())

@@ -39,6 +39,7 @@ class ClusterParts final : private net_fake::Occurrence {
   // Now; the rest as planned.
   void crash(const PlannedCrash& crash);
   void restart(WorkerId worker);
+  void restart_after(WorkerId worker, Duration time);
   void lose_disk(WorkerId worker) { disks_[worker.value].lose(); }
   // `worker` takes `peer` for dead, whether it is or not.
   void give_up(WorkerId worker, WorkerId peer);
@@ -64,6 +65,7 @@ class ClusterParts final : private net_fake::Occurrence {
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
   void make_machines();
+  void main_ended(const LifeId& life);
   void calm();
   void check(bool idle);
   void judge_mains();
@@ -71,7 +73,7 @@ class ClusterParts final : private net_fake::Occurrence {
   void finish();
   [[nodiscard]] ClusterView view(bool idle) const;
   [[nodiscard]] bool disturbed() const {
-    return crash_count_ > 0 || given_up_ || long_pause_ || options_.long_partitions ||
+    return crash_count_ > 0 || given_up_ || returned_ || long_pause_ || options_.long_partitions ||
            options_.long_pauses;
   }
   [[nodiscard]] bool all_over();
@@ -111,6 +113,7 @@ class ClusterParts final : private net_fake::Occurrence {
   uint64_t restarts_pending_ = 0;
   uint64_t crash_count_ = 0;
   bool given_up_ = false;    // somebody was made to give up a peer
+  bool returned_ = false;    // a worker that had left comes again
   bool long_pause_ = false;  // one that a test asked for has outlasted `peer_timeout`
   uint64_t until_check_ = 0;
   bool begun_ = false;

@@ -158,6 +158,9 @@ std::string Words::of_machines_and_run() const {
     case DecisionKind::crash_moment:
       return "the moment of crash " + number() + " (" + value() + ")";
     case DecisionKind::restart:
+      if (key_.subject.worker.value != UINT32_MAX)
+        return alive(key_.subject) + ": whether and when it comes again when it has left (" +
+               value() + ")";
       return "whether and when the worker of crash " + number() + " comes back (" + value() + ")";
     case DecisionKind::pick:
       return "choice " + number() + " of the strategy takes place " + value();

@@ -266,6 +266,22 @@ PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart, Plann
   return crash;
 }
 
+Duration draw_boot(net_fake::Decisions& decisions, WorkerId worker) {
+  constexpr uint64_t kDoublings = 15;  // the first of them: at once
+  const Key key{.kind = DecisionKind::boot, .subject = {worker, 0}};
+  const uint64_t drawn = decisions.choose(key, kDoublings << 10);
+  if (drawn < 1 << 10) return {};
+  return microseconds(1) * static_cast<int64_t>(in_doublings(500, drawn, 10));
+}
+
+std::optional<Duration> draw_return(net_fake::Decisions& decisions, const LifeId& left) {
+  constexpr uint64_t kMoments = 14 << 10;
+  const Key key{.kind = DecisionKind::restart, .subject = left};
+  const uint64_t drawn = decisions.choose(key, 3 * kMoments);
+  if (drawn < 2 * kMoments) return std::nullopt;
+  return microseconds(1) * static_cast<int64_t>(in_doublings(100, drawn % kMoments, 10));
+}
+
 namespace {
 
 std::string chance_up_to(const std::string& what, uint64_t millionths, Duration longest) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,5 +55,12 @@ inline constexpr uint64_t kShares = 1 << 16;
 // The restart of a crash, drawn apart: a crash point of the options has one too.
 [[nodiscard]] PlannedCrash draw_restart(net_fake::Decisions& decisions, Restart restart,
                                         PlannedCrash crash, uint64_t number);
+
+// How much later than worker 0 another one comes to a dynamic group: not at all, or up to 16 s.
+[[nodiscard]] Duration draw_boot(net_fake::Decisions& decisions, WorkerId worker);
+
+// Whether a worker that has left a dynamic group comes again as its next life, and how much later.
+[[nodiscard]] std::optional<Duration> draw_return(net_fake::Decisions& decisions,
+                                                  const LifeId& left);
 
 }  // namespace rehearsal::sim

@@ -12,6 +12,7 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
       incarnation_(options.incarnation),
       recorder_(environment.recorder),
       queue_(environment.world.queue),
+      on_main_ended_(std::move(environment.on_main_ended)),
       runtime_(std::make_shared<SimRuntime>(environment.world, id)),
       transport_(environment.network, id.worker,
                  {.life = id.life, .runtime = runtime_.get(), .pool = &environment.pool}) {
@@ -31,6 +32,7 @@ void Life::start() {
     runtime_->execute(node_->main_execution(), Where::pool, [this] {
       result_.emplace(node_->run_main());
       ended_ = queue_.now();
+      on_main_ended_();
     });
   });
 }

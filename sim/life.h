@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@ class Life final : private Trace, private FrameSink {
     BufferPool& pool;
     Recorder& recorder;
     Checkpoints& disk;
+    std::function<void()> on_main_ended;
   };
 
   Life(NodeOptions options, const Program& program, LifeId id, Environment environment);
@@ -68,6 +70,7 @@ class Life final : private Trace, private FrameSink {
   const Incarnation incarnation_;
   Recorder& recorder_;
   const EventQueue& queue_;
+  const std::function<void()> on_main_ended_;
   const std::shared_ptr<SimRuntime> runtime_;
   net_fake::FakeTransport transport_;
   std::unique_ptr<Node> node_;

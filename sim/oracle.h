@@ -41,6 +41,7 @@ struct ClusterView {
   Instant calm_since{};
   bool disturbed = false;  // a worker crashed, or a partition may have outlasted `peer_timeout`
   bool idle = false;       // nothing will ever happen, although not all have ended
+  bool dynamic = false;    // the group is: workers leave while others refer to what they own
   std::vector<LifeView> lives;  // all there were, by worker and life
 };
 

@@ -181,6 +181,15 @@ std::vector<std::string> AutogradContexts::release_all() {
   return lines;
 }
 
+void AutogradContexts::release_at_leaving() {
+  const Error why{.kind = ErrorKind::node_stopped,
+                  .text = "'" + mailbox_.name() + "' has left the group",
+                  .worker = mailbox_.name()};
+  std::vector<CausalId> ids;
+  for (const auto& [id, context] : contexts_) ids.push_back(id);
+  for (const CausalId& id : ids) release(contexts_.at(id), why);
+}
+
 void AutogradContexts::clear(const Error& why) {
   passes_.clear(why);
   late_releases_.clear();

@@ -83,6 +83,10 @@ class AutogradContexts final : public RecordHook {
 
   // Ends every context that was created here, at a graceful shutdown; returns a line for each.
   std::vector<std::string> release_all();
+  // Releases every context here, whoever has created it: this worker leaves a dynamic group.
+  void release_at_leaving();
+  // `peer` leaves, and was told that it is asked nothing more: no pass begins to need it.
+  void ask_nothing_more(WorkerId peer) { passes_.ask_nothing_more(peer); }
   // Drops everything: the node ends.
   void clear(const Error& why);
 

@@ -164,6 +164,7 @@ void Passes::on_failed(ContextRecord* context, const PassFailed& message) {
 }
 
 void Passes::on_peer_fenced(WorkerId peer, const Error& why) {
+  leavers_.erase(peer);
   std::vector<PassId> failed;
   for (const auto& [id, pass] : passes_)
     if (pass.name.starter == peer || pass.neighbours.contains(peer)) failed.push_back(id);

@@ -100,6 +100,12 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
     return mailbox_.release_later(std::make_shared<std::vector<at::Tensor>>(std::move(gradients)));
   Pass& pass = found->second;
   if (const MaybeError& lost = sessions_.lost(route.peer)) return fail(pass, *lost);
+  if (leavers_.contains(route.peer)) {
+    const std::string& name = options_.names[route.peer.value];
+    return fail(pass, {.kind = ErrorKind::peer_lost,
+                       .text = "worker '" + name + "' is leaving the group",
+                       .worker = name});
+  }
   const auto is_defined = [](const at::Tensor& gradient) { return gradient.defined(); };
   if (options_.mutants.on(Mutant::undefined_gradient_not_sent) &&
       std::none_of(gradients.begin(), gradients.end(), is_defined))

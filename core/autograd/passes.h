@@ -54,6 +54,8 @@ class Passes final : public PassWalkListener {
   void on_failed(ContextRecord* context, const PassFailed& message);
 
   void on_peer_fenced(WorkerId peer, const Error& why);
+  // `peer` leaves, and was told that nothing more is asked of it: what needs it fails.
+  void ask_nothing_more(WorkerId peer) { leavers_.insert(peer); }
 
   // Fails all passes of the context: it ends.
   void end_context(const ContextRecord& context, const Error& why);
@@ -133,6 +135,7 @@ class Passes final : public PassWalkListener {
   std::map<PassId, Pass> passes_;
   uint64_t running_walks_ = 0;
   Task on_progress_;
+  std::set<WorkerId> leavers_;
 };
 
 }  // namespace rehearsal

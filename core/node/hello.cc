@@ -10,7 +10,7 @@
 namespace rehearsal {
 namespace {
 
-constexpr std::string_view kFirstLine = "rehearsal 2";
+constexpr std::string_view kFirstLine = "rehearsal 3";
 
 Error refused(std::string text, const std::string& worker) {
   return {.kind = ErrorKind::protocol, .text = std::move(text), .worker = worker};
@@ -48,6 +48,7 @@ std::string to_text(const Greeting& greeting) {
       << greeting.name << '\n'
       << greeting.life << '\n'
       << greeting.world_size << '\n'
+      << (greeting.dynamic ? "dynamic" : "static") << '\n'
       << greeting.libtorch << '\n'
       << greeting.isa << '\n'
       << greeting.threads << '\n'
@@ -70,6 +71,7 @@ Result<Greeting> greeting_from_text(const std::string& text) {
   greeting.name = take_line();
   const std::string_view life = take_line();
   const std::string_view world_size = take_line();
+  const std::string_view kind = take_line();
   greeting.libtorch = take_line();
   greeting.isa = take_line();
   const std::string_view threads = take_line();
@@ -80,8 +82,9 @@ Result<Greeting> greeting_from_text(const std::string& text) {
     return error == std::errc{} && at == end;
   };
   if (!number(life, greeting.life) || !number(world_size, greeting.world_size) ||
-      !number(threads, greeting.threads))
+      !number(threads, greeting.threads) || (kind != "dynamic" && kind != "static"))
     return refused("the peer's greeting is malformed", greeting.name);
+  greeting.dynamic = kind == "dynamic";
   greeting.functions = rest;
   return greeting;
 }
@@ -95,6 +98,11 @@ Status check_greeting(const Greeting& ours, const Greeting& theirs,
   if (theirs.world_size != ours.world_size)
     return refused("worker '" + theirs.name + "' expects " + std::to_string(theirs.world_size) +
                        " workers, not " + std::to_string(ours.world_size),
+                   theirs.name);
+  if (theirs.dynamic != ours.dynamic)
+    return refused("worker '" + theirs.name + "' runs this program with a " +
+                       (theirs.dynamic ? "dynamic" : "static") + " group, this worker with a " +
+                       (ours.dynamic ? "dynamic" : "static") + " one",
                    theirs.name);
   if (theirs.functions != ours.functions)
     return refused("worker '" + theirs.name + "' has other functions registered: " +

@@ -13,6 +13,7 @@ struct Greeting {
   std::string name;
   uint32_t life = 0;
   size_t world_size = 0;
+  bool dynamic = false;   // the group is
   std::string libtorch;   // version
   std::string isa;        // instruction set that LibTorch chose
   int threads = 1;        // intra-op

@@ -3,13 +3,15 @@
 #include "core/base/check.h"
 #include "core/base/user_code.h"
 #include "core/node/call_context.h"
+#include "core/node/dynamic_group.h"
+#include "core/node/static_group.h"
 
 namespace rehearsal {
 namespace {
 
 constexpr uint32_t kQueuedCallsMax = 1 << 16;
 
-SessionOptions session_options_of(const NodeOptions& options) {
+SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
   return {.self = options.id,
           .incarnation = options.incarnation,
           .life = options.life,
@@ -18,6 +20,7 @@ SessionOptions session_options_of(const NodeOptions& options) {
           .heartbeat = options.heartbeat,
           .window_bytes = options.window_bytes,
           .window_frames = options.window_frames,
+          .dynamic = dynamic,
           .mutants = Mutants::from_names(options.mutants)};
 }
 
@@ -39,6 +42,7 @@ Greeting greeting_of(const NodeOptions& options, const Program& program) {
   Greeting greeting = greeting_of_this_process(options.names[options.id.value],
                                                options.names.size(), program.registry().describe());
   greeting.life = options.life;
+  greeting.dynamic = program.is_dynamic();
   return greeting;
 }
 
@@ -49,7 +53,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
     : options(std::move(given)),
       program(given_program),
       environment(std::move(given_environment)),
-      session_options(session_options_of(options)),
+      session_options(session_options_of(options, program.is_dynamic())),
       greeting(greeting_of(options, program)),
       mailbox(std::make_shared<Mailbox>(environment.runtime, environment.executions,
                                         environment.trace, options.id,
@@ -65,21 +69,11 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
              session_options, *mailbox, sessions, pending, program.registry()),
       rrefs(session_options, *mailbox, sessions, deadlines, served),
       contexts(session_options, *mailbox, sessions, deadlines),
-      membership(session_options, *mailbox, sessions, deadlines,
-                 {.quiet = [this](uint32_t phase) { return quiet(phase); },
-                  .release_references =
-                      [this] {
-                        note_released(*mailbox, contexts.release_all());
-                        note_released(*mailbox, rrefs.release_all());
-                      },
-                  .activity = [this] { return activity; },
-                  .met_all = [this] { handle_early_messages(); }}),
+      group(make_group()),
       gatherings(session_options, *mailbox, sessions, deadlines),
       caller(std::make_shared<Caller>(mailbox, program.shared_registry(), options.names,
                                       options.rpc_timeout)),
-      worker(Calls(caller, &rrefs), options.id, environment.checkpoints,
-             {.debug_info = [this] { return debug_info(); },
-              .leave_at_once = [this] { leaves_at_once = true; }}) {
+      worker(Calls(caller, &rrefs), options.id, environment.checkpoints, view_for_worker()) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
   least_lives_.resize(options.names.size());
@@ -103,6 +97,55 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   contexts.set_on_progress([this] { progressed(); });
 }
 
+NodeView NodeParts::view_for_group() {
+  return {.quiet = [this](uint32_t phase) { return quiet(phase); },
+          .release_references =
+              [this] {
+                note_released(*mailbox, contexts.release_all());
+                note_released(*mailbox, rrefs.release_all());
+                if (program.is_dynamic()) contexts.release_at_leaving();
+              },
+          .activity = [this] { return activity; },
+          .met_all = [this] { handle_early_messages(); },
+          .nothing_more = [this](WorkerId peer) { contexts.ask_nothing_more(peer); },
+          .asked = [this](WorkerId peer) { return asked(peer); },
+          .awaits = [this](WorkerId peer) { return awaits(peer); },
+          .holds_nothing = [this] { return holds_nothing(); }};
+}
+
+std::unique_ptr<Group> NodeParts::make_group() {
+  if (!program.is_dynamic())
+    return std::make_unique<StaticGroup>(session_options, *mailbox, sessions, deadlines,
+                                         view_for_group());
+  std::vector<bool> has_main;
+  for (const Program::Member& member : program.members())
+    has_main.push_back(static_cast<bool>(member.main));
+  return std::make_unique<DynamicGroup>(session_options, *mailbox, sessions, deadlines,
+                                        view_for_group(), std::move(has_main));
+}
+
+Worker::OfNode NodeParts::view_for_worker() {
+  return {.debug_info = [this] { return debug_info(); },
+          .leave_at_once = [this] { leaves_at_once = true; },
+          .members = [this] { return group->members(); },
+          .await_member = [this](WorkerId peer, const std::optional<Instant>& deadline,
+                                 const WaitHandle& wait,
+                                 bool& came) { await_member(peer, deadline, wait, came); },
+          .is_dynamic = program.is_dynamic()};
+}
+
+void NodeParts::await_member(WorkerId peer, const std::optional<Instant>& deadline,
+                             const WaitHandle& wait, bool& came) {
+  auto limit = std::make_shared<DeadlineId>();
+  group->when_here(peer, [this, wait, &came, limit] {
+    if (!wait.lasts()) return;
+    deadlines.remove(*limit);
+    came = true;
+    wait.end();
+  });
+  if (deadline && !came) *limit = deadlines.add(*deadline, [wait] { wait.end(); });
+}
+
 // ---- messages ---------------------------------------------------------------
 
 namespace {
@@ -112,7 +155,8 @@ bool is_of_the_group(const Message& message) {
   return std::holds_alternative<Ready>(content) ||
          std::holds_alternative<ShutdownReport>(content) ||
          std::holds_alternative<ShutdownProbe>(content) || std::holds_alternative<Leave>(content) ||
-         std::holds_alternative<Goodbye>(content);
+         std::holds_alternative<Goodbye>(content) || std::holds_alternative<GroupView>(content) ||
+         std::holds_alternative<Leaving>(content) || std::holds_alternative<NothingMore>(content);
 }
 
 }  // namespace
@@ -121,7 +165,8 @@ bool is_of_the_group(const Message& message) {
 // call any: all but what makes the group waits until all are known, in its order.
 void NodeParts::on_message(WorkerId from, Message&& message) {
   if (ended) return;
-  if (!serves_ && !is_of_the_group(message)) {
+  const bool waits = !serves_ && !session_options.mutants.on(Mutant::serves_before_met);
+  if (waits && !is_of_the_group(message)) {
     mailbox->mark("a message came before all workers were met");
     early_.push_back({from, std::move(message)});
     return;
@@ -162,10 +207,6 @@ struct NodeParts::Router {
   void operator()(PassFinish& finish) const { node.contexts.on_finish(from, finish); }
   void operator()(PassFinished& finished) const { node.contexts.on_finished(from, finished); }
   void operator()(PassFailed& failed) const { node.contexts.on_failed(failed); }
-  void operator()(Ready&) const { node.membership.on_ready(from); }
-  void operator()(ShutdownProbe& probe) const { node.membership.on_probe(from, probe); }
-  void operator()(ShutdownReport& report) const { node.membership.on_report(from, report); }
-  void operator()(Leave&) const { node.membership.on_leave(from); }
   void operator()(Goodbye& goodbye) const {
     node.sessions.fence(from, {.kind = ErrorKind::peer_lost,
                                .text = "worker '" + node.options.names[from.value] +
@@ -173,7 +214,8 @@ struct NodeParts::Router {
                                .worker = node.options.names[from.value]});
   }
   template <class Other>
-  void operator()(Other&) const {
+  void operator()(Other& other) const {
+    if (node.group->on_message(from, Message{std::move(other)})) return;
     node.sessions.fence(from, {.kind = ErrorKind::protocol,
                                .text = "a message that this version does not serve",
                                .worker = node.options.names[from.value]});
@@ -205,11 +247,7 @@ Status NodeParts::check_hello(const Hello& hello) {
                  .text = "worker '" + name + "' is known in a life of the same number or a later " +
                          "one than " + std::to_string(theirs.value().life),
                  .worker = name};
-  // Nobody would serve it to the end.
-  if (membership.leaving())
-    return Error{.kind = ErrorKind::node_stopped,
-                 .text = "worker '" + name + "' came back when the group had shut down",
-                 .worker = name};
+  if (MaybeError late = group->refuses(name)) return *late;
   least_life = theirs.value().life + 1;
   return Unit{};
 }
@@ -217,11 +255,11 @@ Status NodeParts::check_hello(const Hello& hello) {
 void NodeParts::on_peer_joined(const Hello& hello) {
   const uint32_t life = least_lives_[hello.worker.value] - 1;
   gatherings.on_peer_joined(hello.worker, life);
-  membership.on_peer_joined(hello.worker, life);
+  group->on_peer_joined(hello.worker, life);
 }
 
 void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
-  membership.on_hello_refused(peer, why);
+  group->on_hello_refused(peer, why);
 }
 
 void NodeParts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
@@ -232,11 +270,11 @@ void NodeParts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Err
   rrefs.on_peer_fenced(peer, incarnation, why);
   contexts.on_peer_fenced(peer, incarnation, why);
   gatherings.on_peer_fenced(peer, why);
-  membership.on_peer_fenced(peer, why);
+  group->on_peer_fenced(peer, why);
 }
 
 void NodeParts::progressed() {
-  if (!ended) membership.progressed();
+  if (!ended) group->progressed();
 }
 
 // ---- life -------------------------------------------------------------------
@@ -251,10 +289,24 @@ bool NodeParts::quiet(uint32_t phase) const {
          rrefs.pending_child_count() == 0;
 }
 
+bool NodeParts::asked(WorkerId peer) const {
+  return pending.count_to(peer) > 0 || rrefs.creates_at(peer);
+}
+
+// Passes end on all workers of their context.
+bool NodeParts::awaits(WorkerId peer) const {
+  return asked(peer) || rrefs.awaits(peer) || contexts.pass_count() > 0;
+}
+
+// What others hold here goes with the worker.
+bool NodeParts::holds_nothing() const {
+  return rrefs.user_count() == 0 && rrefs.pending_child_count() == 0 && sessions.all_acknowledged();
+}
+
 Status NodeParts::join() {
   Status joined = Unit{};
   const Status waited = mailbox->wait("all workers to join", {}, [&](WaitHandle wait) {
-    membership.join(options.join_timeout, [&joined, wait](Status status) {
+    group->join(options.join_timeout, [&joined, wait](Status status) {
       if (!wait.lasts()) return;
       joined = std::move(status);
       wait.end();
@@ -266,7 +318,7 @@ Status NodeParts::join() {
 Status NodeParts::shut_down() {
   Status ended_well = Unit{};
   const Status waited = mailbox->wait("the end of the shutdown", {}, [&](WaitHandle wait) {
-    membership.shut_down(options.shutdown_timeout, [&ended_well, wait](Status status) {
+    group->shut_down(options.shutdown_timeout, [&ended_well, wait](Status status) {
       if (!wait.lasts()) return;
       ended_well = std::move(status);
       wait.end();
@@ -333,7 +385,7 @@ void NodeParts::end(const Error& why) {
                             : Error{.kind = ErrorKind::node_stopped,
                                     .text = "this worker has stopped: " + why.text,
                                     .worker = mailbox->name()};
-  membership.fail(stopped);
+  group->fail(stopped);
   pending.fail_all(stopped);
   served.clear();
   gatherings.clear();
@@ -399,7 +451,7 @@ DebugInfo NodeParts::debug_info() const {
 WaitViews NodeParts::waits() const {
   return {.stacks = mailbox->waits().views(),
           .calls = pending.views(),
-          .others = contexts.describe_waits() + membership.describe()};
+          .others = contexts.describe_waits() + group->describe()};
 }
 
 }  // namespace rehearsal

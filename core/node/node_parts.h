@@ -7,8 +7,8 @@
 
 #include "core/autograd/contexts.h"
 #include "core/base/codec.h"
+#include "core/node/group.h"
 #include "core/node/hello.h"
-#include "core/node/membership.h"
 #include "core/node/node.h"
 #include "core/node/program.h"
 #include "core/node/worker.h"
@@ -55,7 +55,7 @@ class NodeParts final : public SessionListener {
   ServedCalls served;
   RRefContext rrefs;
   AutogradContexts contexts;
-  Membership membership;
+  const std::unique_ptr<Group> group;
   Gatherings gatherings;
   const std::shared_ptr<Caller> caller;
   Worker worker;
@@ -67,6 +67,14 @@ class NodeParts final : public SessionListener {
   [[nodiscard]] Status join();
   [[nodiscard]] Status shut_down();
   [[nodiscard]] bool quiet(uint32_t phase) const;
+  [[nodiscard]] bool asked(WorkerId peer) const;
+  [[nodiscard]] bool awaits(WorkerId peer) const;
+  [[nodiscard]] bool holds_nothing() const;
+  [[nodiscard]] NodeView view_for_group();
+  [[nodiscard]] std::unique_ptr<Group> make_group();
+  [[nodiscard]] Worker::OfNode view_for_worker();
+  void await_member(WorkerId peer, const std::optional<Instant>& deadline, const WaitHandle& wait,
+                    bool& came);
   void end(const Error& why);
   void progressed();
   struct Router;  // what handles which message

@@ -37,6 +37,20 @@ class Program {
   Program& worker(const std::string& name, Count count) { return worker(name, {}, count); }
   Program& worker(const std::string& name, Main main, Count count);
 
+  // Makes the group dynamic: its workers come and go at any time, each on its own. A worker's main
+  // begins when the worker has joined: all members know it, and it knows them. When its main ends
+  // it leaves: what the others have asked of it is answered, what it owns is lost to them. Worker 0
+  // founds the group; who finds no member waits for one. A worker that has left or crashed may come
+  // again, as a new life. Who has no main leaves when all that have one have come and left,
+  // or none of them has been there for NodeOptions::join_timeout. Calls to who is not there fail at
+  // once, with peer_lost; gatherings name their workers. Without this the group is static: all
+  // come, and all leave together.
+  Program& dynamic() {
+    is_dynamic_ = true;
+    return *this;
+  }
+  [[nodiscard]] bool is_dynamic() const { return is_dynamic_; }
+
   [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
   // For those who may outlive the Program.
   [[nodiscard]] std::shared_ptr<const FunctionRegistry> shared_registry() const {
@@ -48,6 +62,7 @@ class Program {
  private:
   std::shared_ptr<const FunctionRegistry> registry_;
   std::vector<Member> members_;
+  bool is_dynamic_ = false;
 };
 
 }  // namespace rehearsal

@@ -15,6 +15,42 @@ WorkerInfo Worker::worker_info(const std::string& name) const {
   return {name, caller()->find(Target(name))};
 }
 
+std::vector<WorkerInfo> Worker::members() const {
+  std::vector<WorkerInfo> here;
+  const Status status = caller()->mailbox()->wait("the members", {}, [&](WaitHandle wait) {
+    for (const WorkerId id : node_.members()) here.push_back({caller()->names()[id.value], id});
+    wait.end();
+  });
+  if (!status.ok()) throw RpcError(status.error());
+  return here;
+}
+
+void Worker::wait_for_worker(const std::string& name, Timeout timeout) const {
+  const WorkerId worker = caller()->find(Target(name));
+  Draft limit;
+  limit.timeout = timeout;
+  limit.deadline = caller()->mailbox()->running().deadline;
+  const Duration left = caller()->time_left(limit);
+  std::optional<Instant> deadline;
+  if (left.count() > 0) deadline = now() + left;
+  bool came = false;
+  const Status status = caller()->mailbox()->wait(
+      "worker '" + name + "' to come", {},
+      [&](WaitHandle wait) { node_.await_member(worker, deadline, wait, came); });
+  if (!status.ok()) throw RpcError(status.error());
+  if (!came)
+    throw RpcError({.kind = ErrorKind::timeout,
+                    .text = "worker '" + name + "' has not come in time",
+                    .worker = name});
+}
+
+const std::vector<std::string>& Worker::gathering(const std::vector<std::string>& workers) const {
+  if (!node_.is_dynamic || !workers.empty()) return workers;
+  throw RpcError({.kind = ErrorKind::bad_arguments,
+                  .text = "the group is dynamic: say which workers gather",
+                  .worker = name()});
+}
+
 DebugInfo Worker::debug_info() const {
   DebugInfo info;
   const Status status = caller()->mailbox()->wait("the tables", {}, [&](WaitHandle wait) {

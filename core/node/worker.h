@@ -29,6 +29,12 @@ class Worker : public Calls {
   struct OfNode {
     std::function<DebugInfo()> debug_info;
     std::function<void()> leave_at_once;
+    // On the strand, too.
+    std::function<std::vector<WorkerId>()> members;
+    // Ends the wait when the worker is a member, and says so, or when the time is up.
+    std::function<void(WorkerId, const std::optional<Instant>&, const WaitHandle&, bool& came)>
+        await_member;
+    bool is_dynamic = false;
   };
 
   // `checkpoints` may be null; it outlives the worker.
@@ -39,9 +45,17 @@ class Worker : public Calls {
   [[nodiscard]] WorkerId id() const { return self_; }
   [[nodiscard]] WorkerInfo info() const { return {name(), self_}; }
 
-  // All workers, in rank order. Throws RpcError if there is none of that name.
+  // All workers of the program, in rank order, whether they are there or not. Throws RpcError if
+  // there is none of that name.
   [[nodiscard]] std::vector<WorkerInfo> workers() const;
   [[nodiscard]] WorkerInfo worker_info(const std::string& name) const;
+
+  // Those of them that are there now, as far as this worker knows, itself too: in a dynamic group
+  // the members, else all that are not lost. Parks for a moment.
+  [[nodiscard]] std::vector<WorkerInfo> members() const;
+
+  // Parks until the named worker is there; not at all if it is. Throws RpcError: timeout.
+  void wait_for_worker(const std::string& name, Timeout timeout = {}) const;
 
   // How long calls may take that name no other time; zero: for ever.
   [[nodiscard]] Duration rpc_timeout() const { return caller()->rpc_timeout(); }
@@ -82,16 +96,16 @@ class Worker : public Calls {
   [[nodiscard]] Future<Unit> after(Duration time) const { return caller()->after(time); }
 
   // The values that the named workers give to the same gathering, by name; of all workers if none
-  // are named. Each of them calls this, with the same names in any order, as often as the others.
-  // Parks until the last has come, or the first one's time is up. Small values without references:
-  // they all pass through the first worker in rank order. Throws RpcError: peer_lost if one of them
-  // is lost or has come back in a new life, timeout, which at the first worker names who is
-  // missing.
+  // are named, which they must be in a dynamic group. Each of them calls this, with the same names
+  // in any order, as often as the others. Parks until the last has come, or the first one's time is
+  // up. Small values without references: they all pass through the first worker in rank order.
+  // Throws RpcError: peer_lost if one of them is lost or has come back in a new life, timeout,
+  // which at the first worker names who is missing.
   template <class T>
   [[nodiscard]] std::map<std::string, T> all_gather(const T& value,
                                                     const std::vector<std::string>& workers = {},
                                                     Timeout timeout = {}) const {
-    Gathered gathered = gather(*caller(), workers, share_of(value), timeout);
+    Gathered gathered = gather(*caller(), gathering(workers), share_of(value), timeout);
     std::map<std::string, T> values;
     for (size_t i = 0; i < gathered.names.size(); ++i)
       values.emplace(gathered.names[i], value_of_share<T>(std::move(gathered.shares[i])));
@@ -100,7 +114,7 @@ class Worker : public Calls {
 
   // Parks until all named workers, all if none are named, have come here; see all_gather.
   void barrier(const std::vector<std::string>& workers = {}, Timeout timeout = {}) const {
-    static_cast<void>(gather(*caller(), workers, {}, timeout));
+    static_cast<void>(gather(*caller(), gathering(workers), {}, timeout));
   }
 
   // From when the main returns, the worker does not wait for the others: it ends at once, as
@@ -127,6 +141,9 @@ class Worker : public Calls {
   }
 
  private:
+  // Those who gather. Throws RpcError (bad_arguments) if a dynamic group's are not named.
+  [[nodiscard]] const std::vector<std::string>& gathering(
+      const std::vector<std::string>& workers) const;
   [[nodiscard]] Checkpoints& checkpoints(const std::string& name) const;
   void trace_checkpoint(EventKind kind, const std::string& name, uint64_t digest) const;
 

@@ -41,7 +41,7 @@ bool Gatherings::is_round(WorkerId from, const GatherRound& round) const {
 
 MaybeError Gatherings::why_impossible(const GatherRound& round) const {
   for (const uint32_t member : round.members)
-    if (const MaybeError& lost = sessions_.lost(WorkerId{member})) return *lost;
+    if (const MaybeError& lost = sessions_.unavailable(WorkerId{member})) return *lost;
   if (round.lives < lives_of(round.members))
     return Error{.kind = ErrorKind::peer_lost,
                  .text = "a member of the gathering has come back in a new life: gather again",

@@ -28,7 +28,10 @@ constexpr std::array<std::string_view, std::variant_size_v<MessageContent>> kNam
     "ShutdownReport",
     "Leave",
     "Goodbye",
-    "ShutdownProbe"};
+    "ShutdownProbe",
+    "GroupView",
+    "Leaving",
+    "NothingMore"};
 
 struct IdOf {
   CausalId operator()(const Call& call) const { return call.id; }

@@ -51,7 +51,7 @@ struct Call {
   std::optional<AutogradMetadata> autograd;  // the arguments' tensors are recorded
   std::optional<ContextName> context;        // what the callee does is recorded in it
   uint64_t credit = 0;  // its answer is a stream, of which so many values may come; zero: it is not
-  std::optional<TraceContext> trace;         // carried for the program
+  std::optional<TraceContext> trace;  // carried for the program
 };
 
 struct Response {
@@ -89,6 +89,8 @@ struct End {
   CallId call;
   uint64_t items = 0;  // it had so many: some may be still on their way
   MaybeError error;
+  Payload value = {};      // of an error that is an exception of a registered type; see Response
+  uint32_t exception = 0;  // the same
 };
 
 struct ForkRequest {
@@ -184,7 +186,7 @@ struct ShutdownReport {
   uint64_t activity = 0;       // messages handled so far
 };
 
-// Everything has ended: go.
+// Everything has ended: go. In a dynamic group: the sender goes.
 struct Leave {
   bool graceful = true;
 };
@@ -194,11 +196,30 @@ struct Goodbye {
   Error error;
 };
 
+// A worker that another one has met, and in which of its lives.
+struct Acquaintance {
+  WorkerId worker;
+  uint32_t life = 0;
+  auto operator<=>(const Acquaintance&) const = default;
+};
+
+// In a dynamic group: whether the sender has joined it, and whom it has met and not lost.
+struct GroupView {
+  bool member = false;
+  std::vector<Acquaintance> met;
+};
+
+// In a dynamic group: the sender will leave. Ask it nothing new.
+struct Leaving {};
+
+// The answer, when all that the sender had asked the receiver is answered.
+struct NothingMore {};
+
 using MessageContent =
     std::variant<std::monostate, Call, Response, Cancel, Item, Credit, End, ForkRequest,
                  ForkConfirm, ChildAccept, UserDelete, ContextReached, ContextRelease, Gradients,
                  GradientsAnswered, PassFinish, PassFinished, PassFailed, Ready, ShutdownReport,
-                 Leave, Goodbye, ShutdownProbe>;
+                 Leave, Goodbye, ShutdownProbe, GroupView, Leaving, NothingMore>;
 
 // One message. Its type number is the position in MessageContent and in messages.proto.
 struct Message {

@@ -23,6 +23,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "calls do not wait for room: the queue to a slow peer grows without end"},
     {no_fencing, "no_fencing", fault, "a silent peer is never given up"},
     {fenced_side_not_told, "fenced_side_not_told", fault, "who is fenced is not told"},
+    {destination_unchecked, "destination_unchecked", fault,
+     "frames for another life of their receiver are taken"},
     {calls_never_time_out, "calls_never_time_out", fault, "a call's time-out never comes"},
     {nested_calls_count, "nested_calls_count", ordering,
      "nested calls wait for a place among the functions that execute at once"},
@@ -111,14 +113,30 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "a shutdown does not wait for references to be released"},
     {newcomers_not_told, "newcomers_not_told", fault,
      "who has arrived at the shutdown does not say so to a worker that comes back"},
+    {shutdown_awaits_lost, "shutdown_awaits_lost", fault,
+     "a shutdown waits for workers that are lost"},
+    {shutdown_has_five_seconds, "shutdown_has_five_seconds", fault,
+     "a shutdown gives up after five seconds, whatever it was given"},
+    {arrival_is_timed, "arrival_is_timed", fault,
+     "who has arrived at the shutdown gives up on workers that work on for five seconds"},
+    {acknowledgement_wakes_no_shutdown, "acknowledgement_wakes_no_shutdown", ordering,
+     "the last acknowledgement does not wake a shutdown that waits for it"},
     {lives_share_paths, "lives_share_paths", fault,
      "what a worker makes has the same path in each of its lives"},
+    {serves_before_met, "serves_before_met", fault,
+     "a worker that comes back serves calls before it has met all workers"},
+    {joins_by_one_member, "joins_by_one_member", ordering,
+     "who joins a dynamic group does not wait until all members know it"},
+    {leaver_is_asked_on, "leaver_is_asked_on", other,
+     "who leaves a dynamic group is sent new calls until it has gone"},
+    {leaves_undrained, "leaves_undrained", ordering,
+     "who leaves a dynamic group does not wait for the others' last calls"},
 });
 
 constexpr bool in_order() {
   for (size_t i = 0; i < kRows.size(); ++i)
     if (static_cast<size_t>(kRows[i].mutant) != i) return false;
-  return kRows.size() <= 64;
+  return kRows.size() <= kMutantsMax;
 }
 static_assert(in_order(), "a row for each mutant, in the order of the enum");
 

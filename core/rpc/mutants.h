@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@ enum class Mutant : uint8_t {
   no_back_pressure,
   no_fencing,
   fenced_side_not_told,
+  destination_unchecked,
   // calls
   calls_never_time_out,
   nested_calls_count,
@@ -77,9 +79,20 @@ enum class Mutant : uint8_t {
   shutdown_counts_own_calls_only,
   shutdown_skips_references,
   newcomers_not_told,
+  shutdown_awaits_lost,
+  shutdown_has_five_seconds,
+  arrival_is_timed,
+  acknowledgement_wakes_no_shutdown,
   // lives
   lives_share_paths,
+  serves_before_met,
+  // dynamic groups
+  joins_by_one_member,
+  leaver_is_asked_on,
+  leaves_undrained,
 };
+
+inline constexpr size_t kMutantsMax = 128;
 
 // What it takes to see the rule missing: an order of messages, a fault, or neither.
 enum class MutantKind : uint8_t { ordering, fault, other };
@@ -105,12 +118,12 @@ class Mutants {
 
   [[nodiscard]] constexpr bool on(Mutant mutant) const {
     if constexpr (!kHasMutants) return false;
-    return (switches_ >> static_cast<unsigned>(mutant) & 1) != 0;
+    return switches_[static_cast<size_t>(mutant)];
   }
-  void turn_on(Mutant mutant) { switches_ |= uint64_t{1} << static_cast<unsigned>(mutant); }
+  void turn_on(Mutant mutant) { switches_.set(static_cast<size_t>(mutant)); }
 
  private:
-  uint64_t switches_ = 0;
+  std::bitset<kMutantsMax> switches_;
 };
 
 }  // namespace rehearsal

@@ -39,7 +39,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     if (!target.ok()) return fail_at_once(draft, target.error(), done);
     draft.call.target = target.value();
   }
-  if (const MaybeError& lost = sessions_.lost(to)) {
+  if (const MaybeError& lost = sessions_.unavailable(to)) {
     Error error = *lost;
     error.function = draft.function;
     return fail_at_once(draft, std::move(error), done);
@@ -173,6 +173,16 @@ Error PendingCalls::cancel(const CallId& id) {
   return why;
 }
 
+void PendingCalls::give_up_uses(const std::function<bool(const RRefHandle&)>& is_used,
+                                const Error& why) {
+  std::vector<std::pair<uint64_t, CallId>> calls;
+  for (const auto& [id, pending] : pending_)
+    if (pending.target && is_used(*pending.target)) calls.emplace_back(pending.number, CallId{id});
+  std::sort(calls.begin(), calls.end(), started_earlier);
+  for (const auto& [number, id] : calls)
+    if (pending_.contains(id)) give_up(id, why);
+}
+
 void PendingCalls::cancel_calls_of(const Hash128& maker) {
   cancelled_makers_.insert(maker);
   std::vector<std::pair<uint64_t, CallId>> calls;
@@ -236,6 +246,12 @@ void PendingCalls::fail_all(const Error& why) {
   std::vector<std::pair<uint64_t, CallId>> calls;
   for (const auto& [id, pending] : pending_) calls.emplace_back(pending.number, CallId{id});
   fail_in_order(std::move(calls), why);
+}
+
+uint64_t PendingCalls::count_to(WorkerId worker) const {
+  uint64_t count = 0;
+  for (const auto& [id, pending] : pending_) count += pending.to == worker ? 1 : 0;
+  return count;
 }
 
 std::vector<WaitViews::UnansweredCall> PendingCalls::views() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -46,6 +47,9 @@ class PendingCalls {
   // if it has completed already.
   Error cancel(const CallId& id);
 
+  // Gives up the calls whose target is such a reference: each completes with `why`.
+  void give_up_uses(const std::function<bool(const RRefHandle&)>& is_used, const Error& why);
+
   // Gives up the calls that an execution of this path has made, and refuses those that it will
   // make, until it is forgotten: whoever waits for it has given up.
   void cancel_calls_of(const Hash128& maker);
@@ -58,6 +62,8 @@ class PendingCalls {
   void forget_all() { pending_.clear(); }
 
   [[nodiscard]] uint64_t size() const { return pending_.size(); }
+  // Of them, those to `worker`.
+  [[nodiscard]] uint64_t count_to(WorkerId worker) const;
   [[nodiscard]] std::vector<WaitViews::UnansweredCall> views() const;
 
  private:
@@ -85,6 +91,7 @@ class PendingCalls {
                                       std::string_view why) const;
   [[nodiscard]] IncomingStream* stream_of(const CallId& id, WorkerId from);
   void put_value(const CallId& id, uint64_t position, Result<Answer>&& value);
+  void end_stream(WorkerId from, End&& end);
   void settle_stream(const CallId& id);
   void grant_credit(const CallId& id);
   void break_off(WorkerId peer, const std::string& what);

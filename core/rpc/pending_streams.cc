@@ -42,6 +42,22 @@ void PendingCalls::put_value(const CallId& id, uint64_t position, Result<Answer>
 }
 
 void PendingCalls::on_end(WorkerId from, End&& end) {
+  if (end.value.forks.empty()) {
+    if (end.error) end.error = error_of(*end.error, end.exception, end.value);
+    return end_stream(from, std::move(end));
+  }
+  // The references in its exception are confirmed first; one that is refused says so when used.
+  auto held = std::make_shared<End>(std::move(end));
+  auto answer = std::make_shared<Answer>(Answer{from, std::move(held->value), {}});
+  forks_->adopt_forks(from, answer->value, [this, from, held, answer](Status) {
+    if (stream_of(held->call, from) != nullptr)
+      held->error = error_of(*held->error, held->exception, answer->value);
+    end_stream(from, std::move(*held));
+    mailbox_.release_later(answer);
+  });
+}
+
+void PendingCalls::end_stream(WorkerId from, End&& end) {
   IncomingStream* const stream = stream_of(end.call, from);
   if (stream == nullptr) return mailbox_.mark("the end came of a stream that was given up");
   if (!stream->note_end(end.items, std::move(end.error)))

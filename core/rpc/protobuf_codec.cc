@@ -37,6 +37,9 @@ struct Writer {
     write(*to.mutable_end()->mutable_call(), end.call);
     to.mutable_end()->set_items(end.items);
     if (end.error) write(*to.mutable_end()->mutable_error(), *end.error);
+    if (end.exception == 0 && end.value.forks.empty()) return;
+    write(*to.mutable_end()->mutable_value(), end.value, segments);
+    to.mutable_end()->set_exception(end.exception);
   }
   void operator()(const ForkRequest& request) const {
     write(*to.mutable_fork_request()->mutable_rref(), request.rref);
@@ -97,6 +100,16 @@ struct Writer {
   void operator()(const Goodbye& goodbye) const {
     write(*to.mutable_goodbye()->mutable_error(), goodbye.error);
   }
+  void operator()(const GroupView& view) const {
+    to.mutable_group_view()->set_member(view.member);
+    for (const Acquaintance& met : view.met) {
+      wire::Acquaintance& out = *to.mutable_group_view()->add_met();
+      out.set_worker(met.worker.value);
+      out.set_life(met.life);
+    }
+  }
+  void operator()(const Leaving&) const { to.mutable_leaving(); }
+  void operator()(const NothingMore&) const { to.mutable_nothing_more(); }
 };
 
 template <class WireMessage>
@@ -115,10 +128,26 @@ Item read_item(wire::Item& from, const std::vector<Segment>& segments) {
   return item;
 }
 
+End read_end(wire::End& from, const std::vector<Segment>& segments) {
+  End end{read<CallId>(from.call()), from.items(), read_error(from)};
+  end.exception = from.exception();
+  if (!from.has_value()) return end;
+  if (!end.error) throw BadEnvelope{"an exception without error"};
+  end.value = read(*from.mutable_value(), segments);
+  return end;
+}
+
 ShutdownReport read_report(const wire::ShutdownReport& from) {
   ShutdownReport report{from.phase(), from.wave(), from.quiet(), {}, from.activity()};
   for (const uint32_t lost : from.lost()) report.lost.push_back(WorkerId{lost});
   return report;
+}
+
+GroupView read_view(const wire::GroupView& from) {
+  GroupView view{.member = from.member(), .met = {}};
+  for (const wire::Acquaintance& met : from.met())
+    view.met.push_back({WorkerId{met.worker()}, met.life()});
+  return view;
 }
 
 // Nobody but the codec looks at what is in the tensors of gradients.
@@ -130,7 +159,8 @@ Payload read_gradients(wire::Payload& from, const std::vector<Segment>& segments
 }
 
 MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& segments) {
-  const bool has_payload = from.has_item() || from.has_gradients();
+  const bool has_payload =
+      from.has_item() || from.has_gradients() || (from.has_end() && from.end().has_value());
   if (!has_payload && !segments.empty()) throw BadEnvelope{"segments where none belong"};
   switch (from.content_case()) {
     case wire::Envelope::kCancel:
@@ -140,7 +170,7 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
     case wire::Envelope::kCredit:
       return Credit{read<CallId>(from.credit().call()), from.credit().items()};
     case wire::Envelope::kEnd:
-      return End{read<CallId>(from.end().call()), from.end().items(), read_error(from.end())};
+      return read_end(*from.mutable_end(), segments);
     case wire::Envelope::kForkRequest:
       return ForkRequest{read(from.fork_request().rref()),
                          read<ForkId>(from.fork_request().fork())};
@@ -177,6 +207,12 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
       return Goodbye{read(from.goodbye().error())};
     case wire::Envelope::kShutdownProbe:
       return ShutdownProbe{from.shutdown_probe().phase(), from.shutdown_probe().wave()};
+    case wire::Envelope::kGroupView:
+      return read_view(from.group_view());
+    case wire::Envelope::kLeaving:
+      return Leaving{};
+    case wire::Envelope::kNothingMore:
+      return NothingMore{};
     case wire::Envelope::CONTENT_NOT_SET:
       break;
   }

@@ -153,10 +153,15 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
   run->counts = !is_awaited || session_options_.mutants.on(Mutant::nested_calls_count);
   if (!run->counts || running_outer_ < options_.execution_limit) return launch(std::move(run));
   mailbox_.mark("a call waits for its turn to execute");
-  if (queue_.size() < options_.queue_limit) return queue_.push_back(std::move(run));
-  conclude(run, Error{.kind = ErrorKind::overloaded,
-                      .text = std::to_string(queue_.size()) + " calls are waiting already",
-                      .worker = mailbox_.name()});
+  if (queue_.size() >= options_.queue_limit) {
+    const std::optional<std::shared_ptr<Run>> last = queue_.give_way(served->caller);
+    conclude(last ? *last : run,
+             Error{.kind = ErrorKind::overloaded,
+                   .text = std::to_string(options_.queue_limit) + " calls are waiting already",
+                   .worker = mailbox_.name()});
+    if (!last) return;
+  }
+  queue_.push(served->caller, std::move(run));
 }
 
 void ServedCalls::launch(std::shared_ptr<Run> run) {
@@ -443,9 +448,7 @@ void ServedCalls::send_exception(const std::shared_ptr<ServedCall>& served, Erro
 
 void ServedCalls::start_queued() {
   while (!queue_.empty() && running_outer_ < options_.execution_limit) {
-    std::shared_ptr<Run> next = std::move(queue_.front());
-    queue_.pop_front();
-    launch(std::move(next));
+    launch(queue_.pop());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/monitor.h"
 #include "core/base/spare_nodes.h"
 #include "core/rpc/deadlines.h"
+#include "core/rpc/fair_queue.h"
 #include "core/rpc/function_registry.h"
 #include "core/rpc/hooks.h"
 #include "core/rpc/outgoing_stream.h"
@@ -47,7 +48,9 @@ struct ServedTarget {
 
 struct ServedCallsOptions {
   uint32_t execution_limit = 0;  // functions running at once, nested calls and creations aside
-  uint32_t queue_limit = 0;      // calls waiting for that; more are refused
+  // Calls waiting for that, workers taking turns. When there are more, the last of the worker that
+  // has most waiting is refused.
+  uint32_t queue_limit = 0;
 };
 
 // The calls that this node serves: decodes, runs and answers them, each at most once. On the
@@ -134,6 +137,7 @@ class ServedCalls {
   void send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer);
   void open_stream(ServedCall& served, bool counts);
   void end_stream(const std::shared_ptr<ServedCall>& served, MaybeError error);
+  [[nodiscard]] SendOptions put_exception(WorkerId to, const EncodedException& exception, End& end);
   void send_exception(const std::shared_ptr<ServedCall>& served, Error error);
   void start_queued();
 
@@ -150,7 +154,7 @@ class ServedCalls {
   using Table = std::map<CausalId, std::shared_ptr<ServedCall>>;
   Table served_;
   SpareNodes<Table> spare_;
-  std::deque<std::shared_ptr<Run>> queue_;
+  FairQueue<std::shared_ptr<Run>> queue_;
   // Of calls that may still be on their way, on the other lane.
   std::map<WorkerId, std::set<CausalId>> early_cancels_;
   uint64_t running_ = 0;        // executions

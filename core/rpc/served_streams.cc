@@ -32,6 +32,28 @@ void ServedCalls::on_credit(const Credit& credit) {
   found->second->stream->on_credit(credit.items);
 }
 
+// As the answer of a call does, a stream's end may carry an exception, with its tensors and
+// references.
+SendOptions ServedCalls::put_exception(WorkerId to, const EncodedException& exception, End& end) {
+  Payload value = exception.payload();
+  if (Status sent = forks_->prepare_forks(to, end.call, kResultForks, value); !sent.ok()) {
+    end.error = sent.error();
+    return {};
+  }
+  SendOptions options;
+  if (!value.forks.empty())
+    options.on_withdrawn = [this, to, forks = value.forks] { forks_->undo_forks(to, forks); };
+  if (!value.tensors.empty()) {
+    End changed = end;
+    changed.value.forks = value.forks;
+    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
+        .tensors = value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
+  }
+  end.value = std::move(value);
+  end.exception = exception.position() + 1;
+  return options;
+}
+
 void ServedCalls::end_stream(const std::shared_ptr<ServedCall>& served, MaybeError error) {
   const uint64_t items = served->stream ? served->stream->items() : 0;
   if (served->stream)
@@ -40,7 +62,13 @@ void ServedCalls::end_stream(const std::shared_ptr<ServedCall>& served, MaybeErr
                            .worker = mailbox_.name(),
                            .function = std::string(served->label)});
   const std::optional<ErrorKind> failed = error ? std::optional(error->kind) : std::nullopt;
-  sessions_.send(served->caller, Message{End{served->call.id, items, std::move(error)}});
+  const auto exception =
+      error ? std::static_pointer_cast<const EncodedException>(error->exception) : nullptr;
+  if (error) error->exception.reset();
+  End end{served->call.id, items, std::move(error)};
+  SendOptions options;
+  if (exception != nullptr) options = put_exception(served->caller, *exception, end);
+  sessions_.send(served->caller, Message{std::move(end)}, std::move(options));
   forget(served, failed);
 }
 

@@ -36,7 +36,15 @@ Sessions::Sessions(SessionOptions options, Mailbox& mailbox, Transport& transpor
       transport_(transport),
       codec_(codec),
       listener_(listener),
-      peers_(options_.names.size()) {}
+      peers_(options_.names.size()) {
+  if (!options_.dynamic) return;
+  for (uint32_t id = 0; id < peers_.size(); ++id)
+    if (WorkerId{id} != options_.self)
+      peers_[id].lost =
+          Error{.kind = ErrorKind::peer_lost,
+                .text = "worker '" + options_.names[id] + "' has not joined the group",
+                .worker = options_.names[id]};
+}
 
 void Sessions::start() {
   last_tick_ = mailbox_.runtime().now();
@@ -55,6 +63,12 @@ void Sessions::stop() {
 }
 
 const MaybeError& Sessions::lost(WorkerId id) const { return peer(id).lost; }
+
+const MaybeError& Sessions::unavailable(WorkerId id) const {
+  return peer(id).lost ? peer(id).lost : peer(id).leaves;
+}
+
+void Sessions::ask_nothing_new(WorkerId id, const Error& why) { peer(id).leaves = why; }
 
 bool Sessions::joined(WorkerId id) const {
   return id == options_.self || (peer(id).incarnation.value != 0 && !peer(id).lost);
@@ -311,11 +325,12 @@ void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) 
   Peer& from = peer(id);
   from.link_up = false;
   const bool is_final = closed_by_peer || options_.mutants.on(Mutant::reset_is_final);
-  if (!is_final || from.lost) return;
+  if (!is_final) return;
   if (from.incarnation.value == 0) {
-    listener_.on_hello_refused(id, why);
-    return;
+    if (from.lost && why.kind == ErrorKind::fenced) from.lost = why;  // It has come, and lost us.
+    return listener_.on_hello_refused(id, why);
   }
+  if (from.lost) return;
   Error error = why;
   if (why.kind != ErrorKind::fenced && why.kind != ErrorKind::peer_lost)
     error.kind = ErrorKind::peer_lost;
@@ -369,7 +384,9 @@ void Sessions::on_frame(WorkerId id, Frame frame) {
   if (stopped_) return;
   Peer& from = peer(id);
   const FrameHeader& header = frame.header;
-  if (header.source != from.incarnation || header.destination != options_.incarnation)
+  const bool for_us = header.destination == options_.incarnation ||
+                      options_.mutants.on(Mutant::destination_unchecked);
+  if (header.source != from.incarnation || !for_us)
     return drop_frame(id, "it is of another incarnation");
   if (from.lost) return drop_frame(id, "its sender is fenced");
   from.heard = mailbox_.runtime().now();
@@ -406,7 +423,7 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
   }
   if (!any) return;
   if (from.held_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_held(id);
-  progressed();
+  if (!options_.mutants.on(Mutant::acknowledgement_wakes_no_shutdown)) progressed();
 }
 
 void Sessions::receive_message(WorkerId id, const Frame& frame) {

@@ -29,6 +29,7 @@ struct SessionOptions {
   Duration heartbeat{};            // an idle link says so this often
   uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
   uint64_t window_frames = 0;
+  bool dynamic = false;  // the group is: who has not come yet counts as lost
   Mutants mutants;
 };
 
@@ -87,6 +88,10 @@ class Sessions final : public FrameSink {
 
   // Why `peer` cannot be reached for good, if so.
   [[nodiscard]] const MaybeError& lost(WorkerId peer) const;
+  // Why nothing new may be asked of it, if so: it is lost, or leaves.
+  [[nodiscard]] const MaybeError& unavailable(WorkerId peer) const;
+  // From now on nothing new may be asked of this incarnation of `peer`.
+  void ask_nothing_new(WorkerId peer, const Error& why);
   [[nodiscard]] bool joined(WorkerId peer) const;
   [[nodiscard]] Incarnation incarnation(WorkerId peer) const;
   [[nodiscard]] std::vector<Incarnation> fenced() const;
@@ -140,6 +145,7 @@ class Sessions final : public FrameSink {
     bool may_be_silent = false;
     bool suspected = false;
     MaybeError lost;
+    MaybeError leaves;
     uint64_t next_sequence = 1;
     Ring<Kept> kept;
     uint64_t kept_bytes = 0;

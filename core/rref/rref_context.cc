@@ -1,5 +1,6 @@
 #include "core/rref/rref_context.h"
 
+#include <algorithm>
 #include <deque>
 #include <sstream>
 
@@ -72,7 +73,7 @@ MaybeError RRefContext::complete_creation(Draft& draft) {
 void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const ForkId fork = *handle.fork();
   UserRRef user{.id = handle.id(), .created_here = true, .parent = {}, .error = {}, .waiting = {}};
-  MaybeError failed = sessions_.lost(draft.to);
+  MaybeError failed = sessions_.unavailable(draft.to);
   if (!failed) failed = complete_creation(draft);
   user.target = std::move(draft.target);
   if (failed) {
@@ -91,10 +92,14 @@ void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
           const auto found = users_.find(fork);
           if (found == users_.end() || found->second.state != UserState::pending) return;
           mailbox_.mark("a creation timed out");
-          if (!found->second.error)
-            found->second.error = Error{.kind = ErrorKind::timeout,
-                                        .text = "the owner has not answered the creation in time",
-                                        .worker = name(to)};
+          if (found->second.error) return;
+          found->second.error = Error{.kind = ErrorKind::timeout,
+                                      .text = "the owner has not answered the creation in time",
+                                      .worker = name(to)};
+          // Uses on their way give what later ones will.
+          const Error why = *found->second.error;
+          caller_->pending().give_up_uses(
+              [fork](const RRefHandle& used) { return used.fork() == fork; }, why);
         });
   if (time_left.count() > 0 && options_.mutants.on(Mutant::creation_withdrawn))
     deadlines_.add(mailbox_.runtime().now() + time_left, [this, to = draft.to, id = draft.call.id] {
@@ -296,6 +301,19 @@ uint64_t RRefContext::pending_user_count() const {
   uint64_t count = 0;
   for (const auto& [fork, user] : users_) count += user.state == UserState::pending ? 1 : 0;
   return count;
+}
+
+bool RRefContext::creates_at(WorkerId owner) const {
+  return std::any_of(users_.begin(), users_.end(), [owner](const auto& entry) {
+    const UserRRef& user = entry.second;
+    return user.state == UserState::pending && user.created_here && user.id.owner == owner;
+  });
+}
+
+bool RRefContext::awaits(WorkerId owner) const {
+  return std::any_of(users_.begin(), users_.end(), [owner](const auto& entry) {
+    return entry.second.state == UserState::pending && entry.second.id.owner == owner;
+  });
 }
 
 std::string RRefContext::debug_info() const {

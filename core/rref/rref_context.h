@@ -73,6 +73,9 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   [[nodiscard]] uint64_t handle_count() const;
   [[nodiscard]] uint64_t user_count() const { return users_.size(); }
   [[nodiscard]] uint64_t pending_user_count() const;
+  // Whether the answer of `owner` is awaited: to a creation, or to that or a fork.
+  [[nodiscard]] bool creates_at(WorkerId owner) const;
+  [[nodiscard]] bool awaits(WorkerId owner) const;
   [[nodiscard]] uint64_t pending_child_count() const { return pending_children_.size(); }
   [[nodiscard]] std::string debug_info() const;
   [[nodiscard]] std::string check_invariants() const;

@@ -8,16 +8,16 @@
 namespace rehearsal::storm {
 namespace {
 
-// What an operation may fail with when a worker is lost.
+constexpr uint64_t kSaves = 0x7361766573;  // distinguishes this draw from those of the steps
+constexpr uint64_t kMeets = 0x6d65657473;
+constexpr const char* kProgress = "progress";
+
+}  // namespace
+
 bool is_loss(ErrorKind kind) {
   using enum ErrorKind;
   return kind == peer_lost || kind == fenced || kind == rref_deleted || kind == autograd;
 }
-
-constexpr uint64_t kSaves = 0x7361766573;  // distinguishes this draw from those of the steps
-constexpr const char* kProgress = "progress";
-
-}  // namespace
 
 Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept)
     : worker_(worker),
@@ -29,8 +29,10 @@ Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept)
 void Actor::act(int64_t operations) {
   const int64_t middle = operations / 2;
   const bool saves = Dice(seed_, mix(hash_text(worker_.name()), kSaves)).happens(25);
+  const bool meets = Dice(seed_, kMeets).happens(30);
   for (int64_t step = first_step(middle); step < operations; ++step) {
     if (saves && step == middle) worker_.save_checkpoint(kProgress, step);
+    if (meets && step == middle) meet_all();
     Dice dice(seed_, mix(hash_text(worker_.name()), static_cast<uint64_t>(step)));
     try {
       one_operation(dice);
@@ -76,6 +78,11 @@ void Actor::one_operation(Dice& dice) {
                                               &Actor::read_stream,
                                               &Actor::read_stream_ahead,
                                               &Actor::hold_for_a_while,
+                                              &Actor::add_to_batches,
+                                              &Actor::use_module,
+                                              &Actor::be_refused,
+                                              &Actor::call_script,
+                                              &Actor::take_first,
                                               &Actor::record_little,
                                               &Actor::propagate,
                                               &Actor::propagate_in_part,

@@ -19,12 +19,21 @@ class WrongResult : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Whether it is what an operation may fail with when a worker is lost.
+[[nodiscard]] bool is_loss(ErrorKind kind);
+
 // What one worker of a storm does: operations drawn from the seed, each checked as it goes. An
 // operation that fails because a worker is lost is counted and left.
 class Actor {
  public:
   // `kept` outlives the main.
   Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept);
+
+  // In a dynamic group, of which this worker is a member: whoever else is one can call it. Throws
+  // WrongResult.
+  void be_known();
+  // The founder of a dynamic group waits until all others have come, if they do.
+  void see_others_come();
 
   // From the beginning, or from the step that an earlier life of this worker has saved: one worker
   // in four saves the middle one. Throws WrongResult, or the RpcError of an operation for which no
@@ -36,6 +45,8 @@ class Actor {
   [[nodiscard]] int64_t lost_operations() const { return lost_; }
 
  private:
+  // All workers meet in the middle of their work, or at least so many as are not lost.
+  void meet_all();
   // Where an earlier life has left off, if it has saved that.
   [[nodiscard]] int64_t first_step(int64_t middle);
   void one_operation(Dice& dice);
@@ -60,6 +71,11 @@ class Actor {
   void read_stream(Dice& dice);
   void read_stream_ahead(Dice& dice);
   void hold_for_a_while(Dice& dice);
+  void add_to_batches(Dice& dice);
+  void use_module(Dice& dice);
+  void be_refused(Dice& dice);
+  void call_script(Dice& dice);
+  void take_first(Dice& dice);
   void record_little(Dice& dice);
   void propagate(Dice& dice);
   void propagate_in_part(Dice& dice);

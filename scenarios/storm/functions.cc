@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+#include "scenarios/storm/features.h"
+
 namespace rehearsal::storm {
 namespace {
 
@@ -268,6 +270,8 @@ FunctionRegistry functions() {
       .constructor<double>()
       .method("forward", &Layer::forward)
       .method("gradient", &Layer::gradient);
+  registry.function("make_known", &make_known).function("call_back", &call_back);
+  register_features(registry);
   return registry;
 }
 

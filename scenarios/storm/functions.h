@@ -156,6 +156,11 @@ int64_t fail(const std::string& text);
 // Throws at the end of the journey.
 int64_t fail_at_last(CallContext& context, const std::string& text, const Journey& journey);
 
+// Has every worker that can be reached call worker `known` back. Throws std::logic_error if one of
+// them does not know it.
+void make_known(CallContext& context, int64_t known);
+int64_t call_back(CallContext& context, int64_t known);
+
 // What the reference refers to.
 int64_t look(CallContext& context, const RRef<int64_t>& number);
 

@@ -11,27 +11,38 @@
 namespace rehearsal {
 namespace {
 
+bool is_dynamic(const ScenarioRun& run) {
+  const auto percent = static_cast<uint64_t>(run.options.integer("dynamic"));
+  return storm::Dice(run.seed, hash_text("group")).happens(percent);
+}
+
 Program storm_program(const ScenarioRun& run) {
   const int64_t operations = run.options.integer("operations");
   const auto workers = static_cast<uint32_t>(run.options.integer("workers"));
   // Of each life of a worker; they die with the program, after all workers have ended.
   auto kept = std::make_shared<std::list<std::vector<AutogradContext>>>();
+  const bool dynamic = is_dynamic(run);
   static const Program functions(storm::functions());  // what a run shares with all others
   Program program = functions;
   program.worker(
       "worker",
-      [operations, seed = run.seed, &reporter = run.reporter, kept](Worker& worker) {
+      [operations, dynamic, seed = run.seed, &reporter = run.reporter, kept](Worker& worker) {
         storm::Actor actor(worker, seed, kept->emplace_back());
+        if (dynamic) actor.be_known();
         actor.act(operations);
+        if (dynamic) actor.see_others_come();
         // A worker that was restarted says the same once more.
         if (reporter.results.tensors().contains(worker.name())) return;
         reporter.results.tensor(
             worker.name(),
             at::full({1}, static_cast<int64_t>(actor.digest() >> 1), at::TensorOptions(at::kLong)));
-        reporter.results.number("lost operations of " + worker.name(),
-                                static_cast<double>(actor.lost_operations()));
+        // Who has come and gone when it likes is no failure.
+        reporter.results.number(
+            (dynamic ? "unserved operations of " : "lost operations of ") + worker.name(),
+            static_cast<double>(actor.lost_operations()));
       },
       Count{workers});
+  if (dynamic) program.dynamic();
   return program;
 }
 
@@ -92,7 +103,14 @@ Scenario storm_scenario() {
                            .max = 64,
                            .meaning = "workers of the group",
                            .drawn_min = 2,
-                           .drawn_max = 5});
+                           .drawn_max = 5})
+      .integer("dynamic", {.full = 0,
+                           .tiny = 0,
+                           .min = 0,
+                           .max = 100,
+                           .meaning = "per cent of seeds whose workers come and go when they like",
+                           .drawn_min = 0,
+                           .drawn_max = 40});
   scenario.program = storm_program;
   scenario.draw_faults = draw_storm_faults;
   scenario.adjust_node = draw_storm_limits;

@@ -19,8 +19,9 @@ constexpr double kNamedInFailure = 120;
 constexpr double kAlways = 1000;  // what no story leaves out
 
 bool is_housekeeping(uint32_t message_type) {
-  constexpr std::array<std::string_view, 5> kNames = {"Ready", "ShutdownReport", "ShutdownProbe",
-                                                      "Leave", "Goodbye"};
+  constexpr std::array<std::string_view, 8> kNames = {"Ready",   "ShutdownReport", "ShutdownProbe",
+                                                      "Leave",   "Goodbye",        "GroupView",
+                                                      "Leaving", "NothingMore"};
   return std::find(kNames.begin(), kNames.end(), message_name(message_type)) != kNames.end();
 }
 

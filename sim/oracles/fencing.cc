@@ -17,22 +17,29 @@ constexpr Duration kNews = std::chrono::seconds(3);
 class Fencing final : public QuietOracle {
  public:
   std::string_view name() const override { return "fencing"; }
-  EventKinds watched() const override { return {EventKind::peer_fenced}; }
+  EventKinds watched() const override { return {EventKind::peer_fenced, EventKind::peer_lost}; }
 
   void on_event(const Observation& seen, Findings&) override {
-    if (seen.event.kind != EventKind::peer_fenced) return;
-    fences_.emplace(std::pair(seen.incarnation.value, seen.event.number), seen.when);
+    const Event& event = seen.event;
+    if (event.kind == EventKind::peer_lost) {
+      heard_.insert_or_assign(std::pair(seen.incarnation.value, event.peer),
+                              std::string(event.text));
+    } else if (event.kind == EventKind::peer_fenced) {
+      const auto heard = heard_.find({seen.incarnation.value, event.peer});
+      const bool is_answer = heard != heard_.end() && heard->second == event.text;
+      fences_.emplace(std::pair(seen.incarnation.value, event.number), Fence{seen.when, is_answer});
+    }
   }
 
   void check(const ClusterView& cluster, Findings& findings) override {
     if (!cluster.calm) return;
-    for (const auto& [pair, when] : fences_) {
+    for (const auto& [pair, fence] : fences_) {
       const auto& [who, whom] = pair;
-      if (fences_.contains({whom, who})) continue;
-      if (cluster.now - std::max(when, cluster.calm_since) < kNews) continue;
+      if (fence.is_answer || fences_.contains({whom, who})) continue;
+      if (cluster.now - std::max(fence.when, cluster.calm_since) < kNews) continue;
       const LifeView* const one = living(cluster, who);
       const LifeView* const other = living(cluster, whom);
-      if (one == nullptr || other == nullptr) continue;
+      if (one == nullptr || other == nullptr || was_told(whom, one->id.worker)) continue;
       findings.fail(name(), "worker '" + std::string(other->name) + "'",
                     "worker '" + std::string(one->name) +
                         "' has given it up, and it does not know although all links work");
@@ -47,7 +54,19 @@ class Fencing final : public QuietOracle {
     return nullptr;
   }
 
-  std::map<std::pair<uint64_t, uint64_t>, Instant> fences_;  // incarnations: who, whom
+  // By one whom it has not met itself, as may be in a dynamic group.
+  [[nodiscard]] bool was_told(uint64_t incarnation, WorkerId by) const {
+    const auto found = heard_.find({incarnation, by});
+    return found != heard_.end() && found->second.starts_with("fenced by");
+  }
+
+  struct Fence {
+    Instant when;
+    bool is_answer;  // to the other end's closing the link
+  };
+  std::map<std::pair<uint64_t, uint64_t>, Fence> fences_;  // incarnations: who, whom
+  std::map<std::pair<uint64_t, WorkerId>, std::string>
+      heard_;  // why a link was lost, at the latest
 };
 
 }  // namespace

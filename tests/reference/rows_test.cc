@@ -73,38 +73,28 @@ std::string text_of(const Names& names) {
   return text;
 }
 
-struct Rows {
-  Names all;
-  Names open;  // that have no test yet
-};
-
-Rows rows_wanted() {
-  Rows rows;
-  bool open = false;
+Names rows_wanted() {
+  Names rows;
   for (const std::string& line : lines_of("tests/reference/rows.txt")) {
     std::istringstream words(line);
     std::string area, name;
     words >> area >> name;
-    open = open || area == "open";
-    if (name.empty() || area == "#") continue;
-    rows.all.insert(name);
-    if (open) rows.open.insert(name);
+    if (!name.empty() && area != "#") rows.insert(name);
   }
   return rows;
 }
 
 TEST(ReferenceRows, EachRowHasATestAndEachTestARow) {
-  const Rows wanted = rows_wanted();
-  ASSERT_GT(wanted.all.size(), 300u);
+  const Names wanted = rows_wanted();
+  ASSERT_GT(wanted.size(), 300u);
   Names tested;
   for (const auto& [test, rows] : tests_with_rows())
     for (const std::string& row : rows) {
-      EXPECT_TRUE(wanted.all.contains(row)) << test << " names a row that there is not: " << row;
-      EXPECT_FALSE(wanted.open.contains(row)) << test << " is a test of the open row " << row;
+      EXPECT_TRUE(wanted.contains(row)) << test << " names a row that there is not: " << row;
       tested.insert(row);
     }
-  for (const std::string& row : wanted.all)
-    EXPECT_TRUE(tested.contains(row) || wanted.open.contains(row)) << "no test names " << row;
+  for (const std::string& row : wanted)
+    EXPECT_TRUE(tested.contains(row)) << "no test names " << row;
 }
 
 TEST(ReferenceRows, TheTableSaysWhatTheTestsSay) {

@@ -1,5 +1,7 @@
 #include "tests/worlds/strand_trace.h"
 
+#include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "core/rpc/message.h"
@@ -26,9 +28,11 @@ std::string_view kind_name(EventKind kind) {
   }
 }
 
-bool is_of_membership(uint32_t message_type) {
+bool is_of_the_group(uint32_t message_type) {
   const std::string_view name = message_name(message_type);
-  return name == "Ready" || name == "ShutdownProbe" || name == "ShutdownReport" || name == "Leave";
+  constexpr std::array<std::string_view, 7> kNames = {
+      "Ready", "ShutdownProbe", "ShutdownReport", "Leave", "GroupView", "Leaving", "NothingMore"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 }  // namespace
@@ -36,7 +40,7 @@ bool is_of_membership(uint32_t message_type) {
 void StrandTrace::on_event(const Event& event) {
   const std::string_view kind = kind_name(event.kind);
   if (kind.empty()) return;
-  if (event.kind == EventKind::frame && is_of_membership(event.message_type)) return;
+  if (event.kind == EventKind::frame && is_of_the_group(event.message_type)) return;
   std::ostringstream line;
   line << kind << ' ' << event.id;
   if (event.kind == EventKind::frame) line << ' ' << message_name(event.message_type);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/node/hello.h"
-#include "core/node/membership.h"
+#include "core/node/static_group.h"
 #include "core/rpc/protobuf_codec.h"
 #include "tests/core/recording_trace.h"
 #include "tests/core/scripted_network.h"
@@ -17,7 +17,7 @@
 
 namespace rehearsal {
 
-// One worker of a group: its membership, and a node around it that is as busy as the test says.
+// One worker of a group: its group, and a node around it that is as busy as the test says.
 class GroupMember final : public SessionListener {
  public:
   GroupMember(doubles::TestWorld& world, doubles::ScriptedNetwork& network, SessionOptions options,
@@ -29,17 +29,16 @@ class GroupMember final : public SessionListener {
                                           greeting_.name, Seed{1})),
         deadlines(*mailbox),
         sessions(options_, *mailbox, network.end(options_.self.value), *codec_, *this),
-        membership(options_, *mailbox, sessions, deadlines,
-                   {.quiet =
-                        [this](uint32_t phase) {
-                          return !busy && (phase == 0 || references == 0) &&
-                                 sessions.all_acknowledged();
-                        },
-                    .release_references = [this] { ++releases; },
-                    .activity = [this] { return activity; }}) {
+        group(options_, *mailbox, sessions, deadlines,
+              {.quiet =
+                   [this](uint32_t phase) {
+                     return !busy && (phase == 0 || references == 0) && sessions.all_acknowledged();
+                   },
+               .release_references = [this] { ++releases; },
+               .activity = [this] { return activity; }}) {
     network.attach(options_.self.value, *runtime, sessions,
                    {options_.self, options_.incarnation, to_text(greeting_)});
-    sessions.set_on_progress([this] { membership.progressed(); });
+    sessions.set_on_progress([this] { group.progressed(); });
   }
   ~GroupMember() override {
     runtime->post([this] {
@@ -51,13 +50,12 @@ class GroupMember final : public SessionListener {
   }
 
   void join(Duration timeout = std::chrono::seconds(100)) {
-    runtime->post([&] {
-      membership.join(timeout, [this](Status status) { joined.emplace(std::move(status)); });
-    });
+    runtime->post(
+        [&] { group.join(timeout, [this](Status status) { joined.emplace(std::move(status)); }); });
   }
   void shut_down(Duration timeout = std::chrono::seconds(60)) {
     runtime->post([&] {
-      membership.shut_down(timeout, [this](Status status) { left.emplace(std::move(status)); });
+      group.shut_down(timeout, [this](Status status) { left.emplace(std::move(status)); });
     });
   }
   // Something that `quiet` depends on has changed.
@@ -65,7 +63,7 @@ class GroupMember final : public SessionListener {
   void change(F body) {
     runtime->post([&] {
       body();
-      membership.progressed();
+      group.progressed();
     });
   }
   void fence(uint32_t peer) {
@@ -78,20 +76,15 @@ class GroupMember final : public SessionListener {
 
   // SessionListener.
   void on_message(WorkerId from, Message&& message) override {
-    if (std::holds_alternative<Ready>(message.content)) membership.on_ready(from);
-    if (auto* probe = std::get_if<ShutdownProbe>(&message.content))
-      membership.on_probe(from, *probe);
-    if (auto* report = std::get_if<ShutdownReport>(&message.content))
-      membership.on_report(from, *report);
-    if (std::holds_alternative<Leave>(message.content)) membership.on_leave(from);
+    group.on_message(from, message);
     if (std::holds_alternative<Cancel>(message.content)) ++activity;  // Any other message.
-    membership.progressed();
+    group.progressed();
   }
   void on_peer_joined(const Hello& hello) override {
-    membership.on_peer_joined(hello.worker, greeting_from_text(hello.greeting).value().life);
+    group.on_peer_joined(hello.worker, greeting_from_text(hello.greeting).value().life);
   }
   void on_peer_fenced(WorkerId peer, Incarnation, const Error& why) override {
-    membership.on_peer_fenced(peer, why);
+    group.on_peer_fenced(peer, why);
   }
   Status check_hello(const Hello& hello) override {
     Result<Greeting> theirs = greeting_from_text(hello.greeting);
@@ -99,7 +92,7 @@ class GroupMember final : public SessionListener {
     return check_greeting(greeting_, theirs.value(), options_.names[hello.worker.value]);
   }
   void on_hello_refused(WorkerId peer, const Error& why) override {
-    membership.on_hello_refused(peer, why);
+    group.on_hello_refused(peer, why);
   }
 
  private:
@@ -126,7 +119,7 @@ class GroupMember final : public SessionListener {
   const std::shared_ptr<Mailbox> mailbox;
   Deadlines deadlines;
   Sessions sessions;
-  Membership membership;
+  StaticGroup group;
 };
 
 // Three workers that are to be one group. What is sent lies in flight until the test delivers it.

@@ -59,11 +59,13 @@ TEST(Hello, EveryTruncationIsAnErrorOrALessWellFilledGreeting) {
 TEST(Hello, NonsenseIsRefused) {
   EXPECT_EQ(greeting_from_text("rehearsal 1\nps\n0\n3\nx\ny\n1\n").error().text,
             "the peer speaks another version");
-  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n0\nthree\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n0\nthree\nstatic\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n-1\n3\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n-1\n3\nstatic\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 2\nps\n0\n3\nx\ny\n1x\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n0\n3\nboth\nx\ny\n1\n").error().text,
+            "the peer's greeting is malformed");
+  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n0\n3\nstatic\nx\ny\n1x\n").error().text,
             "the peer's greeting is malformed");
 }
 
@@ -77,6 +79,11 @@ TEST(Hello, WhatDiffersIsNamed) {
   theirs = greeting();
   theirs.world_size = 4;
   EXPECT_EQ(refusal(theirs), "worker 'ps' expects 4 workers, not 3");
+  theirs = greeting();
+  theirs.dynamic = true;
+  EXPECT_EQ(refusal(theirs),
+            "worker 'ps' runs this program with a dynamic group, this worker with a "
+            "static one");
   theirs = greeting();
   theirs.functions = "add (Tensor,) -> Tensor\nmul () -> int64\n";
   EXPECT_EQ(

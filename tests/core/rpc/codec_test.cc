@@ -163,6 +163,13 @@ TEST_F(CodecTest, MessagesOfCallsAndStreamsComeBack) {
   const End end = expect_same_bytes(End{id_as<CallId>(1), 4, error()});
   EXPECT_EQ(end.items, 4u);
   EXPECT_EQ(*end.error, error());
+  EXPECT_EQ(end.exception, 0u);
+  End thrown{id_as<CallId>(1), 4, error()};
+  thrown.exception = 3;
+  thrown.value.tensors.push_back(at::ones(2));
+  const End found = expect_same_bytes(thrown);
+  EXPECT_EQ(found.exception, 3u);
+  EXPECT_EQ(found.value.tensors.size(), 1u);
 }
 
 TEST_F(CodecTest, MessagesOfReferencesComeBack) {
@@ -207,12 +214,18 @@ TEST_F(CodecTest, MessagesOfTheGroupComeBack) {
   EXPECT_EQ(report.activity, 1000u);
   EXPECT_FALSE(expect_same_bytes(Leave{false}).graceful);
   EXPECT_EQ(expect_same_bytes(Goodbye{error()}).error, error());
+  const GroupView view = expect_same_bytes(GroupView{true, {{{3}, 1}, {{0}, 7}}});
+  EXPECT_TRUE(view.member);
+  EXPECT_EQ(view.met, (std::vector<Acquaintance>{{{3}, 1}, {{0}, 7}}));
+  (void)expect_same_bytes(Leaving{});
+  (void)expect_same_bytes(NothingMore{});
 }
 
 TEST_F(CodecTest, EveryTypeOfMessageHasANameAndKeepsItsNumber) {
   EXPECT_EQ(message_name(0), "none");
   EXPECT_EQ(message_name(Message{Call{}}.type()), "Call");
   EXPECT_EQ(message_name(Message{ShutdownProbe{}}.type()), "ShutdownProbe");
+  EXPECT_EQ(message_name(Message{NothingMore{}}.type()), "NothingMore");
   EXPECT_EQ(message_name(Message{UserDelete{}}.type()), "UserDelete");
   EXPECT_EQ(message_name(999), "?");
   EXPECT_EQ(causal_id_of(Message{Cancel{id_as<CallId>(4)}}), id(4));

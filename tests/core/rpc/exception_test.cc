@@ -59,6 +59,10 @@ int64_t throws(const std::string& what) {
   if (what == "torch") TORCH_CHECK(false, "no such shape");
   return 1;
 }
+void throws_at_last(StreamWriter<int64_t>& out, const std::string& what) {
+  out.write(1);
+  out.write(throws(what));
+}
 int64_t throws_numbered() {
   struct Made : Numbered {
     explicit Made(int64_t given) { number = given; }
@@ -103,6 +107,7 @@ class ExceptionTest : public CallFixture {
     registry.function("relay", &relay).function("relay_changed", &relay_changed);
     registry.function("relay_wrapped", &relay_wrapped).function("relay_future", &relay_future);
     registry.function("throws_fragile", &throws_fragile);
+    registry.function("throws_at_last", &throws_at_last);
     registry.exception<OutOfStock>("OutOfStock").exception<Closed>("Closed");
     registry.exception<Numbered>("Numbered").exception<Fragile>("Fragile");
     registry.exception<std::out_of_range>("out_of_range");
@@ -271,6 +276,27 @@ TEST_F(ExceptionTest, AnAnswerWithATypeThatNobodyKnowsIsAnRpcError) {
     EXPECT_EQ(error_of([&] { return future.wait(); }).kind, ErrorKind::remote_exception);
   }
   EXPECT_EQ(a().trace.marked("an exception came of a type that is not registered"), 2u);
+}
+
+TEST_F(ExceptionTest, AStreamEndsWithItsOwnType) {
+  begin();
+  Stream<int64_t> stream = a().calls.rpc_stream("b", &throws_at_last, "stock");
+  EXPECT_EQ(stream.next(), 1);
+  expect_thrown<OutOfStock>([&] { return stream.next(); },
+                            [](const OutOfStock& thrown) {
+                              EXPECT_STREQ(thrown.what(), "none\nleft");
+                              EXPECT_EQ(thrown.left, 3);
+                              EXPECT_TRUE(at::equal(thrown.sample, at::arange(3)));
+                            });
+  Stream<int64_t> plain = a().calls.rpc_stream("b", &throws_at_last, "logic");
+  EXPECT_EQ(plain.next(), 1);
+  expect_thrown<RpcError>(
+      [&] { return plain.next(); },
+      [](const RpcError& thrown) { EXPECT_EQ(thrown.kind(), ErrorKind::remote_exception); });
+  // Its tensor cannot be sent: then it comes as text.
+  Stream<int64_t> unsendable = a().calls.rpc_stream("b", &throws_at_last, "unsendable");
+  EXPECT_EQ(unsendable.next(), 1);
+  EXPECT_THROW((void)unsendable.next(), RpcError);
 }
 
 TEST_F(ExceptionTest, TakenNamesAndTypesAreRefusedAndTheRestIsDescribed) {

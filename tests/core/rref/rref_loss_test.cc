@@ -126,6 +126,26 @@ TEST_F(RRefLossTest, ACreationThatTimedOutGivesThatErrorBeforeAndAfter) {
   expect_nothing_left();
 }
 
+TEST_F(RRefLossTest, AUseOnItsWayGivesTheTimeOutOfItsCreation) {
+  // Goal: what is asked before a creation times out gives what is asked after it. Method: uses with
+  // time of their own; the creation arrives late, and its value is there when they would ask.
+  begin(2);
+  const RRef<Counter> rref =
+      a().calls.with_timeout(std::chrono::milliseconds(20)).remote<Counter>("b", 5);
+  const Calls patient = a().calls.with_timeout(std::chrono::seconds(100));
+  const Future<int64_t> used = patient.rpc_async(rref, &Counter::get);
+  const Future<Unit> created = rref.created();
+  EXPECT_FALSE(used.ready());
+  world.advance(std::chrono::milliseconds(20));
+  ASSERT_TRUE(used.ready());
+  EXPECT_EQ(used.result().error().kind, ErrorKind::timeout);
+  ASSERT_TRUE(created.ready());
+  EXPECT_EQ(created.result().error().kind, ErrorKind::timeout);
+  EXPECT_EQ(a().pending.size(), 0u);
+  deliver_all();
+  EXPECT_EQ(used.result().error().kind, ErrorKind::timeout);
+}
+
 TEST_F(RRefLossTest, AnEarlierErrorIsNotReplacedByTheLossOfTheOwner) {
   begin(2);
   const RRef<Counter> rref =

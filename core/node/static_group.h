@@ -1,29 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/node/group.h"
 #include "core/rpc/deadlines.h"
 #include "core/rpc/session.h"
 
 namespace rehearsal {
-
-// What the group asks of the rest of the node, and tells it.
-struct ShutdownView {
-  // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
-  std::function<bool(uint32_t phase)> quiet;
-  // Releases the references that are left.
-  std::function<void()> release_references;
-  // Messages handled so far, those of the shutdown itself aside.
-  std::function<uint64_t()> activity;
-  // Told once: this worker has met all others. Empty: nobody wants to know.
-  std::function<void()> met_all;
-};
 
 // The static group: how it comes together and how it ends. On the strand.
 //
@@ -39,38 +27,36 @@ struct ShutdownView {
 // a worker comes back meanwhile, the group works again, and begins with calls once more: phases
 // count on from twice the number of lives that have been before the present ones, which all who
 // have met the same lives know, so that who has not is told from who has.
-class Membership {
+class StaticGroup final : public Group {
  public:
-  Membership(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-             Deadlines& deadlines, ShutdownView view);
+  StaticGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+              Deadlines& deadlines, NodeView view);
 
   // `done` when all have joined, or why they cannot.
-  void join(Duration timeout, UniqueFunction<void(Status)> done);
+  void join(Duration timeout, UniqueFunction<void(Status)> done) override;
 
   // `done` when all have left, or why not: who is busy or was lost. The time runs once all workers
   // have arrived: those that live may work for as long as they like.
-  void shut_down(Duration timeout, UniqueFunction<void(Status)> done);
+  void shut_down(Duration timeout, UniqueFunction<void(Status)> done) override;
 
-  void on_peer_joined(WorkerId peer, uint32_t life);
-  void on_peer_fenced(WorkerId peer, const Error& why);
-  void on_hello_refused(WorkerId peer, const Error& why);
+  void on_peer_joined(WorkerId peer, uint32_t life) override;
+  void on_peer_fenced(WorkerId peer, const Error& why) override;
+  void on_hello_refused(WorkerId peer, const Error& why) override;
+  bool on_message(WorkerId from, const Message& message) override;
+  void progressed() override;
+  void fail(const Error& why) override;
+
+  // Once the group has agreed to end.
+  [[nodiscard]] MaybeError refuses(const std::string& newcomer) const override;
+  [[nodiscard]] std::vector<WorkerId> members() const override { return living(); }
+  void when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  [[nodiscard]] std::string describe() const override;
+
+ private:
   void on_ready(WorkerId from);
   void on_report(WorkerId from, const ShutdownReport& report);
   void on_probe(WorkerId from, const ShutdownProbe& probe);
-  void on_leave(WorkerId from);
-
-  // Something that `quiet` depends on may have changed. Cheap while others still work.
-  void progressed();
-
-  // Ends whatever waits.
-  void fail(const Error& why);
-
-  // Whether the group has agreed to end: whoever comes now comes too late.
-  [[nodiscard]] bool leaving() const { return leaving_; }
-
-  [[nodiscard]] std::string describe() const;
-
- private:
+  void on_leave();
   [[nodiscard]] WorkerId coordinator() const;
   [[nodiscard]] std::vector<WorkerId> living() const;
   [[nodiscard]] std::string missing_from_join() const;
@@ -98,7 +84,7 @@ class Membership {
   Mailbox& mailbox_;
   Sessions& sessions_;
   Deadlines& deadlines_;
-  const ShutdownView view_;
+  const NodeView view_;
 
   // Joining.
   uint32_t met_ = 0;          // so many of the first workers have a session with us
@@ -126,6 +112,7 @@ class Membership {
   Duration shutdown_timeout_{};
   DeadlineId shutdown_deadline_;
   MaybeError lost_;  // the first peer that was lost
+  Arrivals arrivals_;
 };
 
 }  // namespace rehearsal

@@ -1,4 +1,4 @@
-#include "core/node/membership.h"
+#include "core/node/static_group.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,8 +7,8 @@
 
 namespace rehearsal {
 
-Membership::Membership(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-                       Deadlines& deadlines, ShutdownView view)
+StaticGroup::StaticGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+                         Deadlines& deadlines, NodeView view)
     : options_(options),
       mailbox_(mailbox),
       sessions_(sessions),
@@ -18,7 +18,7 @@ Membership::Membership(const SessionOptions& options, Mailbox& mailbox, Sessions
   lives_[options.self.value] = options.life;
 }
 
-std::vector<WorkerId> Membership::living() const {
+std::vector<WorkerId> StaticGroup::living() const {
   std::vector<WorkerId> workers;
   workers.reserve(options_.names.size());
   for (uint32_t id = 0; id < options_.names.size(); ++id)
@@ -26,7 +26,7 @@ std::vector<WorkerId> Membership::living() const {
   return workers;
 }
 
-WorkerId Membership::coordinator() const {
+WorkerId StaticGroup::coordinator() const {
   WorkerId first{0};
   while (!sessions_.joined(first)) ++first.value;  // At the latest it is this one.
   return first;
@@ -34,7 +34,7 @@ WorkerId Membership::coordinator() const {
 
 // ---- joining ----------------------------------------------------------------
 
-void Membership::join(Duration timeout, UniqueFunction<void(Status)> done) {
+void StaticGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
   join_done_ = std::move(done);
   join_deadline_ = deadlines_.add(mailbox_.runtime().now() + timeout, [this] {
     finish_join(Error{.kind = ErrorKind::timeout,
@@ -45,7 +45,7 @@ void Membership::join(Duration timeout, UniqueFunction<void(Status)> done) {
   settle_join();
 }
 
-std::string Membership::missing_from_join() const {
+std::string StaticGroup::missing_from_join() const {
   std::string missing;
   for (uint32_t id = 0; id < options_.names.size(); ++id)
     if (WorkerId{id} != options_.self && !ready_.contains(WorkerId{id}))
@@ -53,7 +53,7 @@ std::string Membership::missing_from_join() const {
   return missing;
 }
 
-void Membership::settle_join() {
+void StaticGroup::settle_join() {
   const size_t all = options_.names.size();
   // Each worker is looked at once: one that is lost ends the joining.
   while (met_ < all && sessions_.joined(WorkerId{met_})) ++met_;
@@ -66,7 +66,7 @@ void Membership::settle_join() {
   if (told_ready_ && ready_.size() + 1 == all) finish_join(Unit{});
 }
 
-void Membership::finish_join(Status status) {
+void StaticGroup::finish_join(Status status) {
   if (!join_done_) return;
   deadlines_.remove(join_deadline_);
   joined_ = status.ok();
@@ -75,8 +75,9 @@ void Membership::finish_join(Status status) {
   done(std::move(status));
 }
 
-void Membership::on_peer_joined(WorkerId peer, uint32_t life) {
+void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   lives_[peer.value] = life;
+  arrivals_.arrived(peer);
   // A worker that came back waits for everybody once more.
   ready_.erase(peer);
   if (told_ready_) sessions_.send(peer, Message{Ready{}});
@@ -88,38 +89,61 @@ void Membership::on_peer_joined(WorkerId peer, uint32_t life) {
   group_changed(peer);
 }
 
-uint32_t Membership::first_phase() const {
+uint32_t StaticGroup::first_phase() const {
   return 2 * std::accumulate(lives_.begin(), lives_.end(), uint32_t{0});
 }
 
 // Nothing that was reported about the group holds any more, and its coordinator may be another one.
-void Membership::group_changed(WorkerId worker) {
+void StaticGroup::group_changed(WorkerId worker) {
   reports_.erase(worker);
   last_report_.reset();
   wave_ = 0;
   progressed();
 }
 
-void Membership::on_ready(WorkerId from) {
+bool StaticGroup::on_message(WorkerId from, const Message& message) {
+  if (std::holds_alternative<Ready>(message.content))
+    on_ready(from);
+  else if (const auto* probe = std::get_if<ShutdownProbe>(&message.content))
+    on_probe(from, *probe);
+  else if (const auto* report = std::get_if<ShutdownReport>(&message.content))
+    on_report(from, *report);
+  else if (std::holds_alternative<Leave>(message.content))
+    on_leave();
+  else
+    return false;
+  return true;
+}
+
+void StaticGroup::on_ready(WorkerId from) {
   ready_.insert(from);
   if (join_done_) settle_join();
 }
 
-void Membership::on_hello_refused(WorkerId, const Error& why) { finish_join(why); }
+void StaticGroup::on_hello_refused(WorkerId, const Error& why) { finish_join(why); }
 
 // ---- shutting down ----------------------------------------------------------
 
-void Membership::shut_down(Duration timeout, UniqueFunction<void(Status)> done) {
+void StaticGroup::shut_down(Duration timeout, UniqueFunction<void(Status)> done) {
   shutdown_done_ = std::move(done);
   shutdown_timeout_ = timeout;
   arrived_ = true;
   phase_ = std::max(phase_, first_phase());
+  if (options_.mutants.on(Mutant::arrival_is_timed))
+    deadlines_.add(mailbox_.runtime().now() + std::chrono::seconds(5), [this] {
+      if (!all_arrived_)
+        finish_shutdown(Error{.kind = ErrorKind::timeout,
+                              .text = "not all have arrived at the shutdown in time",
+                              .worker = mailbox_.name()});
+    });
   progressed();
 }
 
-void Membership::on_all_arrived() {
+void StaticGroup::on_all_arrived() {
   if (std::exchange(all_arrived_, true)) return;
   sessions_.hurry();
+  if (options_.mutants.on(Mutant::shutdown_has_five_seconds))
+    shutdown_timeout_ = std::min<Duration>(shutdown_timeout_, std::chrono::seconds(5));
   shutdown_deadline_ = deadlines_.add(mailbox_.runtime().now() + shutdown_timeout_, [this] {
     mailbox_.mark("a shutdown timed out");
     finish_shutdown(
@@ -133,7 +157,7 @@ void Membership::on_all_arrived() {
   progressed();
 }
 
-std::string Membership::missing_from_shutdown() const {
+std::string StaticGroup::missing_from_shutdown() const {
   if (leaving_) return "it waits for acknowledgements";
   if (coordinator() != options_.self)
     return "it waits for '" + options_.names[coordinator().value] + "'" +
@@ -154,7 +178,7 @@ std::string Membership::missing_from_shutdown() const {
          (disagree.empty() ? "" : "; lost others than this worker:" + disagree);
 }
 
-ShutdownReport Membership::report_now(uint64_t wave) const {
+ShutdownReport StaticGroup::report_now(uint64_t wave) const {
   return {.phase = phase_,
           .wave = wave,
           .quiet = quiet(),
@@ -164,7 +188,7 @@ ShutdownReport Membership::report_now(uint64_t wave) const {
 
 // Looked at in a turn of its own: tables change in the middle of a task. Until all have arrived
 // nothing ends: a worker says once that it has arrived, however often it is busy after that.
-void Membership::progressed() {
+void StaticGroup::progressed() {
   if (!arrived_ || check_due_) return;
   if (!all_arrived_ && !leaving_ && last_report_) return;
   check_due_ = true;
@@ -174,7 +198,7 @@ void Membership::progressed() {
   });
 }
 
-void Membership::recheck() {
+void StaticGroup::recheck() {
   if (!shutdown_done_) return;
   if (leaving_) return settle_leaving();
   if (options_.mutants.on(Mutant::leaves_when_empty) && view_.quiet(1)) return leave();
@@ -184,21 +208,21 @@ void Membership::recheck() {
   if (changed) report(0);
 }
 
-void Membership::report(uint64_t wave) {
+void StaticGroup::report(uint64_t wave) {
   const ShutdownReport report = report_now(wave);
   last_report_ = report;
   if (coordinator() == options_.self) return on_report(options_.self, report);
   sessions_.send(coordinator(), Message{report}, {.of_shutdown = true});
 }
 
-void Membership::on_probe(WorkerId from, const ShutdownProbe& probe) {
+void StaticGroup::on_probe(WorkerId from, const ShutdownProbe& probe) {
   if (!arrived_ || from != coordinator()) return;
   on_all_arrived();
   if (probe.phase > phase_) enter_phase(probe.phase);
   report(probe.wave);
 }
 
-void Membership::on_report(WorkerId from, const ShutdownReport& report) {
+void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
   if (leaving_) return;
   reports_[from] = report;
   if (coordinator() == options_.self) settle_phases(from);
@@ -209,7 +233,7 @@ void Membership::on_report(WorkerId from, const ShutdownReport& report) {
 
 // At the coordinator. A former one may have told some of the next phase, and not all, and their
 // reports may have come before we knew that we are the coordinator now.
-void Membership::settle_phases(WorkerId reporter) {
+void StaticGroup::settle_phases(WorkerId reporter) {
   for (const auto& [worker, report] : reports_) {
     if (worker == options_.self || (reporter != options_.self && reporter != worker)) continue;
     if (arrived_ && report.phase > phase_) {
@@ -222,9 +246,11 @@ void Membership::settle_phases(WorkerId reporter) {
   }
 }
 
-void Membership::coordinate() {
+void StaticGroup::coordinate() {
   if (!arrived_ || leaving_ || coordinator() != options_.self) return;
   std::vector<WorkerId> workers = living();
+  if (options_.mutants.on(Mutant::shutdown_awaits_lost))
+    for (const WorkerId worker : sessions_.lost_workers()) workers.push_back(worker);
   if (options_.mutants.on(Mutant::partial_barrier))
     std::erase_if(workers, [&](WorkerId worker) { return !reports_.contains(worker); });
   if (std::all_of(workers.begin(), workers.end(),
@@ -253,7 +279,7 @@ void Membership::coordinate() {
   start_wave();
 }
 
-void Membership::start_wave() {
+void StaticGroup::start_wave() {
   wave_ = next_wave_++;
   wave_answers_ = {options_.self};
   reports_[options_.self] = report_now(wave_);  // our first report and our answer: both of now
@@ -262,7 +288,7 @@ void Membership::start_wave() {
   coordinate();
 }
 
-void Membership::finish_phase() {
+void StaticGroup::finish_phase() {
   if (phase_ % 2 == 0 && !options_.mutants.on(Mutant::shutdown_skips_references)) {
     enter_phase(phase_ + 1);
     reports_.clear();  // All are told of the phase that has begun, none needs to be told again.
@@ -273,22 +299,22 @@ void Membership::finish_phase() {
   leave();
 }
 
-void Membership::tell_others(const Message& message) {
+void StaticGroup::tell_others(const Message& message) {
   for (const WorkerId worker : living())
     if (worker != options_.self) sessions_.send(worker, message, {.of_shutdown = true});
 }
 
-void Membership::enter_phase(uint32_t phase) {
+void StaticGroup::enter_phase(uint32_t phase) {
   phase_ = phase;
   last_report_.reset();
   if (phase_ % 2 == 1) view_.release_references();
 }
 
-void Membership::on_leave(WorkerId) {
+void StaticGroup::on_leave() {
   if (arrived_) leave();
 }
 
-void Membership::leave() {
+void StaticGroup::leave() {
   leaving_ = true;
   sessions_.hurry();
   for (const WorkerId worker : living())
@@ -298,7 +324,7 @@ void Membership::leave() {
 
 // Who told the others to leave stays until they have it; bounded, since they may be gone before
 // their acknowledgement arrives.
-void Membership::settle_leaving() {
+void StaticGroup::settle_leaving() {
   if (!sessions_.flushed()) {
     if (std::exchange(lingering_, true)) return;
     deadlines_.add(mailbox_.runtime().now() + options_.peer_timeout,
@@ -308,7 +334,7 @@ void Membership::settle_leaving() {
   finish_shutdown(Unit{});
 }
 
-void Membership::finish_shutdown(Status status) {
+void StaticGroup::finish_shutdown(Status status) {
   if (!shutdown_done_) return;
   deadlines_.remove(shutdown_deadline_);
   auto done = std::move(shutdown_done_);
@@ -317,19 +343,33 @@ void Membership::finish_shutdown(Status status) {
   done(std::move(status));
 }
 
-void Membership::on_peer_fenced(WorkerId peer, const Error& why) {
+void StaticGroup::on_peer_fenced(WorkerId peer, const Error& why) {
   if (leaving_) return progressed();
   if (!lost_) lost_ = why;
   if (join_done_) finish_join(why);
   group_changed(peer);
 }
 
-void Membership::fail(const Error& why) {
+MaybeError StaticGroup::refuses(const std::string& newcomer) const {
+  if (!leaving_) return std::nullopt;
+  // Nobody would serve it to the end.
+  return Error{.kind = ErrorKind::node_stopped,
+               .text = "worker '" + newcomer + "' came back when the group had shut down",
+               .worker = newcomer};
+}
+
+void StaticGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
+  if (sessions_.joined(worker)) return here();
+  arrivals_.add(worker, std::move(here));
+}
+
+void StaticGroup::fail(const Error& why) {
+  arrivals_.clear();
   finish_join(why);
   finish_shutdown(why);
 }
 
-std::string Membership::describe() const {
+std::string StaticGroup::describe() const {
   if (join_done_) return "join waits for" + missing_from_join() + "\n";
   if (shutdown_done_) return "shutdown: " + missing_from_shutdown() + "\n";
   return {};

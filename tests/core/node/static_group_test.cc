@@ -1,4 +1,4 @@
-#include "core/node/membership.h"
+#include "core/node/static_group.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST_F(JoinTest, AMissingWorkerIsNamedWhenTheTimeIsUp) {
   for (const auto& member : members) member->join(seconds(10));
   network.connect(0, 1);
   network.deliver_all();
-  EXPECT_EQ(a().membership.describe(), "join waits for 'b' 'c'\n");
+  EXPECT_EQ(a().group.describe(), "join waits for 'b' 'c'\n");
   world.advance(seconds(10));
   for (GroupMember* member : {&a(), &b()}) {
     ASSERT_TRUE(member->joined.has_value());
@@ -125,7 +125,7 @@ class ShutdownTest : public GroupFixture {
   void expect_all_left() {
     for (const auto& member : members) {
       ASSERT_TRUE(member->left.has_value())
-          << member->mailbox->name() << " " << member->membership.describe();
+          << member->mailbox->name() << " " << member->group.describe();
       EXPECT_TRUE(member->left->ok()) << member->left->error().text;
     }
   }
@@ -136,8 +136,8 @@ TEST_F(ShutdownTest, NobodyLeavesBeforeAllHaveArrived) {
   b().shut_down();
   deliver_all();
   EXPECT_FALSE(a().left.has_value());
-  EXPECT_EQ(a().membership.describe(), "shutdown: missing or busy: 'c'\n");
-  EXPECT_EQ(b().membership.describe(), "shutdown: it waits for 'a'\n");
+  EXPECT_EQ(a().group.describe(), "shutdown: missing or busy: 'c'\n");
+  EXPECT_EQ(b().group.describe(), "shutdown: it waits for 'a'\n");
   EXPECT_EQ(a().releases, 0);
   c().shut_down();
   deliver_all();
@@ -151,7 +151,7 @@ TEST_F(ShutdownTest, ABusyWorkerHoldsAllOthers) {
   deliver_all();
   EXPECT_FALSE(a().left.has_value());
   EXPECT_EQ(a().releases, 0);
-  EXPECT_EQ(c().membership.describe(), "shutdown: it waits for 'a', and is busy itself\n");
+  EXPECT_EQ(c().group.describe(), "shutdown: it waits for 'a', and is busy itself\n");
   c().change([&] { c().busy = false; });
   deliver_all();
   expect_all_left();
@@ -312,7 +312,7 @@ TEST_F(ShutdownTest, AWorkerThatComesBackIsWaitedForWhoeverItIs) {
     newcomer.shut_down();
     deliver_all();
     for (const auto& member : members) {
-      ASSERT_TRUE(member->left.has_value()) << back << ": " << member->membership.describe();
+      ASSERT_TRUE(member->left.has_value()) << back << ": " << member->group.describe();
       EXPECT_EQ(member->left->ok(), member.get() == &newcomer);
     }
   }
@@ -360,8 +360,8 @@ TEST_F(ShutdownTest, WhoHasLostAnotherLifeOfTheSameWorkerHasLostTheSameWorker) {
   c().fence(0);
   network.cut(0, 1);
   deliver_all();
-  EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
-  EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+  EXPECT_TRUE(b().left.has_value()) << b().group.describe();
+  EXPECT_TRUE(c().left.has_value()) << c().group.describe();
 }
 
 TEST_F(ShutdownTest, ATimeoutNamesThoseThatHaveLostOthers) {
@@ -416,8 +416,8 @@ class LostBetweenPhasesTest : public ShutdownTest {
     }
     for (GroupMember* member : {&b(), &c()}) member->fence(0);
     deliver_all();
-    EXPECT_TRUE(b().left.has_value()) << b().membership.describe();
-    EXPECT_TRUE(c().left.has_value()) << c().membership.describe();
+    EXPECT_TRUE(b().left.has_value()) << b().group.describe();
+    EXPECT_TRUE(c().left.has_value()) << c().group.describe();
   }
 };
 
@@ -440,9 +440,9 @@ TEST_F(LostBetweenPhasesTest, WhoReportedTooEarlyIsTakenAlong) {
 TEST_F(ShutdownTest, TheEndOfTheNodeEndsItsShutdown) {
   a().shut_down();
   const Error why{.kind = ErrorKind::node_stopped, .text = "killed by hand"};
-  a().runtime->post([&] { a().membership.fail(why); });
+  a().runtime->post([&] { a().group.fail(why); });
   EXPECT_EQ(a().left->error(), why);
-  a().runtime->post([&] { a().membership.fail(why); });
+  a().runtime->post([&] { a().group.fail(why); });
 }
 
 TEST_F(ShutdownTest, CutsDuringTheShutdownAreMended) {

@@ -1,0 +1,279 @@
+// Goal: workers come to a dynamic group and leave it at any time, on their own; who has joined is
+// known to all who have joined before, whatever the network does; what was asked of a worker is
+// answered before it goes; a death in the middle holds nobody up. Method: hunts of small programs,
+// with crashes and returns; scenes by hand.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "core/node/call_context.h"
+#include "core/node/program.h"
+#include "core/node/worker.h"
+#include "core/rref/rref.h"
+#include "sim/cluster.h"
+#include "sim/gtest.h"
+#include "sim/run_report.h"
+
+namespace rehearsal::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+int64_t seven() { return 7; }
+
+struct Cell {
+  int64_t value = 3;
+  int64_t get() const { return value; }
+};
+
+int64_t call_back(CallContext& context, const std::string& known) {
+  return context.rpc_sync(known, &seven);
+}
+
+// Has every worker of the program call `known`: who is a member must be able to.
+int64_t ask_around(CallContext& context, const std::string& known) {
+  int64_t reached = 0;
+  for (const std::string& name : context.caller()->names()) {
+    try {
+      reached += context.rpc_sync(name, &call_back, known) == 7 ? 1 : 0;
+    } catch (const RpcError& error) {
+      const std::string unknown = "worker '" + known + "' has not joined";
+      if (error.error().text.find(unknown) != std::string::npos)
+        throw std::logic_error(name + ": " + error.error().text);
+    }
+  }
+  return reached;
+}
+
+int64_t nap(CallContext& context, int64_t ms) {
+  context.sleep(milliseconds(ms));
+  return ms;
+}
+
+FunctionRegistry functions() {
+  FunctionRegistry registry;
+  registry.function("seven", &seven)
+      .function("ask_around", &ask_around)
+      .function("call_back", &call_back)
+      .function("nap", &nap);
+  registry.type<Cell>("Cell").constructor<>().method("get", &Cell::get);
+  return registry;
+}
+
+// The text of the error that `body` throws; empty if none.
+template <class F>
+std::string failure(F body) {
+  try {
+    body();
+  } catch (const RpcError& error) {
+    return error.error().text;
+  }
+  return {};
+}
+
+class Marks final : public Trace {
+ public:
+  explicit Marks(std::string text) : text_(std::move(text)) {}
+  void on_event(const Event& event) override {
+    count += event.kind == EventKind::mark && event.text == text_ ? 1 : 0;
+  }
+  int count = 0;
+
+ private:
+  const std::string text_;
+};
+
+Program everybody_asks_around() {
+  Program program(functions());
+  program.worker(
+      "worker",
+      [](Worker& worker) {
+        for (const WorkerInfo& other : worker.members()) {
+          try {
+            (void)worker.rpc_sync(other.id, &ask_around, worker.name());
+          } catch (const RpcError& error) {
+            if (error.kind() != ErrorKind::peer_lost && error.kind() != ErrorKind::fenced) throw;
+          }
+        }
+        // The founder stays for the others.
+        if (worker.id().value != 0) return;
+        for (const WorkerInfo& other : worker.workers())
+          if (!failure([&] { worker.wait_for_worker(other.name, seconds(60)); }).empty()) return;
+      },
+      Count{4});
+  return program.dynamic();
+}
+
+TEST(DynamicGroup, WhoHasJoinedIsKnownToAllWhoHaveJoined) {
+  const Program program = everybody_asks_around();
+  for (const FaultLevel faults : {FaultLevel::none, FaultLevel::mild, FaultLevel::hostile})
+    EXPECT_TRUE(hunt(
+        {.seeds = 150, .cluster = {.faults = faults}},
+        [&](Seed seed, const ClusterOptions& options) { Cluster(seed, program, options).run(); }));
+}
+
+TEST(DynamicGroup, DeathsAndReturnsHoldNobodyUp) {
+  const Program program = everybody_asks_around();
+  ClusterOptions cluster;
+  cluster.faults = FaultLevel::hostile;
+  cluster.crashes = 2;
+  cluster.restart = Restart::drawn;
+  Marks refusals("a worker that had left refused a newcomer");
+  cluster.traces.push_back(&refusals);
+  uint32_t lives = 0;
+  EXPECT_TRUE(
+      hunt({.seeds = 300, .cluster = cluster}, [&](Seed seed, const ClusterOptions& options) {
+        Cluster run(seed, program, options);
+        for (const WorkerReport& worker : run.run().workers) lives += worker.lives;
+      }));
+  EXPECT_GT(lives, 4u * 300 + 100);  // Many came again,
+  EXPECT_GT(refusals.count, 0);      // and some to one that was about to go.
+}
+
+// A joiner that a member knows of and that dies is waited for by nobody.
+TEST(DynamicGroup, AJoinDoesNotWaitForOneThatDied) {
+  Program program(functions());
+  bool joined = false;
+  program.worker("founder", [](Worker& worker) { worker.sleep(seconds(120)); });
+  program.worker("dies").worker("comes", [&joined](Worker&) { joined = true; });
+  program.dynamic();
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.network().between("dies", "comes").delay(seconds(5), seconds(5));
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.now() > Instant{} + seconds(1); }) || true);
+  cluster.crash("dies");
+  cluster.advance(seconds(2));
+  EXPECT_FALSE(joined);  // The founder has not noticed yet, and nor has it.
+  cluster.advance(seconds(60));
+  EXPECT_TRUE(joined);
+  (void)cluster.try_run();
+}
+
+TEST(DynamicGroup, ALeaverAnswersWhatItWasAskedAndIsAskedNothingNew) {
+  Program program(functions());
+  program.worker("founder", [](Worker& worker) {
+    worker.wait_for_worker("brief");
+    const Future<int64_t> asked = worker.rpc_async("brief", &nap, int64_t{3000});
+    const RRef<Cell> cell = worker.remote<Cell>("brief");
+    EXPECT_EQ(cell.rpc_sync(&Cell::get), 3);
+    worker.sleep(seconds(2));  // It is leaving by now, and naps for us.
+    EXPECT_EQ(failure([&] { (void)worker.rpc_sync("brief", &seven); }),
+              "worker 'brief' is leaving the group");
+    EXPECT_EQ(failure([&] { (void)worker.remote<Cell>("brief").rpc_sync(&Cell::get); }),
+              "worker 'brief' is leaving the group");
+    EXPECT_EQ(worker.members().size(), 1u);
+    EXPECT_EQ(asked.wait(), 3000);
+    worker.sleep(seconds(2));
+    EXPECT_EQ(failure([&] { (void)worker.rpc_sync("brief", &seven); }),
+              "worker 'brief' has left the group");
+    EXPECT_EQ(failure([&] { (void)cell.rpc_sync(&Cell::get); }),
+              "worker 'brief' has left the group");
+  });
+  program.worker("brief", [](Worker& worker) { worker.sleep(milliseconds(500)); });
+  program.dynamic();
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.run();
+}
+
+TEST(DynamicGroup, WhoCannotLeaveInTimeSaysWhoKeepsIt) {
+  Program program(functions());
+  program.worker("founder", [](Worker& worker) {
+    worker.wait_for_worker("brief");
+    EXPECT_FALSE(failure([&] { (void)worker.rpc_sync("brief", &nap, int64_t{60'000}); }).empty());
+  });
+  program.worker("brief", [](Worker& worker) { worker.sleep(milliseconds(500)); });
+  program.dynamic();
+  Marks late("leaving the group timed out");
+  ClusterOptions options{.faults = FaultLevel::none};
+  options.adjust_node = [](NodeOptions& node) { node.shutdown_timeout = seconds(5); };
+  options.traces.push_back(&late);
+  Cluster cluster(Seed{1}, program, options);
+  (void)cluster.try_run();
+  ASSERT_NE(cluster.result("brief"), nullptr);
+  EXPECT_EQ(cluster.result("brief")->error().text,
+            "leaving the group took too long; is busy; waits for: 'founder'");
+  EXPECT_EQ(late.count, 1);
+}
+
+TEST(DynamicGroup, WhoIsNotThereIsRefusedAtOnceAndCanBeAwaited) {
+  Program program(functions());
+  program.worker("founder", [](Worker& worker) {
+    EXPECT_EQ(failure([&] { (void)worker.rpc_sync("late", &seven); }),
+              "worker 'late' has not joined the group");
+    EXPECT_EQ(failure([&] { worker.wait_for_worker("late", milliseconds(100)); }),
+              "worker 'late' has not come in time");
+    EXPECT_EQ(failure([&] { worker.barrier(); }), "the group is dynamic: say which workers gather");
+    worker.wait_for_worker("late");
+    EXPECT_EQ(worker.members().size(), 2u);
+    EXPECT_EQ(worker.workers().size(), 2u);
+    EXPECT_EQ(worker.rpc_sync("late", &seven), 7);
+    worker.barrier({"founder", "late"});
+  });
+  program.worker("late", [](Worker& worker) { worker.barrier({"founder", "late"}); });
+  program.dynamic();
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.network().between("founder", "late").delay(seconds(1), seconds(1));
+  cluster.run();
+}
+
+TEST(DynamicGroup, AWorkerThatHasLeftComesAgainAsANewLife) {
+  Program program(functions());
+  std::atomic<int> lives = 0;
+  program.worker("founder", [](Worker& worker) {
+    worker.wait_for_worker("guest");
+    const RRef<Cell> former = worker.remote<Cell>("guest");
+    EXPECT_EQ(former.rpc_sync(&Cell::get), 3);
+    worker.sleep(seconds(5));
+    worker.wait_for_worker("guest");
+    EXPECT_EQ(worker.rpc_sync("guest", &seven), 7);
+    EXPECT_FALSE(failure([&] { (void)former.rpc_sync(&Cell::get); }).empty());
+  });
+  program.worker("guest", [&lives](Worker& worker) {
+    ++lives;
+    worker.sleep(seconds(2));
+  });
+  program.dynamic();
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.at(seconds(6), [&] { cluster.restart("guest"); });
+  cluster.run();
+  EXPECT_EQ(lives, 2);
+}
+
+// Without a main a worker serves until all that have one have come and left; it waits for those who
+// are late, but not for ever.
+TEST(DynamicGroup, AServerLeavesWhenThoseItServesHave) {
+  const auto client = [](Worker& worker) { EXPECT_EQ(worker.rpc_sync("server", &seven), 7); };
+  Program program(functions());
+  program.worker("server").worker("client", client, Count{2});
+  program.dynamic();
+  EXPECT_TRUE(hunt({.seeds = 50, .cluster = {.faults = FaultLevel::mild}},
+                   [&](Seed seed, const ClusterOptions& options) {
+                     const RunReport& report = Cluster(seed, program, options).run();
+                     EXPECT_LT(report.virtual_time, seconds(100));
+                   }));
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  (void)cluster.run_until([] { return true; });
+  cluster.crash("client1");
+  EXPECT_GT(cluster.try_run().virtual_time, seconds(300));
+  EXPECT_TRUE(cluster.result("server")->ok());
+}
+
+TEST(DynamicGroup, WhoFindsNobodySaysWhoIsMissing) {
+  Program program(functions());
+  program.worker("founder").worker("alone", [](Worker&) {});
+  program.dynamic();
+  ClusterOptions options{.faults = FaultLevel::none};
+  options.adjust_node = [](NodeOptions& node) { node.join_timeout = seconds(10); };
+  Cluster cluster(Seed{1}, program, options);
+  (void)cluster.run_until([] { return true; });
+  cluster.crash("founder");
+  (void)cluster.try_run();
+  ASSERT_NE(cluster.result("alone"), nullptr);
+  EXPECT_EQ(cluster.result("alone")->error().text,
+            "the group has not been joined in time; no worker of it was found: does 'founder', "
+            "its founder, run?");
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

@@ -24,7 +24,16 @@ std::vector<Transition> all_faults(uint32_t workers) {
   return faults;
 }
 
-// All sets of at most `size_max` faults, small ones first.
+// What the run's own oracles, or else the caller, found wrong with it.
+RunReport judged(RunReport report, const ExploreOptions& options, const Schedule& schedule) {
+  if (!report.ok || !options.judge) return report;
+  report.failure = options.judge(schedule);
+  report.ok = !report.failure.has_value();
+  return report;
+}
+
+}  // namespace
+
 std::vector<std::vector<Transition>> fault_sets(uint32_t workers, size_t size_max) {
   const std::vector<Transition> faults = all_faults(workers);
   std::vector<std::vector<Transition>> sets = {{}};
@@ -54,16 +63,6 @@ Schedule schedule_of(const std::vector<Transition>& faults, const Dpor& dpor) {
   }
   return schedule;
 }
-
-// What the run's own oracles, or else the caller, found wrong with it.
-RunReport judged(RunReport report, const ExploreOptions& options, const Schedule& schedule) {
-  if (!report.ok || !options.judge) return report;
-  report.failure = options.judge(schedule);
-  report.ok = !report.failure.has_value();
-  return report;
-}
-
-}  // namespace
 
 uint64_t Exploration::schedules() const {
   return std::accumulate(rows.begin(), rows.end(), uint64_t{0},

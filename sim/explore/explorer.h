@@ -67,6 +67,12 @@ struct Exploration {
   [[nodiscard]] uint64_t schedules() const;
 };
 
+// All sets of at most so many faults among so many workers, small ones first.
+[[nodiscard]] std::vector<std::vector<Transition>> fault_sets(uint32_t workers, size_t size_max);
+
+// The run that the search has made last.
+[[nodiscard]] Schedule schedule_of(const std::vector<Transition>& faults, const Dpor& dpor);
+
 // Runs every schedule of the program that differs in the order of dependent events, with at most so
 // many faults at any point, from when all have joined until nothing is left to happen but timers
 // and the shutdown (see Section). Ends at the first run that fails.

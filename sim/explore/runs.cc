@@ -1,5 +1,7 @@
 #include "sim/explore/runs.h"
 
+#include <algorithm>
+
 #include "core/fibers/thread_state.h"
 #include "sim/cluster_parts.h"
 #include "sim/explore/section.h"
@@ -19,7 +21,7 @@ std::optional<RunReport> Runs::run(const std::vector<Transition>& faults, Guide&
   if (options_.before_run) options_.before_run();
   program_.reset();
   Section section(faults, guide);
-  ClusterParts parts(options_.seed, program_.program(), cluster_options(section.trace()));
+  ClusterParts parts(options_.seed, program_.program(), cluster_options(faults, section.trace()));
   {
     const fibers::DefaultThreadState state;
     parts.begin();
@@ -36,14 +38,19 @@ std::optional<RunReport> Runs::run(const std::vector<Transition>& faults, Guide&
   return parts.report();
 }
 
-ClusterOptions Runs::cluster_options(Trace& section) {
+ClusterOptions Runs::cluster_options(const std::vector<Transition>& faults, Trace& section) {
+  // Where two workers have lost each other and a third neither, a shutdown cannot end.
+  const bool can_shut_down =
+      std::none_of(faults.begin(), faults.end(),
+                   [](const Transition& fault) { return fault.kind == Transition::Kind::give_up; });
   ClusterOptions options;
   options.faults = FaultLevel::none;
   options.otherwise = Otherwise::benign;
-  options.adjust_node = [this](NodeOptions& node) {
+  options.adjust_node = [this, can_shut_down](NodeOptions& node) {
     node.rpc_timeout = {};
     node.peer_timeout = kNever;
     node.heartbeat = kNever;
+    if (can_shut_down) node.shutdown_timeout = kNever;
     if (options_.adjust_node) options_.adjust_node(node);
   };
   options.stacks = &stacks_;

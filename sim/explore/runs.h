@@ -21,7 +21,8 @@ class Runs {
   [[nodiscard]] std::optional<RunReport> run(const std::vector<Transition>& faults, Guide& guide);
 
  private:
-  [[nodiscard]] ClusterOptions cluster_options(Trace& section);
+  [[nodiscard]] ClusterOptions cluster_options(const std::vector<Transition>& faults,
+                                               Trace& section);
 
   GatedProgram program_;
   const ExploreOptions& options_;

@@ -47,7 +47,8 @@ TEST_P(ExploreFinds, WhatIsLeftOutAndPrintsALineThatRepeatsIt) {
 INSTANTIATE_TEST_SUITE_P(Rules, ExploreFinds,
                          testing::Values(std::pair("no_deduplication", "at-most-once: frame"),
                                          std::pair("no_confirmation_gate",
-                                                   "rref conservation: fork")),
+                                                   "rref conservation: fork"),
+                                         std::pair("refused_child_accepts_not", "progress: ")),
                          [](const auto& info) { return std::string(info.param.first); });
 
 TEST(Explore, WrongSchedulesAreWrongUse) {

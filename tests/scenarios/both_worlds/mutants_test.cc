@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 #include "tests/scenarios/tool_run.h"
 
@@ -26,13 +28,26 @@ const std::map<std::string, std::string>& oracles() {
   return table;
 }
 
+// What a hunt needs beside the seeds, where it is rare.
+std::string flags_for(const std::string& mutant) {
+  return mutant == "serves_before_met" ? " --crashes 2 --restarts amnesia" : "";
+}
+
+// What no simulated network does is left to hand-written tests: sim/mutants.md says which.
+std::vector<std::string> hunted_mutants() {
+  std::vector<std::string> names = mutant_names();
+  std::erase(names, "destination_unchecked");
+  return names;
+}
+
 class StormFinds : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StormFinds);  // Where there are no mutants.
 
 TEST_P(StormFinds, WhatIsLeftOut) {
   // Goal: the simulator finds the absence of each rule, and the printed line repeats the failure.
   // Method: hunt as a user would; run the last line.
-  const ToolRun hunt = run_tool("hunt storm --seeds 10000 --shrink-for 0s --mutant " + GetParam());
+  const ToolRun hunt = run_tool("hunt storm --seeds 10000 --shrink-for 0s --mutant " + GetParam() +
+                                flags_for(GetParam()));
   ASSERT_EQ(hunt.status, 1) << hunt.out << hunt.err;
   const auto oracle = oracles().find(GetParam());
   if (oracle != oracles().end()) {
@@ -47,7 +62,7 @@ TEST_P(StormFinds, WhatIsLeftOut) {
   EXPECT_EQ((again.out.empty() ? again.err_lines() : again.out_lines()).back(), last);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, StormFinds, testing::ValuesIn(mutant_names()),
+INSTANTIATE_TEST_SUITE_P(Rules, StormFinds, testing::ValuesIn(hunted_mutants()),
                          [](const auto& info) { return info.param; });
 
 TEST(Mutants, AreNotInAProduct) {

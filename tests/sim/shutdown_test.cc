@@ -1,0 +1,92 @@
+// Goal: a shutdown waits for all that is still going on, for as long as it is given, and no longer.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/node/call_context.h"
+#include "core/node/worker.h"
+#include "core/rpc/mutants.h"
+#include "sim/cluster.h"
+
+namespace rehearsal::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+int* worked = nullptr;
+
+int64_t work(CallContext& context) {
+  context.sleep(milliseconds(100));
+  ++*worked;
+  return 0;
+}
+
+// Answers at once, and nobody waits for what it calls.
+int64_t set_going(CallContext& context) {
+  static_cast<void>(context.rpc_async("c", &work));
+  return 0;
+}
+
+class Shutdown : public ::testing::Test {
+ protected:
+  void SetUp() override { worked = &worked_; }
+  void TearDown() override { worked = nullptr; }
+
+  // a calls b, which calls c; then all mains are at their ends.
+  RunReport run_nested(const std::vector<std::string>& mutants) {
+    FunctionRegistry registry;
+    registry.function("work", &work).function("set_going", &set_going);
+    Program program(std::move(registry));
+    program.worker("a", [](Worker& worker) { worker.rpc_sync("b", &set_going); });
+    program.worker("b").worker("c");
+    ClusterOptions options;
+    options.adjust_node = [&mutants](NodeOptions& node) { node.mutants = mutants; };
+    Cluster cluster(Seed{1}, program, options);
+    return cluster.try_run();
+  }
+
+  // Every frame takes three seconds, so that a shutdown takes far longer than five.
+  static RunReport run_slowly(const std::vector<std::string>& mutants) {
+    Program program{FunctionRegistry()};
+    program.worker("a").worker("b");
+    ClusterOptions options;
+    options.adjust_node = [&mutants](NodeOptions& node) { node.mutants = mutants; };
+    Cluster cluster(Seed{1}, program, options);
+    cluster.network().between("a", "b").delay(seconds(3), seconds(3));
+    return cluster.try_run();
+  }
+
+  int worked_ = 0;
+};
+
+TEST_F(Shutdown, WaitsForWhatServedFunctionsHaveCalled) {
+  const RunReport report = run_nested({});
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+  EXPECT_EQ(worked_, 1);
+}
+
+TEST_F(Shutdown, ThatWaitsForMainsOnlyCutsThemOff) {
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants";
+  const RunReport report = run_nested({"shutdown_counts_own_calls_only"});
+  ASSERT_FALSE(report.ok);
+  EXPECT_EQ(report.failure->oracle, "no leak");
+  EXPECT_EQ(worked_, 0);
+}
+
+TEST_F(Shutdown, TakesAsLongAsItNeedsWithinWhatItIsGiven) {
+  const RunReport report = run_slowly({});
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+}
+
+TEST_F(Shutdown, OfFiveSecondsFailsWhereMessagesAreSlow) {
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants";
+  const RunReport report = run_slowly({"shutdown_has_five_seconds"});
+  ASSERT_FALSE(report.ok);
+  EXPECT_NE(report.failure->message.find("has not finished in time"), std::string::npos)
+      << report.failure->message;
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

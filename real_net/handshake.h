@@ -13,8 +13,8 @@ namespace rehearsal::real {
 // kHandshakeBytes and a text. The one who connects says `hello` on both lanes; the other one
 // answers each with `welcome`, `refusal` or `retry`.
 enum class HandshakeKind : uint8_t {
-  hello,    // text: greeting (small lane only)
-  welcome,  // the same, of the other end: the link stands
+  hello,    // text: the greeting on the small lane, where it is reached on the large one
+  welcome,  // the same of the other end: the link stands
   refusal,  // text: an error. Do not connect again
   retry,    // not now
   closing,  // text: an error. The last on a lane: the link is closed for good

@@ -1,7 +1,6 @@
 #include "real_net/observers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 
@@ -12,31 +11,11 @@ Error wrong(std::string text) {
   return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
 }
 
-std::optional<uint16_t> parse_port(std::string_view text) {
-  uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return port;
-}
-
 }  // namespace
 
 std::optional<Address> parse_metrics_address(std::string_view text) {
-  Address address{.host = "127.0.0.1", .port = 0};
-  const size_t colon = text.rfind(':');
-  if (colon != std::string_view::npos) {
-    std::string_view host = text.substr(0, colon);
-    const bool brackets = host.starts_with('[') && host.ends_with(']');
-    if (brackets) host = host.substr(1, host.size() - 2);
-    if (host.empty() || (!brackets && host.find(':') != std::string_view::npos))
-      return std::nullopt;
-    address.host = host;
-    text.remove_prefix(colon + 1);
-  }
-  const std::optional<uint16_t> port = parse_port(text);
-  if (!port) return std::nullopt;
-  address.port = *port;
-  return address;
+  if (text.find(':') != std::string_view::npos) return parse_address(text);
+  return parse_address("127.0.0.1:" + std::string(text));
 }
 
 Observers::Observers(observe::LogLevel level, const std::vector<std::string>& names, WorkerId self)

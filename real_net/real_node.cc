@@ -7,6 +7,9 @@
 namespace rehearsal::real {
 namespace {
 
+// How a node says that it has shut down, and not left at once or failed.
+constexpr char kShutDown[] = "the worker has shut down";
+
 TransportOptions transport_options(const RealNodeOptions& options) {
   TransportOptions transport = options.transport;
   transport.names = options.node.names;
@@ -57,10 +60,16 @@ std::unique_ptr<RealNode::Timed> RealNode::timed() {
   return std::make_unique<Timed>(*runtime_, std::move(traces), options_.log);
 }
 
-Trace& RealNode::trace() {
-  if (timed_ != nullptr) return *timed_;
-  if (options_.log != nullptr) return *options_.log;
-  return no_trace_;
+void RealNode::Course::on_event(const Event& event) {
+  // Nothing runs at a worker that has not joined.
+  if (event.kind == EventKind::execution_started) joined_ = true;
+  if (event.kind == EventKind::node_stopped) shut_down_ = event.text == kShutDown;
+  if (next_ != nullptr) next_->on_event(event);
+}
+
+RealNode::Course& RealNode::trace() {
+  course_.set_next(timed_ != nullptr ? timed_.get() : options_.log);
+  return course_;
 }
 
 std::optional<Address> RealNode::metrics_address() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,8 +47,10 @@ class RealNode {
   RealNode(const RealNode&) = delete;
   RealNode& operator=(const RealNode&) = delete;
 
-  // Where peers find this node.
+  // Where this node listens.
   [[nodiscard]] Address address() const { return transport_.address(); }
+  // Where peers find it.
+  [[nodiscard]] Address reached_at() const { return transport_.reached_at(); }
   // Where its metrics are answered, if they are.
   [[nodiscard]] std::optional<Address> metrics_address() const;
   // Where this node finds a peer. Before `run`, or any time later from any thread.
@@ -60,6 +63,12 @@ class RealNode {
   // Ends the node at once; `run` returns with this error. Any thread.
   void abort(const Error& why);
 
+  // Whether it has joined its group. Any thread.
+  [[nodiscard]] bool joined() const { return course_.joined(); }
+
+  // After `run`: whether the group has shut down with it.
+  [[nodiscard]] bool shut_down() const { return course_.shut_down(); }
+
   // After `run`: labels of executions that did not end although they were told to. They cannot be
   // stopped: the process has to be left by _Exit.
   [[nodiscard]] const std::vector<std::string>& stuck() const { return stuck_; }
@@ -71,9 +80,19 @@ class RealNode {
   [[nodiscard]] const SlabPool& pool() const { return pool_; }
 
  private:
-  class NoTrace final : public Trace {
+  // Notes where the worker is in its life, and passes everything on.
+  class Course final : public Trace {
    public:
-    void on_event(const Event&) override {}
+    // Null: nobody else. Before the first event.
+    void set_next(Trace* next) { next_ = next; }
+    void on_event(const Event& event) override;
+    [[nodiscard]] bool joined() const { return joined_; }
+    [[nodiscard]] bool shut_down() const { return shut_down_; }
+
+   private:
+    Trace* next_ = nullptr;
+    std::atomic<bool> joined_{false};
+    bool shut_down_ = false;
   };
   // Tells the traces also when it happened, and then the log.
   class Timed final : public Trace {
@@ -97,7 +116,7 @@ class RealNode {
     std::optional<record::RecordingSink> sink;
   };
   [[nodiscard]] std::unique_ptr<Timed> timed();
-  [[nodiscard]] Trace& trace();
+  [[nodiscard]] Course& trace();
   [[nodiscard]] std::unique_ptr<Recording> recording();
   [[nodiscard]] Node::Environment environment();
   void start_recording();
@@ -105,7 +124,7 @@ class RealNode {
   void leave_network();
 
   const RealNodeOptions options_;
-  NoTrace no_trace_;
+  Course course_;
   SlabPool pool_;
   const std::shared_ptr<RealRuntime> runtime_;
   TcpTransport transport_;

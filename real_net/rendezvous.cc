@@ -1,18 +1,13 @@
 #include "real_net/rendezvous.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <chrono>
-#include <sstream>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
-// The wheel is built with these, and c10d's headers ask for them.
-#define USE_DISTRIBUTED
-#define USE_C10D_GLOO
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include "core/base/check.h"
+#include "real_net/meeting_store.h"
 
 namespace rehearsal::real {
 namespace {
@@ -21,168 +16,177 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kFirstLook = std::chrono::milliseconds(2);
 constexpr auto kLooksApart = std::chrono::milliseconds(100);
-constexpr auto kConnectsApart = std::chrono::milliseconds(100);
+constexpr char kGone[] = "gone";  // instead of a record
 
 Error failure(ErrorKind kind, std::string text) { return {.kind = kind, .text = std::move(text)}; }
 
-std::string encode(const MemberRecord& record) {
-  std::ostringstream text;
-  text << record.incarnation.value << '\n'
-       << record.world_size << '\n'
-       << record.address.port << '\n'
-       << record.address.host << '\n'
-       << record.name;
-  return text.str();
-}
-
-std::optional<MemberRecord> decode(const std::string& text) {
-  std::istringstream lines(text);
-  MemberRecord record;
-  lines >> record.incarnation.value >> record.world_size >> record.address.port;
-  lines.ignore();
-  std::getline(lines, record.address.host);
-  std::getline(lines, record.name);
-  if (lines.bad() || record.incarnation.value == 0 || record.address.port == 0) return std::nullopt;
-  return record;
-}
-
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  return std::max(left, std::chrono::milliseconds(1));
-}
-
-// Whether somebody listens there. c10d's own attempts print a warning each.
-bool can_connect(const Address& address, std::chrono::milliseconds limit) {
-  Result<FileDescriptor> socket = begin_connect(address);
-  if (!socket.ok()) return false;
-  pollfd polled{.fd = socket.value().get(), .events = POLLOUT, .revents = 0};
-  return poll(&polled, 1, static_cast<int>(limit.count())) == 1 &&
-         connect_result(socket.value().get()) == 0;
-}
-
 }  // namespace
 
-// One attempt of one group to meet.
+// One life of one worker in one group.
 class Rendezvous::Meeting {
  public:
   explicit Meeting(const RendezvousOptions& options)
       : options_(options), deadline_(Clock::now() + options.timeout) {}
 
-  Result<std::vector<MemberRecord>> run() {
-    // c10d reports everything by exceptions of several types.
-    try {
-      if (Status opened = open_store(); !opened.ok()) return opened.error();
-      auto met = meet();
-      if (!met.ok()) tell_others(met.error());
+  Result<uint32_t> enter() {
+    return try_to<uint32_t>([this]() -> Result<uint32_t> {
+      auto opened = MeetingStore::open(options_.placement, options_.names, deadline_);
+      if (!opened.ok()) return opened.error();
+      store_ = std::move(opened).value();
+      return claim();
+    });
+  }
+
+  Result<Members> meet(const MemberRecord& self) {
+    return try_to<Members>([&]() -> Result<Members> {
+      REHEARSAL_CHECK(store_ != nullptr);
+      store_->set(member_key(rank()), encode(self));
+      if (!forms_) store_->add(changes_key(), 1);
+      Result<Members> met = forms_ ? meet_all() : look();
+      if (!met.ok() && forms_) tell_others(met.error());
       return met;
-    } catch (const std::exception& error) {
-      return failure(ErrorKind::peer_lost,
-                     "the rendezvous at " + place() + " failed: " + first_line(error.what()));
-    }
+    });
+  }
+
+  void leave(bool with_all) {
+    (void)try_to<Unit>([&]() -> Result<Unit> {
+      const bool lasts = rank() == 0 || !MeetingStore::served_by_worker(options_.placement);
+      if (!options_.dynamic) {
+        if (with_all && lasts) end_group();
+      } else if (lasts || MeetingStore::reachable(options_.placement)) {
+        store_->set(member_key(rank()), kGone);
+        store_->add(changes_key(), 1);
+        if (alone()) end_group();
+      }
+      return Unit{};
+    });
+  }
+
+  void give_up(const Error& why) {
+    if (!forms_) return;
+    (void)try_to<Unit>([&]() -> Result<Unit> {
+      tell_others(why);
+      return Unit{};
+    });
+  }
+
+  // Whether a later group has begun.
+  bool is_over() { return store_->add(kGroups, 0) != number_; }
+
+  [[nodiscard]] Error ended() const {
+    return {.kind = ErrorKind::node_stopped,
+            .text = "the group ended before this worker had come back to it",
+            .worker = options_.names[rank()]};
+  }
+
+  // The records of other workers that are not what they were when they were read last.
+  Members changed() {
+    Members news(world_size());
+    const int64_t seen = seen_;
+    if (changes() == seen) return news;
+    const Members before = known_;
+    if (!look().ok()) return news;  // of a worker of another program, which nobody will meet
+    for (uint32_t other = 0; other < world_size(); ++other)
+      if (other != rank() && known_[other] != before[other]) news[other] = known_[other];
+    return news;
   }
 
  private:
-  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+  static constexpr char kGroups[] = "groups";
 
-  [[nodiscard]] std::string place() const {
-    return options_.placement.file.empty() ? to_string(options_.placement.master)
-                                           : options_.placement.file;
+  // c10d reports everything by exceptions of several types.
+  template <class Value, class Body>
+  Result<Value> try_to(Body body) {
+    try {
+      return body();
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      return failure(ErrorKind::peer_lost, "the rendezvous at " +
+                                               MeetingStore::place(options_.placement) +
+                                               " failed: " + text.substr(0, text.find('\n')));
+    }
   }
-  [[nodiscard]] bool serves() const {
-    return options_.placement.rank == 0 && !options_.placement.agent_serves;
-  }
+
+  [[nodiscard]] uint32_t rank() const { return options_.placement.rank; }
   [[nodiscard]] uint32_t world_size() const { return static_cast<uint32_t>(options_.names.size()); }
   [[nodiscard]] std::string describe(uint32_t rank) const {
     return "rank " + std::to_string(rank) + " ('" + options_.names[rank] + "')";
   }
-
-  Status open_store() {
-    c10::intrusive_ptr<c10d::Store> store;
-    if (!options_.placement.file.empty()) {
-      store = c10::make_intrusive<c10d::FileStore>(options_.placement.file,
-                                                   static_cast<int>(world_size()));
-    } else {
-      Result<c10::intrusive_ptr<c10d::Store>> made = serves() ? serve() : connect();
-      if (!made.ok()) return made.error();
-      store = std::move(made).value();
-    }
-    store->setTimeout(left_until(deadline_));
-    store_ = c10::make_intrusive<c10d::PrefixStore>("rehearsal/" + options_.placement.run, store);
-    return Unit{};
+  [[nodiscard]] std::string member_key(uint32_t rank) const {
+    return group_ + "members/" + std::to_string(rank);
   }
-
-  Result<c10::intrusive_ptr<c10d::Store>> serve() {
-    const Address& master = options_.placement.master;
-    const bool local = is_loopback(master.host);
-    Result<FileDescriptor> socket =
-        listen_on({.host = local ? "127.0.0.1" : "", .port = master.port});
-    if (!socket.ok())
-      return failure(socket.error().kind,
-                     "rank 0 cannot serve the rendezvous: " + socket.error().text);
-    // The store owns the descriptor from here on.
-    listening_ = std::move(socket).value();
-    c10d::TCPStoreOptions store_options = common_options();
-    store_options.isServer = true;
-    store_options.masterListenFd = dup(listening_.get());
-    listening_.reset();
-    return c10::intrusive_ptr<c10d::Store>(
-        c10::make_intrusive<c10d::TCPStore>(master.host, store_options));
-  }
-
-  Result<c10::intrusive_ptr<c10d::Store>> connect() {
-    const Address& master = options_.placement.master;
-    while (!can_connect(master, left_until(deadline_))) {
-      if (Clock::now() >= deadline_)
-        return failure(ErrorKind::timeout, "nobody serves the rendezvous at " + place() +
-                                               ": is rank 0 ('" + options_.names[0] +
-                                               "') running, and is the address right?");
-      std::this_thread::sleep_for(kConnectsApart);
-    }
-    return c10::intrusive_ptr<c10d::Store>(
-        c10::make_intrusive<c10d::TCPStore>(master.host, common_options()));
-  }
-
-  c10d::TCPStoreOptions common_options() const {
-    c10d::TCPStoreOptions store_options;
-    store_options.port = options_.placement.master.port;
-    store_options.waitWorkers = false;
-    store_options.timeout = left_until(deadline_);
-    return store_options;
-  }
+  [[nodiscard]] std::string changes_key() const { return group_ + "changes"; }
 
   // A store may have served earlier groups of the same run: a program may start anew in the same
   // processes.
-  Result<std::vector<MemberRecord>> meet() {
-    const int64_t groups_before = store_->add("groups", 0);
-    group_ = "group" + std::to_string(groups_before) + "/";
-    const uint32_t rank = options_.placement.rank;
-    if (store_->add(group_ + "claims/" + std::to_string(rank), 1) > 1)
-      return failure(ErrorKind::bad_arguments, "two workers were started as " + describe(rank) +
-                                                   ": each rank and name must be given once");
-    store_->set(member_key(rank), encode(options_.self));
-    if (Status all = wait_for_all(); !all.ok()) return all.error();
-    std::vector<MemberRecord> records;
-    for (uint32_t other = 0; other < world_size(); ++other) {
-      const auto record = decode(store_->get_to_str(member_key(other)));
-      if (Status fits = check(other, record); !fits.ok()) return fits.error();
-      records.push_back(*record);
+  Result<uint32_t> claim() {
+    number_ = store_->add(kGroups, 0);
+    group_ = (options_.dynamic ? "dynamic" : "group") + std::to_string(number_) + "/";
+    const int64_t claims = store_->add(group_ + "claims/" + std::to_string(rank()), 1);
+    forms_ = !options_.dynamic && !store_->has({group_ + "formed"});
+    if (forms_ && claims > 1) {
+      const Error twice =
+          failure(ErrorKind::bad_arguments, "two workers were started as " + describe(rank()) +
+                                                ": each rank and name must be given once");
+      tell_others(twice);
+      return twice;
     }
-    const int64_t arrived = store_->add(group_ + "arrived", 1);
-    if (arrived == world_size()) store_->add("groups", 1);
-    return records;
+    // There is nothing to come back to.
+    if (options_.dynamic && claims > 1 && alone()) {
+      end_group();
+      return claim();
+    }
+    return static_cast<uint32_t>(claims - 1);
   }
 
-  [[nodiscard]] std::string member_key(uint32_t rank) const {
-    return group_ + "members/" + std::to_string(rank);
+  // Whoever says so first is enough.
+  void end_group() {
+    if (store_->add(group_ + "over", 1) == 1) store_->add(kGroups, 1);
+  }
+
+  // Whether nobody else is in this dynamic group.
+  bool alone() {
+    for (uint32_t other = 0; other < world_size(); ++other) {
+      if (other == rank() || !store_->has({member_key(other)})) continue;
+      if (store_->get(member_key(other)) != kGone) return false;
+    }
+    return true;
+  }
+
+  // How often a record has been replaced.
+  int64_t changes() { return store_->add(changes_key(), 0); }
+
+  // Who is there now. What follows the number of changes that was read before has yet to be read.
+  Result<Members> look() {
+    seen_ = changes();
+    Members members(world_size());
+    for (uint32_t other = 0; other < world_size(); ++other) {
+      if (!store_->has({member_key(other)})) continue;
+      const std::string text = store_->get(member_key(other));
+      if (text == kGone) continue;
+      members[other] = decode_member(text);
+      if (Status fits = check(other, members[other]); !fits.ok()) return fits.error();
+    }
+    known_ = members;
+    return members;
+  }
+
+  Result<Members> meet_all() {
+    if (Status all = wait_for_all(); !all.ok()) return all.error();
+    Result<Members> members = look();
+    if (!members.ok()) return members;
+    const int64_t arrived = store_->add(group_ + "arrived", 1);
+    if (arrived == world_size()) store_->set(group_ + "formed", "yes");
+    return members;
   }
 
   Status wait_for_all() {
     std::vector<std::string> keys;
     for (uint32_t rank = 0; rank < world_size(); ++rank) keys.push_back(member_key(rank));
     std::chrono::milliseconds pause = kFirstLook;
-    while (!store_->check(keys)) {
-      if (store_->check({group_ + "failure"}))
-        return failure(ErrorKind::peer_lost, store_->get_to_str(group_ + "failure"));
+    while (!store_->has(keys)) {
+      if (store_->has({group_ + "failure"}))
+        return failure(ErrorKind::peer_lost, store_->get(group_ + "failure"));
       if (Clock::now() >= deadline_) return missing();
       std::this_thread::sleep_for(pause);
       pause = std::min(kLooksApart, 2 * pause);
@@ -196,7 +200,7 @@ class Rendezvous::Meeting {
         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count()) +
         " s; missing:";
     for (uint32_t rank = 0; rank < world_size(); ++rank)
-      if (!store_->check({member_key(rank)})) text += " " + describe(rank) + ",";
+      if (!store_->has({member_key(rank)})) text += " " + describe(rank) + ",";
     text.pop_back();
     return failure(ErrorKind::timeout, text);
   }
@@ -217,22 +221,96 @@ class Rendezvous::Meeting {
   // Whoever still waits fails with the same reason; who serves the store gives them time to read.
   void tell_others(const Error& error) {
     store_->set(group_ + "failure", error.text);
-    if (serves() && options_.placement.file.empty()) std::this_thread::sleep_for(3 * kLooksApart);
+    if (rank() == 0 && MeetingStore::served_by_worker(options_.placement))
+      std::this_thread::sleep_for(3 * kLooksApart);
   }
 
   const RendezvousOptions& options_;
   const Clock::time_point deadline_;
-  FileDescriptor listening_;
-  c10::intrusive_ptr<c10d::Store> store_;
-  std::string group_;
+  std::unique_ptr<MeetingStore> store_;
+  int64_t number_ = 0;  // of the group, among those of the store
+  std::string group_;   // before its keys
+  bool forms_ = false;  // all of it wait for all
+  int64_t seen_ = 0;    // changes
+  Members known_;       // as read last
+};
+
+// Looks at the store from a thread of its own.
+class Rendezvous::Follower {
+ public:
+  Follower(Meeting& meeting, RendezvousListener listener)
+      : meeting_(meeting), listener_(std::move(listener)) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Follower() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    std::chrono::milliseconds pause = kFirstLook;
+    try {
+      while (sleep(pause) && !listener_.joined()) {
+        pause = std::min(kLooksApart, 2 * pause);
+        if (!look()) return;
+      }
+    } catch (const std::exception&) {
+      // The store is gone. So is the group, or it goes on without.
+    }
+  }
+
+  // False when it was woken to end.
+  bool sleep(std::chrono::milliseconds pause) {
+    std::unique_lock lock(mutex_);
+    return !changed_.wait_for(lock, pause, [this] { return stopped_; });
+  }
+
+  // False when there is nothing more to see.
+  bool look() {
+    if (meeting_.is_over()) {
+      listener_.over(meeting_.ended());
+      return false;
+    }
+    const Members news = meeting_.changed();
+    for (uint32_t rank = 0; rank < news.size(); ++rank)
+      if (news[rank]) listener_.moved({rank}, news[rank]->address);
+    return true;
+  }
+
+  Meeting& meeting_;
+  const RendezvousListener listener_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  std::thread thread_;
 };
 
 Rendezvous::Rendezvous(RendezvousOptions options) : options_(std::move(options)) {}
 Rendezvous::~Rendezvous() = default;
 
-Result<std::vector<MemberRecord>> Rendezvous::join() {
+Result<uint32_t> Rendezvous::enter() {
   meeting_ = std::make_unique<Meeting>(options_);
-  return meeting_->run();
+  return meeting_->enter();
+}
+
+Result<Members> Rendezvous::meet(const MemberRecord& self) { return meeting_->meet(self); }
+
+void Rendezvous::give_up(const Error& why) { meeting_->give_up(why); }
+
+void Rendezvous::follow(RendezvousListener listener) {
+  follower_ = std::make_unique<Follower>(*meeting_, std::move(listener));
+}
+
+void Rendezvous::stop_following() { follower_.reset(); }
+
+void Rendezvous::leave(bool with_all) {
+  stop_following();
+  meeting_->leave(with_all);
 }
 
 }  // namespace rehearsal::real

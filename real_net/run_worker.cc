@@ -68,8 +68,11 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
                          ? options.environment("REHEARSAL_CHECKPOINTS").value_or("")
                          : options.checkpoints;
   const bool by_file = !placement.file.empty();
-  made.listen = {.host = by_file ? "127.0.0.1" : address_towards(placement.master), .port = 0};
-  if (options.listen) made.listen = *options.listen;
+  const std::string host = by_file ? "127.0.0.1" : address_towards(placement.master);
+  made.listen = options.listen.value_or(Address{.host = host, .port = 0});
+  const bool anywhere = made.listen.host == "0.0.0.0" || made.listen.host == "::";
+  if (anywhere) made.transport.advertise = Address{.host = host, .port = 0};
+  if (options.advertise) made.transport.advertise = options.advertise;
   return made;
 }
 
@@ -82,21 +85,25 @@ void tell_metrics_address(const RealNode& node, Observers& observers) {
     std::fprintf(stderr, "rehearsal: metrics are at %s\n", url.c_str());
 }
 
-Status run_node(RealNode& node, const RealNodeOptions& options, const Placement& placement) {
-  RendezvousOptions meeting;
-  meeting.placement = placement;
-  meeting.names = options.node.names;
-  meeting.self = {.name = options.node.names[placement.rank],
-                  .address = node.address(),
-                  .incarnation = options.node.incarnation,
-                  .world_size = static_cast<uint32_t>(options.node.names.size())};
-  meeting.timeout = options.node.join_timeout;
-  Rendezvous rendezvous(meeting);
-  Result<std::vector<MemberRecord>> members = rendezvous.join();
+Status run_node(RealNode& node, const RealNodeOptions& options, Rendezvous& rendezvous) {
+  const WorkerId self = options.node.id;
+  const Result<Members> members =
+      rendezvous.meet({.name = options.node.names[self.value],
+                       .address = node.reached_at(),
+                       .incarnation = options.node.incarnation,
+                       .world_size = static_cast<uint32_t>(options.node.names.size())});
   if (!members.ok()) return members.error();
   for (uint32_t rank = 0; rank < members.value().size(); ++rank)
-    if (rank != placement.rank) node.set_address({rank}, members.value()[rank].address);
-  return node.run();
+    if (rank != self.value && members.value()[rank])
+      node.set_address({rank}, members.value()[rank]->address);
+  rendezvous.follow(
+      {.joined = [&node] { return node.joined(); },
+       .moved = [&node](WorkerId peer, const Address& address) { node.set_address(peer, address); },
+       .over = [&node](const Error& why) { node.abort(why); }});
+  Status status = node.run();
+  rendezvous.stop_following();
+  if (status.ok()) rendezvous.leave(node.shut_down());
+  return status;
 }
 
 [[noreturn]] void leave_stuck(const RealNode& node, const Status& status, observe::Log& log) {
@@ -122,15 +129,16 @@ void use_one_interop_thread(observe::Log& log) {
   }
 }
 
-Status run_observed(const RealNodeOptions& options, const Program& program,
-                    const Placement& placement, Observers& observers) {
+Status run_observed(const RealNodeOptions& options, const Program& program, Rendezvous& rendezvous,
+                    Observers& observers) {
   try {
     RealNode node(options, program);
     tell_metrics_address(node, observers);
-    Status status = run_node(node, options, placement);
+    Status status = run_node(node, options, rendezvous);
     if (node.stuck().empty()) return status;
     leave_stuck(node, status, observers.log());
   } catch (const RpcError& error) {
+    rendezvous.give_up(error.error());
     return error.error();
   }
 }
@@ -157,7 +165,17 @@ Status run_placed(const WorkerOptions& options, const Program& program) {
   made.trace = observers.trace();
   made.log = observers.log_trace();
   made.metrics = observers.metrics();
-  Status status = run_observed(made, program, placement.value(), observers);
+  if (options.listen) {  // before anybody is waited for
+    if (const auto there = listen_on(*options.listen); !there.ok()) return there.error();
+  }
+  Rendezvous rendezvous({.placement = placement.value(),
+                         .names = names,
+                         .timeout = options.node.join_timeout,
+                         .dynamic = program.is_dynamic()});
+  const Result<uint32_t> life = rendezvous.enter();
+  if (!life.ok()) return life.error();
+  made.node.life = life.value();
+  Status status = run_observed(made, program, rendezvous, observers);
   if (Status written = observers.write_spans(); status.ok()) return written;
   return status;
 }

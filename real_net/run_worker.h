@@ -19,6 +19,8 @@ struct WorkerOptions {
 
   // Where this worker listens; default: the address by which the others reach it, any free port.
   std::optional<Address> listen;
+  // Where the others reach it, if that is elsewhere: behind a port that is forwarded, or a proxy.
+  std::optional<Address> advertise;
 
   // Threads that run user functions. Zero: they run on the main thread, while it waits. Default: as
   // many as there are cores, two at least.
@@ -30,7 +32,7 @@ struct WorkerOptions {
   // the environment variable REHEARSAL_CHECKPOINTS says, else no checkpoint can be saved.
   std::string checkpoints;
 
-  // `id`, `incarnation` and `names` are filled in.
+  // `id`, `incarnation`, `life` and `names` are filled in.
   NodeOptions node;
   Trace* trace = nullptr;
 
@@ -46,8 +48,10 @@ struct WorkerOptions {
 };
 
 // Runs the worker of `program` that this process is: finds out which one, meets the others, joins,
-// runs its function on the calling thread and shuts down. Returns why it failed, if so: then one
-// line says what to do, and torchrun's error file, if there is one, is written.
+// runs its function on the calling thread and shuts down. If that worker has been there before, and
+// its group has not ended well since, it is that worker come back, in its next life. Returns why it
+// failed, if so: then one line says what to do, and torchrun's error file, if there is one, is
+// written.
 //
 // If user functions are left that do not end although they were told to, they are named on standard
 // error and the process is left by _Exit(1): nobody can stop them.

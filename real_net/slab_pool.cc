@@ -77,15 +77,20 @@ class SlabPool::Slabs {
         slabs.pop_back();
         census_.idle_bytes -= size.bytes;
         ++census_.recycled;
+        ++census_.in_use;
         return memory;
       }
     }
-    return allocate(size.bytes);
+    std::byte* memory = allocate(size.bytes);
+    const std::lock_guard lock(mutex_);
+    ++census_.in_use;
+    return memory;
   }
 
   void give_back(std::byte* memory, const SizeClass& size) {
     {
       const std::lock_guard lock(mutex_);
+      --census_.in_use;
       if (census_.idle_bytes + size.bytes <= options_.idle_bytes_max) {
         free_[size.index].push_back({memory, size.bytes});
         census_.idle_bytes += size.bytes;
@@ -125,5 +130,9 @@ Segment SlabPool::take(uint64_t bytes, SegmentDevice device) {
 }
 
 SlabPool::Census SlabPool::census() const { return slabs_->census(); }
+
+std::function<SlabPool::Census()> SlabPool::watch() const {
+  return [slabs = slabs_] { return slabs->census(); };
+}
 
 }  // namespace rehearsal::real

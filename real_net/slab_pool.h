@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/base/buffer_pool.h"
@@ -27,9 +28,12 @@ class SlabPool final : public BufferPool {
   struct Census {
     uint64_t taken = 0;       // segments handed out so far
     uint64_t recycled = 0;    // of them, from a slab that had been used before
+    uint64_t in_use = 0;      // segments that have not come back
     uint64_t idle_bytes = 0;  // kept for the next
   };
   [[nodiscard]] Census census() const;
+  // The same, also when the pool is gone.
+  [[nodiscard]] std::function<Census()> watch() const;
 
  private:
   class Slabs;

@@ -7,8 +7,8 @@
 #include <netinet/tcp.h>
 
 #include <cerrno>
+#include <charconv>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 #include "core/base/check.h"
@@ -17,6 +17,7 @@ namespace rehearsal::real {
 namespace {
 
 constexpr int kBacklog = 1024;
+constexpr size_t kHostBytesMax = 255;  // of a name in the domain name system
 constexpr char kLoopback[] = "127.0.0.1";
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -73,6 +74,22 @@ std::string errno_text(int error) { return std::generic_category().message(error
 std::string to_string(const Address& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
   return (brackets ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+std::optional<Address> parse_address(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  if (brackets) host = host.substr(1, host.size() - 2);
+  if (host.empty() || host.size() > kHostBytesMax) return std::nullopt;
+  if (!brackets && host.find(':') != std::string_view::npos) return std::nullopt;
+  uint16_t port = 0;
+  const char* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, port);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return Address{std::string(host), port};
 }
 
 Result<FileDescriptor> listen_on(const Address& address) {

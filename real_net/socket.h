@@ -3,7 +3,9 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/base/result.h"
 #include "core/base/time.h"
@@ -20,6 +22,9 @@ struct Address {
 
 // "host:port", with brackets around an IPv6 address.
 [[nodiscard]] std::string to_string(const Address& address);
+
+// Reads what `to_string` writes; nothing if it is none. The port may be 0.
+[[nodiscard]] std::optional<Address> parse_address(std::string_view text);
 
 struct KeepAlive {
   Duration idle = std::chrono::seconds(10);     // before the first probe

@@ -32,9 +32,14 @@ void TcpLink::Pair::abort() {
 
 TcpLink::TcpLink(LinkHost& host, WorkerId peer) : host_(host), peer_(peer) {}
 
+// An attempt to reach the peer where it no longer is would only take time.
 void TcpLink::set_address(Address address) {
+  if (address_ == address) return;
   address_ = std::move(address);
-  if (wish_ == Wish::open && !up_ && !dial_timer_) schedule_dial(/*first=*/true);
+  if (wish_ != Wish::open || up_) return;
+  stop_dialing();
+  failures_ = 0;
+  schedule_dial(/*first=*/true);
 }
 
 // Using the link.
@@ -242,7 +247,13 @@ Handshake TcpLink::say(HandshakeKind kind, size_t lane, uint64_t token) const {
           .incarnation = self.incarnation,
           .token = token,
           .last_token = last_token_,
-          .text = introduces && lane == 0 ? self.greeting : std::string()};
+          .text = !introduces ? std::string()
+                  : lane == 0 ? self.greeting
+                              : to_string(host_.reached_at())};
+}
+
+void TcpLink::take_text(Pair& pair, size_t lane, std::string text) {
+  (lane == 0 ? pair.hello.greeting : pair.reached_at) = std::move(text);
 }
 
 void TcpLink::on_connected(Connection& connection) {
@@ -277,7 +288,7 @@ void TcpLink::on_welcome(size_t lane, Handshake welcome) {
   if (second && hello.incarnation != welcome.incarnation) return dial_failed();
   hello.worker = peer_;
   hello.incarnation = welcome.incarnation;
-  if (lane == 0) hello.greeting = std::move(welcome.text);
+  take_text(dialing_, lane, std::move(welcome.text));
   dialing_.done[lane] = true;
   if (second) link_up(std::exchange(dialing_, Pair{}));
 }
@@ -309,7 +320,7 @@ void TcpLink::on_arrival(std::shared_ptr<Connection> connection, Handshake hello
   arriving_.token = hello.token;
   arriving_.hello.worker = peer_;
   arriving_.hello.incarnation = hello.incarnation;
-  if (lane == 0) arriving_.hello.greeting = std::move(hello.text);
+  take_text(arriving_, lane, std::move(hello.text));
   if (!arriving_.complete()) return;
   for (size_t i = 0; i < 2; ++i)
     arriving_.lanes[i]->writer().append_bytes(
@@ -344,6 +355,8 @@ void TcpLink::link_up(Pair pair) {
   up_since_ = runtime().now();
   last_token_ = pair.token;
   last_incarnation_ = pair.hello.incarnation;
+  const std::optional<Address> from = parse_address(pair.reached_at);
+  if (from && from->port != 0) address_ = *from;
   standing_ = std::move(pair);
   standing_.done = {};
   for (const auto& connection : standing_.lanes) connection->set_owner(*this);

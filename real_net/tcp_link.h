@@ -22,6 +22,8 @@ struct TransportOptions {
   Duration patience = std::chrono::milliseconds(200);
   // For what is queued to leave when a link is closed, or all are.
   Duration linger_timeout = std::chrono::seconds(2);
+  // Where peers are told to connect to, instead of where it listens. Port 0: the one it listens at.
+  std::optional<Address> advertise;
   uint64_t high_water_bytes = uint64_t{16} << 20;
   uint64_t low_water_bytes = uint64_t{4} << 20;
 };
@@ -36,6 +38,8 @@ class LinkHost {
   [[nodiscard]] virtual const Hello& hello() const = 0;
   [[nodiscard]] virtual ConnectionContext& context() = 0;
   [[nodiscard]] virtual FrameSink& sink() = 0;
+  // Where peers connect to.
+  [[nodiscard]] virtual Address reached_at() const = 0;
   // The link has something to write.
   virtual void mark_dirty(TcpLink& link) = 0;
   // Takes over a connection on which nothing more is said than what its writer holds.
@@ -44,7 +48,8 @@ class LinkHost {
 
 // The link to one peer, through all its connections. A link is two connections, one for each lane,
 // bound by a token. The worker with the lower id makes them; the other one does so only if it waits
-// in vain, and gives way when both try. On the strand.
+// in vain, and gives way when both try. Each end says where it is reached, so that a link to a peer
+// that came from elsewhere can be made again from either end. On the strand.
 class TcpLink final : public ConnectionOwner {
  public:
   TcpLink(LinkHost& host, WorkerId peer);
@@ -83,7 +88,8 @@ class TcpLink final : public ConnectionOwner {
     std::array<std::shared_ptr<Connection>, 2> lanes;
     std::array<bool, 2> done{};  // welcomed; of a standing link: ended by the peer
     uint64_t token = 0;
-    Hello hello;  // the peer's
+    Hello hello;             // the peer's
+    std::string reached_at;  // where it says that it is
     [[nodiscard]] bool complete() const { return lanes[0] && lanes[1]; }
     [[nodiscard]] std::optional<size_t> lane_of(const Connection& connection) const;
     void abort();
@@ -104,6 +110,7 @@ class TcpLink final : public ConnectionOwner {
               std::string text);
   [[nodiscard]] Handshake say(HandshakeKind kind, size_t lane, uint64_t token) const;
   void link_up(Pair pair);
+  static void take_text(Pair& pair, size_t lane, std::string text);
 
   // Losing it.
   void lost(const Error& why, bool closed_by_peer);

@@ -73,6 +73,12 @@ Status TcpTransport::listen(const Address& address) {
   return Unit{};
 }
 
+Address TcpTransport::reached_at() const {
+  Address reached = options_.advertise.value_or(address_);
+  if (reached.port == 0) reached.port = address_.port;
+  return reached;
+}
+
 void TcpTransport::start(Hello hello, FrameSink& sink) {
   REHEARSAL_CHECK(sink_ == nullptr);
   REHEARSAL_CHECK(listener_ != nullptr);

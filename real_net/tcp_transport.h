@@ -27,6 +27,9 @@ class TcpTransport final : public Transport, private LinkHost {
   // Where it listens, or did.
   [[nodiscard]] const Address& address() const { return address_; }
 
+  // Where peers are told to connect to.
+  [[nodiscard]] Address reached_at() const override;
+
   // Who this is and who hears of what arrives. Before the first `open`; on the strand.
   void start(Hello hello, FrameSink& sink);
   // Where a peer listens; also when it has moved. On the strand.

@@ -77,6 +77,7 @@ void StaticGroup::finish_join(Status status) {
 
 void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   lives_[peer.value] = life;
+  std::erase_if(lost_, [peer](const auto& entry) { return entry.first == peer; });
   arrivals_.arrived(peer);
   // A worker that came back waits for everybody once more.
   ready_.erase(peer);
@@ -339,13 +340,13 @@ void StaticGroup::finish_shutdown(Status status) {
   deadlines_.remove(shutdown_deadline_);
   auto done = std::move(shutdown_done_);
   shutdown_done_ = nullptr;
-  if (status.ok() && lost_) status = *lost_;
+  if (status.ok() && !lost_.empty()) status = lost_.front().second;
   done(std::move(status));
 }
 
 void StaticGroup::on_peer_fenced(WorkerId peer, const Error& why) {
   if (leaving_) return progressed();
-  if (!lost_) lost_ = why;
+  lost_.emplace_back(peer, why);
   if (join_done_) finish_join(why);
   group_changed(peer);
 }

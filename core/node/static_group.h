@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/node/group.h"
@@ -35,8 +36,8 @@ class StaticGroup final : public Group {
   // `done` when all have joined, or why they cannot.
   void join(Duration timeout, UniqueFunction<void(Status)> done) override;
 
-  // `done` when all have left, or why not: who is busy or was lost. The time runs once all workers
-  // have arrived: those that live may work for as long as they like.
+  // `done` when all have left, or why not: who is busy, or was lost and did not come back. The time
+  // runs once all workers have arrived: those that live may work for as long as they like.
   void shut_down(Duration timeout, UniqueFunction<void(Status)> done) override;
 
   void on_peer_joined(WorkerId peer, uint32_t life) override;
@@ -111,7 +112,7 @@ class StaticGroup final : public Group {
   UniqueFunction<void(Status)> shutdown_done_;
   Duration shutdown_timeout_{};
   DeadlineId shutdown_deadline_;
-  MaybeError lost_;  // the first peer that was lost
+  std::vector<std::pair<WorkerId, Error>> lost_;  // peers that are, in the order of their loss
   Arrivals arrivals_;
 };
 

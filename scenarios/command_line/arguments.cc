@@ -346,6 +346,13 @@ VerifyCommand Parser::verify_command() const {
   return command;
 }
 
+void check_address(const std::string& flag, const std::string& text, bool any_port) {
+  if (text.empty()) return;
+  const auto address = real::parse_address(text);
+  if (!address || (address->port == 0 && !any_port))
+    throw WrongUse(flag + " " + text + ": type HOST:PORT, for example 10.0.0.7:7000 or [::1]:7000");
+}
+
 WorkerCommand Parser::worker_command() const {
   WorkerCommand command;
   command.settings = settings_of(only_name(), "full");
@@ -363,6 +370,10 @@ WorkerCommand Parser::worker_command() const {
   if (!flags_.metrics_port.empty() && !real::parse_metrics_address(flags_.metrics_port))
     throw WrongUse("--metrics-port " + flags_.metrics_port +
                    ": type a port or HOST:PORT, for example 9464");
+  check_address("--listen", flags_.listen, /*any_port=*/true);
+  check_address("--advertise", flags_.advertise, /*any_port=*/false);
+  command.place.listen = flags_.listen;
+  command.place.advertise = flags_.advertise;
   if (!flags_.log.empty())
     check_known("--log", flags_.log, {"debug", "info", "warn", "error", "off"});
   command.place.metrics = flags_.metrics_port;

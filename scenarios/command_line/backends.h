@@ -20,6 +20,8 @@ struct WorkerPlace {
   std::optional<std::string> rendezvous;  // env://, tcp://host:port or file:///path
   // How it is seen (real_net/observers.h); empty: as the environment says.
   std::string metrics = {}, spans = {}, log = {};
+  // HOST:PORT; empty: as real::WorkerOptions says.
+  std::string listen = {}, advertise = {};
 };
 
 // Whether a run with these choices, all others benign, still fails alike; and whether there is time

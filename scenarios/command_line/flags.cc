@@ -21,6 +21,7 @@ class FlagsOf {
   void declare();
 
  private:
+  void declare_worker_flags();
   void declare_run_flags();
   void declare_search_flags();
   void declare_explore_flags();
@@ -58,24 +59,7 @@ void FlagsOf::declare() {
               ? "Option of the scenario, key=value; may be repeated [some drawn by the seed]"
               : "Option of the scenario, key=value; may be repeated")
       ->allow_extra_args(false);
-  if (command_ == "worker") {
-    text_flag("--seed", flags_.seed, "Seed of the run [1]; the same at all workers");
-    text_flag("--rank", flags_.rank, "Rank of this worker [from the environment]");
-    text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
-    text_flag("--rendezvous", flags_.rendezvous,
-              "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
-    text_flag("--checkpoints", flags_.checkpoints,
-              "Folder for what workers save [REHEARSAL_CHECKPOINTS, or none]");
-    text_flag("--metrics-port", flags_.metrics_port,
-              "Port for GET /metrics on loopback, or HOST:PORT; 0: a free one, which is told "
-              "[REHEARSAL_METRICS, or none]");
-    text_flag("--spans", flags_.spans,
-              "Folder for WORKER.spans.json, for ui.perfetto.dev [REHEARSAL_SPANS, or none]");
-    text_flag(
-        "--log", flags_.log,
-        "What standard error tells: debug, info, warn, error or off [REHEARSAL_LOG, or warn]");
-    return declare_record_flags();
-  }
+  if (command_ == "worker") return declare_worker_flags();
   if (command_ == "explore") return declare_explore_flags();
   declare_run_flags();
   if (command_ == "run" || command_ == "shrink") {
@@ -105,6 +89,30 @@ void FlagsOf::declare() {
   } else {
     declare_search_flags();
   }
+}
+
+void FlagsOf::declare_worker_flags() {
+  text_flag("--seed", flags_.seed, "Seed of the run [1]; the same at all workers");
+  text_flag("--rank", flags_.rank, "Rank of this worker [from the environment]");
+  text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
+  text_flag("--rendezvous", flags_.rendezvous,
+            "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
+  text_flag(
+      "--listen", flags_.listen,
+      "HOST:PORT, where this worker listens [the address towards the rendezvous, a free port]");
+  text_flag("--advertise", flags_.advertise,
+            "HOST:PORT, where the others reach it, if that is elsewhere: behind a container, a "
+            "proxy [where it listens]");
+  text_flag("--checkpoints", flags_.checkpoints,
+            "Folder for what workers save [REHEARSAL_CHECKPOINTS, or none]");
+  text_flag("--metrics-port", flags_.metrics_port,
+            "Port for GET /metrics on loopback, or HOST:PORT; 0: a free one, which is told "
+            "[REHEARSAL_METRICS, or none]");
+  text_flag("--spans", flags_.spans,
+            "Folder for WORKER.spans.json, for ui.perfetto.dev [REHEARSAL_SPANS, or none]");
+  text_flag("--log", flags_.log,
+            "What standard error tells: debug, info, warn, error or off [REHEARSAL_LOG, or warn]");
+  declare_record_flags();
 }
 
 void FlagsOf::declare_run_flags() {

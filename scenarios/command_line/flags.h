@@ -21,7 +21,7 @@ struct Flags {
   std::string compare, trace, crash_at, schedule, record, record_size;
   std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
   std::string rank, world_size, rendezvous, checkpoints;
-  std::string metrics_port, spans, log;
+  std::string metrics_port, spans, log, listen, advertise;
   bool crash_sweep = false;
   bool benign = false;
   bool mutant_list = false;

@@ -30,6 +30,7 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal verify rnn --set size=full --faults hostile --json\n"},
     {"worker",
      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"
+     "  rehearsal worker rnn --listen 0.0.0.0:7000 --advertise gpu3.example.org:31700\n"
      "  REHEARSAL_RECORD=records torchrun --no-python --nproc-per-node 4 rehearsal worker rnn\n"}};
 
 }  // namespace

@@ -37,6 +37,8 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   CallCounter counter;
   real::WorkerOptions options = real::WorkerOptions::from_environment();
   options.placement = {place.rank, place.world_size, place.rendezvous};
+  options.listen = real::parse_address(place.listen);
+  options.advertise = real::parse_address(place.advertise);
   options.node.seed = settings.seed;
   options.checkpoints = settings.checkpoints;
   options.observe = {.metrics = place.metrics, .spans = place.spans, .log = place.log};

@@ -177,5 +177,58 @@ void TcpSmallCallBehind64MB(benchmark::State& state) {
 }
 BENCHMARK(TcpSmallCallBehind64MB)->Iterations(300)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
+// What becomes of calls of 64 bytes when large values go to the same worker all the time, beside
+// the same calls on an idle link.
+class Latencies {
+ public:
+  template <class Call>
+  void measure(Call call) {
+    const auto start = std::chrono::steady_clock::now();
+    benchmark::DoNotOptimize(call());
+    const auto end = std::chrono::steady_clock::now();
+    seconds_.push_back(std::chrono::duration<double>(end - start).count());
+  }
+  double percentile(size_t percent) {
+    std::sort(seconds_.begin(), seconds_.end());
+    return seconds_[seconds_.size() * percent / 100];
+  }
+
+ private:
+  std::vector<double> seconds_;
+};
+
+void TcpSmallCallsBeside64MB(benchmark::State& state) {
+  Latencies idle;
+  Latencies busy;
+  uint64_t pushes = 0;
+  with_server(state, [&](Worker& worker, RealNode&) {
+    const at::Tensor tensor = at::ones({(64 << 20) / 4});
+    const at::Tensor small = at::ones({16});
+    const auto call = [&] {
+      return worker.rpc_sync<at::Tensor>("server", "aten::add.Tensor", small, small, 1);
+    };
+    for (int64_t i = 0; i < 1'000; ++i) benchmark::DoNotOptimize(call());
+    for (int64_t i = 0; i < state.max_iterations; ++i) idle.measure(call);
+    (void)worker.rpc_sync("server", &bytes_of, tensor);
+    auto push = worker.rpc_async("server", &bytes_of, tensor);
+    for (auto _ : state) {
+      busy.measure(call);
+      if (!push.ready()) continue;
+      push = worker.rpc_async("server", &bytes_of, tensor);
+      ++pushes;
+    }
+    (void)push.wait();
+  });
+  if (pushes == 0) return;
+  for (const auto& [name, percent] : {std::pair("p50", 50), std::pair("p99", 99)}) {
+    const auto at = static_cast<size_t>(percent);
+    state.counters[std::string(name) + "_idle_us"] = 1e6 * idle.percentile(at);
+    state.counters[std::string(name) + "_busy_us"] = 1e6 * busy.percentile(at);
+    state.counters[std::string(name) + "_ratio"] = busy.percentile(at) / idle.percentile(at);
+  }
+  state.counters["pushes"] = static_cast<double>(pushes);
+}
+BENCHMARK(TcpSmallCallsBeside64MB)->Iterations(5'000)->UseRealTime()->Unit(benchmark::kMicrosecond);
+
 }  // namespace
 }  // namespace rehearsal::real

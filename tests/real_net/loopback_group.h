@@ -45,13 +45,16 @@ class LoopbackGroup {
         made.record =
             record::RecordOptions{.file = options.record_folder + "/" + names[rank] + ".record",
                                   .ring_bytes = options.record_bytes};
+      if (options.through_proxies) {
+        proxies_.push_back(std::make_unique<FaultProxy>());
+        made.transport.advertise = Address{.host = "127.0.0.1", .port = proxies_.back()->port()};
+      }
       nodes_.push_back(std::make_unique<RealNode>(made, program));
-      if (options.through_proxies)
-        proxies_.push_back(std::make_unique<FaultProxy>(nodes_.back()->address().port));
+      if (options.through_proxies) proxies_.back()->set_target(nodes_.back()->address().port);
     }
     for (uint32_t from = 0; from < nodes_.size(); ++from)
       for (uint32_t to = 0; to < nodes_.size(); ++to)
-        if (from != to) nodes_[from]->set_address({to}, address_of(to));
+        if (from != to) nodes_[from]->set_address({to}, nodes_[to]->reached_at());
   }
 
   // How each worker ended, in rank order.
@@ -71,12 +74,6 @@ class LoopbackGroup {
   [[nodiscard]] FaultProxy& proxy(uint32_t rank) { return *proxies_[rank]; }
 
  private:
-  [[nodiscard]] Address address_of(uint32_t rank) const {
-    Address address = nodes_[rank]->address();
-    if (!proxies_.empty()) address.port = proxies_[rank]->port();
-    return address;
-  }
-
   std::vector<std::unique_ptr<RealNode>> nodes_;
   std::vector<std::unique_ptr<FaultProxy>> proxies_;
 };

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,6 +12,7 @@
 
 #include "core/node/worker.h"
 #include "real_net/socket.h"
+#include "tests/real_net/fault_proxy.h"
 
 namespace rehearsal::real {
 namespace {
@@ -58,6 +60,62 @@ TEST(RunWorker, TwoWorkersMeetWorkAndLeave) {
   other.join();
   EXPECT_TRUE(trainer.ok()) << trainer.error().text;
   EXPECT_TRUE(ps->ok()) << ps->error().text;
+}
+
+TEST(RunWorker, TheOthersReachAWorkerWhereItSaysThatItIs) {
+  // Goal: what is advertised is used, and nothing else. Method: a proxy before each worker; nobody
+  // knows where they listen but the proxies. The one that connects is the lower rank.
+  const Program program = adding_program();
+  const uint16_t port = free_port();
+  std::array<FaultProxy, 2> proxies;
+  std::array<std::optional<Status>, 2> ends;
+  std::vector<std::thread> workers;
+  for (const uint32_t rank : {0u, 1u}) {
+    WorkerOptions made = options(port, rank);
+    made.listen = Address{.host = "127.0.0.1", .port = free_port()};
+    made.advertise = Address{.host = "localhost", .port = proxies[rank].port()};
+    proxies[rank].set_target(made.listen->port);
+    workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
+  }
+  for (std::thread& worker : workers) worker.join();
+  for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
+  EXPECT_GT(proxies[1].forwarded_bytes(), 0u);
+}
+
+TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
+  // Goal: what is published is the address of a machine. Method: all listen at any; one of them
+  // looks into the store.
+  const std::filesystem::path store =
+      std::filesystem::temp_directory_path() / ("everywhere_" + std::to_string(getpid()));
+  std::string published;
+  Program program(functions());
+  program.worker("ps").worker("trainer", [&](Worker&) {
+    std::ostringstream content;
+    content << std::ifstream(store).rdbuf();
+    published = content.str();
+  });
+  std::array<std::optional<Status>, 2> ends;
+  std::vector<std::thread> workers;
+  for (const uint32_t rank : {0u, 1u}) {
+    WorkerOptions made = options(0, rank);
+    made.placement.rendezvous = "file://" + store.string();
+    made.listen = Address{.host = "0.0.0.0", .port = 0};
+    workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
+  }
+  for (std::thread& worker : workers) worker.join();
+  std::filesystem::remove(store);
+  for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
+  EXPECT_NE(published.find("127.0.0.1"), std::string::npos) << published;
+  EXPECT_EQ(published.find("0.0.0.0"), std::string::npos) << published;
+}
+
+TEST(RunWorker, AnAddressThatCannotBeListenedOnIsToldBeforeAnybodyIsWaitedFor) {
+  const FileDescriptor taken = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
+  WorkerOptions made = options(free_port(), 1);  // where nobody serves
+  made.listen = local_address(taken);
+  const Status status = run_worker(made, adding_program());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text.find("in use"), std::string::npos) << status.error().text;
 }
 
 TEST(RunWorker, WrongUseIsOneClearError) {

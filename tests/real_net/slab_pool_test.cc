@@ -36,6 +36,19 @@ TEST(SlabPool, ASlabIsUsedAgainLastInFirstOut) {
   EXPECT_EQ(pool.census().recycled, 1u);
 }
 
+TEST(SlabPool, WhatIsInUseIsCounted) {
+  SlabPool pool;
+  Segment first = pool.take(100'000, {});
+  Segment second = pool.take(100'000, {});
+  EXPECT_EQ(pool.census().in_use, 2u);
+  first = {};
+  EXPECT_EQ(pool.census().in_use, 1u);
+  first = pool.take(100'000, {});
+  EXPECT_EQ(pool.census().in_use, 2u);
+  first = second = {};
+  EXPECT_EQ(pool.census().in_use, 0u);
+}
+
 TEST(SlabPool, WhatItKeepsIsBounded) {
   SlabPool pool({.idle_bytes_max = 1 << 20});
   {
@@ -48,11 +61,16 @@ TEST(SlabPool, WhatItKeepsIsBounded) {
 
 TEST(SlabPool, SegmentsOutliveTheirPool) {
   Segment segment;
+  std::function<SlabPool::Census()> watch;
   {
     SlabPool pool;
+    watch = pool.watch();
     segment = pool.take(2 << 20, {});
   }
   std::memset(segment.data, 1, segment.bytes);
+  EXPECT_EQ(watch().in_use, 1u);
+  segment = {};
+  EXPECT_EQ(watch().in_use, 0u);
 }
 
 TEST(SlabPool, AHugeSegmentTakesNoMemoryBeforeItIsTouched) {

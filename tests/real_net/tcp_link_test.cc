@@ -165,6 +165,78 @@ TEST_F(TcpLinkTest, ALossNamesTheWorkerAndTheCause) {
   EXPECT_NE(why.text.find("connection to worker '1' lost: "), std::string::npos) << why.text;
 }
 
+TEST_F(TcpLinkTest, APeerThatCameBackElsewhereIsFoundAgainFromBothEnds) {
+  // Goal: who stays learns from the link where the one that came back is. Method: the way back to
+  // the one that stays is closed, so that only the latter can make the link again.
+  TransportOptions options = TcpWorld::quick_options();
+  const auto address_of = [](const TcpEnd& end) { return end.transport.address(); };
+  TcpEnd stays({0}, 1, options);
+  auto former = std::make_unique<TcpEnd>(WorkerId{1}, 1, options);
+  FaultProxy way_back(address_of(stays).port);
+  const auto wait_for_link = [&](TcpEnd& other) {
+    return wait_until(stays.runtime, [&] {
+      return stays.sink.up() && other.sink.up() &&
+             stays.sink.last(What::up).hello.incarnation == other.hello.incarnation;
+    });
+  };
+  run_on(stays.runtime, [&] {
+    stays.transport.set_address({1}, address_of(*former));
+    stays.transport.open({1});
+  });
+  run_on(former->runtime, [&] { former->transport.open({0}); });
+  ASSERT_TRUE(wait_for_link(*former));
+  former->end();
+  TcpEnd back({1}, 2, options);
+  ASSERT_NE(address_of(back), address_of(*former));
+  run_on(back.runtime, [&] {
+    back.transport.set_address({0}, {.host = "127.0.0.1", .port = way_back.port()});
+    back.transport.open({0});
+  });
+  ASSERT_TRUE(wait_for_link(back));
+  way_back.set_refusing(true);
+  way_back.reset_all();
+  ASSERT_TRUE(wait_until(stays.runtime, [&] { return stays.sink.count(What::up) >= 3; }));
+  ASSERT_TRUE(wait_for_link(back));
+  EXPECT_EQ(way_back.connections(), 0u);
+}
+
+TEST_F(TcpLinkTest, AnAttemptAtAnAddressThatIsNoLongerTrueIsGivenUp) {
+  // Goal: a peer that has moved is not waited for where it was. Method: there, somebody accepts and
+  // says nothing, for longer than this test takes.
+  TransportOptions options = TcpWorld::quick_options();
+  options.handshake_timeout = std::chrono::hours(1);
+  FaultProxy silent;
+  silent.set_stalled(true);
+  TcpEnd first({0}, 1, options);
+  TcpEnd second({1}, 1, options);
+  run_on(first.runtime, [&] {
+    first.transport.set_address({1}, {.host = "127.0.0.1", .port = silent.port()});
+    first.transport.open({1});
+  });
+  run_on(second.runtime, [&] { second.transport.open({0}); });
+  // Both its connections stand, and wait.
+  ASSERT_TRUE(wait_until(first.runtime, [&] { return first.transport.census().writes >= 2; }));
+  run_on(first.runtime, [&] { first.transport.set_address({1}, second.transport.address()); });
+  EXPECT_TRUE(wait_until(first.runtime, [&] { return first.sink.up() && second.sink.up(); }));
+}
+
+TEST_F(TcpLinkTest, APeerWithoutAnAddressIsWaitedFor) {
+  // Goal: who has yet to come costs nothing, and may come. Method: nobody is told of it; it knows.
+  TransportOptions options = TcpWorld::quick_options();
+  TcpEnd first({0}, 1, options);
+  run_on(first.runtime, [&] {
+    for (const uint32_t peer : {1u, 2u}) first.transport.open({peer});
+  });
+  TcpEnd second({1}, 1, options);
+  run_on(second.runtime, [&] {
+    second.transport.set_address({0}, first.transport.address());
+    second.transport.open({0});
+  });
+  ASSERT_TRUE(wait_until(first.runtime, [&] { return first.sink.up() && second.sink.up(); }));
+  EXPECT_EQ(first.sink.count(What::lost), 0u);
+  run_on(first.runtime, [&] { first.transport.close({2}, {.text = "it never came"}); });
+}
+
 TEST_F(TcpLinkTest, OneCallOfEachKindSuffices) {
   // Goal: a frame costs one write and one read. Method: count over many exchanges.
   connect();

@@ -121,8 +121,10 @@ class TcpWorld {
   static size_t index(int end) { return static_cast<size_t>(end); }
 
   void start(int end) {
+    TransportOptions options = quick_options();
+    options.advertise = Address{.host = "127.0.0.1", .port = proxies_[index(end)].port()};
     ends_[index(end)] =
-        std::make_unique<TcpEnd>(WorkerId{static_cast<uint32_t>(end)}, ++lives_, quick_options());
+        std::make_unique<TcpEnd>(WorkerId{static_cast<uint32_t>(end)}, ++lives_, options);
     proxies_[index(end)].set_target(transport(end).address().port);
   }
   void tell_address(int end) {

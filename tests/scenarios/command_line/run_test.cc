@@ -181,5 +181,19 @@ TEST(Worker, TakesItsPlaceFromFlagsOrEnvironment) {
   EXPECT_EQ(run_tool("worker toy --rank 3 --set fail_at=3").status, 1);
 }
 
+TEST(Worker, AnAddressThatIsNoneIsWrongUse) {
+  // Goal: one line, before anything starts. Method: what is none, and what nobody could connect to.
+  for (const char* wrong : {"--listen 7000", "--listen host", "--listen ::1:7000",
+                            "--advertise 7000", "--advertise host:", "--advertise host:65536",
+                            "--advertise host:0", "--advertise [::1:80"}) {
+    const ToolRun run = run_tool(std::string("worker toy --rank 3 ") + wrong);
+    EXPECT_EQ(run.status, 2) << wrong;
+    EXPECT_EQ(run.err, std::string("rehearsal worker: ") + wrong +
+                           ": type HOST:PORT, for example 10.0.0.7:7000 or [::1]:7000\n");
+  }
+  for (const char* right : {"--listen 0.0.0.0:0", "--advertise [::1]:80"})
+    EXPECT_EQ(run_tool(std::string("worker toy --rank 3 ") + right).status, 0) << right;
+}
+
 }  // namespace
 }  // namespace rehearsal::command_line

@@ -15,7 +15,7 @@ namespace rehearsal {
 enum class ErrorKind : uint8_t {
   timeout,           // no answer within the call's time
   peer_lost,         // the peer's incarnation is fenced: it crashed, or was silent too long
-  fenced,            // the peer has fenced us
+  fenced,            // the peer has fenced us, or a reference is of a former life of its owner
   remote_exception,  // the user's function threw
   unknown_function,  // not registered at the callee
   bad_arguments,     // arguments that cannot be encoded, or do not fit the signature

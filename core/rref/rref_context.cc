@@ -215,9 +215,18 @@ MaybeError RRefContext::why_unusable(const RRefHandle& handle) const {
   return user->second.error;
 }
 
+// Whose owner was lost and is there again: that one knows nothing of it.
 Result<RRefId> RRefContext::resolve(const RRefHandle& handle) {
-  if (MaybeError error = why_unusable(handle)) return *error;
-  return handle.id();
+  const MaybeError error = why_unusable(handle);
+  if (!error) return handle.id();
+  const WorkerId owner = handle.id().owner;
+  const Incarnation former = handle.id().owner_incarnation;
+  const bool is_back = owner != options_.self && sessions_.joined(owner) && former.value != 0 &&
+                       sessions_.incarnation(owner) != former;
+  if (error->kind != ErrorKind::peer_lost || !is_back) return *error;
+  return Error{.kind = ErrorKind::fenced,
+               .text = "the reference is of a former life of '" + name(owner) + "': " + error->text,
+               .worker = name(owner)};
 }
 
 bool RRefContext::confirmed_by_owner(const RRefHandle& handle) const {

@@ -103,6 +103,9 @@ TEST_F(RRefLossTest, ANewLifeOfTheOwnerKnowsNothingOfTheOldOnesReferences) {
   deliver_all();
   EXPECT_EQ(kept.result().error().kind, ErrorKind::peer_lost);
   EXPECT_EQ(a().rrefs.pending_child_count(), 0u);
+  const Error fenced = error_of([&] { return rref.rpc_sync(&Counter::get); });
+  EXPECT_EQ(fenced.kind, ErrorKind::fenced);
+  EXPECT_NE(fenced.text.find("of a former life of 'b'"), std::string::npos) << fenced.text;
   // References made from now on count from zero again.
   const RRef<Counter> fresh = a().calls.remote<Counter>("b", 1);
   deliver_all();

@@ -9,10 +9,11 @@ namespace rehearsal::storm {
 namespace {
 
 constexpr uint64_t kSaves = 0x7361766573;  // distinguishes this draw from those of the steps
-constexpr uint64_t kMeets = 0x6d65657473;
 constexpr const char* kProgress = "progress";
 
 }  // namespace
+
+bool workers_meet(Seed seed) { return Dice(seed, hash_text("meeting")).happens(30); }
 
 bool is_loss(ErrorKind kind) {
   using enum ErrorKind;
@@ -29,7 +30,7 @@ Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept)
 void Actor::act(int64_t operations) {
   const int64_t middle = operations / 2;
   const bool saves = Dice(seed_, mix(hash_text(worker_.name()), kSaves)).happens(25);
-  const bool meets = Dice(seed_, kMeets).happens(30);
+  const bool meets = workers_meet(seed_);
   for (int64_t step = first_step(middle); step < operations; ++step) {
     if (saves && step == middle) worker_.save_checkpoint(kProgress, step);
     if (meets && step == middle) meet_all();

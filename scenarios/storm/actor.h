@@ -19,6 +19,9 @@ class WrongResult : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Whether the workers of this storm meet in the middle of it.
+[[nodiscard]] bool workers_meet(Seed seed);
+
 // Whether it is what an operation may fail with when a worker is lost.
 [[nodiscard]] bool is_loss(ErrorKind kind);
 

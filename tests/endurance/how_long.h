@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "scenarios/storm/dice.h"
+#include "scenarios/storm/actor.h"
 
 namespace rehearsal::endurance {
 
@@ -15,17 +15,11 @@ inline std::chrono::seconds how_long() {
   return std::chrono::seconds(said == nullptr ? 60 : std::max(1, std::atoi(said)));
 }
 
-// Whether the workers of a storm with this seed meet in the middle of their work (see
-// storm::Actor): one that came back too late for that waits for a time that only the simulator has.
-inline bool has_a_meeting(uint64_t seed) {
-  constexpr uint64_t kMeets = 0x6d65657473;
-  return storm::Dice(Seed{seed}, kMeets).happens(30);
-}
-
-// The next seed whose workers do not.
+// The next seed whose workers do not meet: over TCP who comes back too late for that waits for
+// long.
 inline uint64_t next_seed(uint64_t seed) {
   do ++seed;
-  while (has_a_meeting(seed));
+  while (storm::workers_meet(Seed{seed}));
   return seed;
 }
 

@@ -165,6 +165,8 @@ void NodeRounds::look_for_leftovers(Life& life, const std::string& name, Complai
   if (!empty) complaints.push_back(name + " has left " + left);
   const auto slabs = life.node->pool().watch();
   life.node.reset();
+  // What a program keeps of its worker, such as contexts, keeps what the worker has yet to release.
+  life.program = Program(FunctionRegistry());
   if (!becomes_true([&] { return slabs().in_use == 0; }))
     complaints.push_back(name + " has left " + std::to_string(slabs().in_use) + " slabs");
 }

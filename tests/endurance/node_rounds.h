@@ -49,7 +49,7 @@ class NodeRounds {
  private:
   struct Life {
     explicit Life(const MakeProgram& make) : program(make()) {}
-    const Program program;
+    Program program;  // empty once the worker is gone
     std::unique_ptr<real::RealNode> node;
     std::thread thread;
     std::optional<Status> end;  // once the thread has been joined

@@ -35,11 +35,12 @@ class Fencing final : public QuietOracle {
     if (!cluster.calm) return;
     for (const auto& [pair, fence] : fences_) {
       const auto& [who, whom] = pair;
-      if (fence.is_answer || fences_.contains({whom, who})) continue;
+      if (fences_.contains({whom, who})) continue;
       if (cluster.now - std::max(fence.when, cluster.calm_since) < kNews) continue;
       const LifeView* const one = living(cluster, who);
       const LifeView* const other = living(cluster, whom);
-      if (one == nullptr || other == nullptr || was_told(whom, one->id.worker)) continue;
+      if (one == nullptr || other == nullptr) continue;
+      if (cluster.dynamic && (fence.is_answer || was_told(whom, one->id.worker))) continue;
       findings.fail(name(), "worker '" + std::string(other->name) + "'",
                     "worker '" + std::string(one->name) +
                         "' has given it up, and it does not know although all links work");
@@ -47,6 +48,8 @@ class Fencing final : public QuietOracle {
   }
 
  private:
+  // In a dynamic group a worker may be refused, or fenced, by one that has not met it; in a static
+  // one both sides always know.
   static const LifeView* living(const ClusterView& cluster, uint64_t incarnation) {
     for (const LifeView& life : cluster.lives)
       if (life.incarnation.value == incarnation && !life.crashed && life.result == nullptr)
@@ -54,7 +57,7 @@ class Fencing final : public QuietOracle {
     return nullptr;
   }
 
-  // By one whom it has not met itself, as may be in a dynamic group.
+  // By one whom it has not met itself.
   [[nodiscard]] bool was_told(uint64_t incarnation, WorkerId by) const {
     const auto found = heard_.find({incarnation, by});
     return found != heard_.end() && found->second.starts_with("fenced by");

@@ -309,6 +309,11 @@ std::optional<Task> ReplayRuntime::take_elsewhere(Source source, uint64_t code) 
     run(other, giver);
     if (std::optional<Task> task = take_stray(giver, code)) return task;
   }
+  // Whoever lets go of one thing too many may let go of it first.
+  for (auto& [other, giver] : givers_) {
+    if (other == source || other.kind == Source::Kind::strand) continue;
+    if (std::optional<Task> task = take_from(giver, code)) return task;
+  }
   return std::nullopt;
 }
 

@@ -25,7 +25,7 @@ namespace rehearsal::sim {
 //
 // A task that is wanted may come from another stack than the record says: which of two owners lets
 // go last, and so runs a destructor, depends on threads. It is then taken from whoever has one of
-// the same code to give that the record does not expect there.
+// the same code to give; from where the record does not expect it, if there is such a one.
 class ReplayRuntime final : public Runtime, public Executions, public Checkpoints {
  public:
   using Source = record::Source;

@@ -51,11 +51,7 @@ class Rethrown final : public E, public CalledError {
 
  private:
   void read(ValueReader& reader) {
-    if constexpr (Described<E>)
-      describe(static_cast<E&>(*this), [&](auto&... fields) {
-        if (reader.count() != sizeof...(fields)) throw BadValue("an exception with other fields");
-        ((fields = Value<std::decay_t<decltype(fields)>>::read(reader)), ...);
-      });
+    if constexpr (Described<E>) describe(static_cast<E&>(*this), ReadFields{reader});
     reader.finish();
   }
 };
@@ -65,10 +61,7 @@ void write_fields(const E& thrown, ValueWriter& writer) {
   writer.text(thrown.what());
   if constexpr (Described<E>)
     // describe takes its object as it is filled; writing only reads the fields.
-    describe(const_cast<E&>(thrown), [&](auto&... fields) {
-      writer.count(sizeof...(fields));
-      (Value<std::decay_t<decltype(fields)>>::write(writer, fields), ...);
-    });
+    describe(const_cast<E&>(thrown), WriteFields{writer});
 }
 
 // The types of the fields, in order, without an object: `describe` may not look at them.
@@ -76,17 +69,12 @@ template <class E>
 std::string sign_fields() {
   WireSignature signature;
   if constexpr (Described<E>) {
-    const auto sign = [&](auto& thrown) {
-      describe(thrown, [&](auto&... fields) {
-        ((Value<std::decay_t<decltype(fields)>>::sign(signature), signature += ','), ...);
-      });
-    };
     if constexpr (std::default_initializable<E>) {
       E thrown;
-      sign(thrown);
+      describe(thrown, SignFields{signature});
     } else {
       E thrown("");
-      sign(thrown);
+      describe(thrown, SignFields{signature});
     }
   }
   return signature.text();

@@ -37,6 +37,23 @@ struct Fragile : std::runtime_error {
     if (text == "breaks") throw std::domain_error("it cannot be made");
   }
 };
+// Of a program that may meet a newer one, which sends a second field.
+struct Late : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  int64_t minutes = 0;
+  UnknownFields unknown;
+  friend void describe(Late& thrown, auto&& fields) {
+    fields.versioned("Late", thrown.unknown, thrown.minutes);
+  }
+};
+struct NewerLate : Late {
+  using Late::Late;
+  std::string why;
+  friend void describe(NewerLate& thrown, auto&& fields) {
+    fields.versioned("Late", thrown.unknown, thrown.minutes, thrown.why);
+  }
+};
+
 // Thrown for a tensor that cannot be sent.
 OutOfStock out_of_stock(const std::string& text, at::Tensor sample) {
   OutOfStock thrown(text);
@@ -159,6 +176,31 @@ TEST_F(ExceptionTest, AllFormsOfWaitingThrowItAndAResultHasTheError) {
   EXPECT_THROW((void)own.local_value(), OutOfStock);
   EXPECT_THROW((void)a().calls.rpc_sync("a", &throws, "stock"), OutOfStock);
   EXPECT_THROW(throw_error(future.result().error()), OutOfStock);
+}
+
+TEST(VersionedExceptions, KeepWhatANewerProgramSent) {
+  // Method: what a newer program writes is read by an older one, whose exception is sent on.
+  NewerLate sent("late");
+  sent.minutes = 5;
+  sent.why = "snow";
+  const auto pass = []<class From, class To>(const From& from, To& to) {
+    Payload payload;
+    ValueWriter writer(payload);
+    detail::write_fields(from, writer);
+    writer.finish();
+    ValueReader reader(payload);
+    const std::string text = reader.text();
+    const detail::Rethrown<To> made(text, reader, Error{});
+    EXPECT_STREQ(made.what(), from.what());
+    to = made;
+  };
+  Late older("");
+  pass(sent, older);
+  EXPECT_EQ(older.minutes, 5);
+  NewerLate back("");
+  pass(older, back);
+  EXPECT_EQ(back.minutes, 5);
+  EXPECT_EQ(back.why, "snow");
 }
 
 TEST_F(ExceptionTest, AContinuationsExceptionIsRethrownToo) {

@@ -113,13 +113,13 @@ struct Value<T> {
   }
   static T read(ValueReader& reader) {
     const Nesting nesting(reader);
-    T value{};
+    T value = T();
     describe(value, detail::ReadFields{reader});
     return value;
   }
   static void sign(WireSignature& signature) {
     if (!signature.begin_struct(typeid(T))) return;
-    T value{};
+    T value = T();
     describe(value, detail::SignFields{signature});
     signature.end_struct();
   }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,11 +16,14 @@ namespace rehearsal {
 
 namespace detail {
 
-// An operator's result as R: the IValue itself, or what it holds.
+// An operator's result as R: the IValue itself, or what it holds. Nobody calls it with an R that
+// named_draft refuses.
 template <class R>
 R from_ivalue(c10::IValue value) {
   if constexpr (std::is_same_v<R, c10::IValue>) {
     return value;
+  } else if constexpr (!fits_schema_result<R>) {
+    throw std::logic_error("no result of LibTorch is of this type");
   } else {
     try {
       return std::move(value).to<R>();

@@ -77,10 +77,18 @@ inline constexpr bool fit_schemas = ((is_keyword<A> ||
 template <class... A>
 inline constexpr bool fit_functions = ((!is_keyword<A> && Sendable<Decayed<A>>)&&...);
 
+// Whether a result that has a LibTorch schema can be asked for as R.
+template <class R>
+inline constexpr bool fits_schema_result = std::is_constructible_v<c10::IValue, R>;
+
 // Of an ATen operator, or of a registered script function.
-template <class... A>
+template <class R, class... A>
 void add_schema_arguments(Draft& draft, const A&... arguments) {
   draft.gives_ivalue = true;
+  if (!fits_schema_result<R>)
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "its result is asked for as a type that LibTorch does not know",
+                    .function = draft.function});
   if constexpr (fit_schemas<A...>)
     encode_arguments(Parameters<SchemaArguments>{}, draft.call.arguments,
                      schema_arguments(arguments...));
@@ -101,12 +109,12 @@ Draft named_draft(const Caller& caller, const Target& target, const std::string&
   if (is_operator && !caller.registry().contains(name)) {
     draft.call.kind = CallKind::operator_;
     draft.call.name = name;
-    add_schema_arguments(draft, arguments...);
+    add_schema_arguments<R>(draft, arguments...);
     return draft;
   }
   draft.call.function = caller.registry().position(name).or_throw();
   if (caller.registry().functions()[draft.call.function].takes_schema) {
-    add_schema_arguments(draft, arguments...);
+    add_schema_arguments<R>(draft, arguments...);
     return draft;
   }
   if constexpr (fit_functions<A...>)

@@ -40,6 +40,7 @@ double in_seconds(std::chrono::milliseconds time) {
 }
 size_t count(const std::vector<at::Tensor>& tensors) { return tensors.size(); }
 int64_t number() { return 41; }
+void nothing() {}
 Older through_older(Older value) {
   ++value.number;
   return value;
@@ -54,6 +55,7 @@ class ValueCallTest : public CallFixture {
     registry.function("in_seconds", &in_seconds)
         .function("number", &number)
         .function("take", &take);
+    registry.function("nothing", &nothing);
     registry.function("through_older", &through_older).function("taken", &taken);
     begin();
   }
@@ -103,19 +105,22 @@ TEST_F(ValueCallTest, AReferenceInAFieldThatIsUnknownIsKeptAndSentOn) {
   // a holds a reference to b's value, which passes through c in a field that c does not know.
   Newer value{.number = 1, .references = {}, .tensor = at::ones(3), .unknown = {}};
   value.references.push_back(a().calls.remote("b", &number));
-  Draft draft = function_draft(*a().caller, "c", &through_older, Older());
-  draft.call.arguments = {};
-  ValueWriter writer(draft.call.arguments);
-  Value<Newer>::write(writer, value);
+  const Future<Newer> passed = a().calls.rpc_async<Newer>("c", "through_older", value);
   value.references.clear();
-  Result<Answer> answer = a().answer_to(std::move(draft));
-  ASSERT_TRUE(answer.ok()) << answer.error().text;
-  ValueReader reader(answer.value().value);
-  auto back = Value<Newer>::read(reader);
-  reader.finish();
+  const Newer back = passed.wait();
   EXPECT_EQ(back.number, 2);
   EXPECT_EQ(back.references.at(0).to_here(), 41);
   EXPECT_EQ(back.tensor.numel(), 3);
+}
+
+TEST_F(ValueCallTest, AnOperatorsResultIsOfATypeThatLibTorchKnows) {
+  for (const char* const name : {"aten::neg", "aten::no_such_operator"}) {
+    const Error error = error_of([&] { return a().calls.rpc_sync<Older>("b", name, at::ones(1)); });
+    EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
+    EXPECT_EQ(error.text, "its result is asked for as a type that LibTorch does not know");
+    EXPECT_EQ(error.function, name);
+  }
+  EXPECT_EQ(a().calls.rpc_sync<Unit>("b", "nothing"), Unit{});
 }
 
 TEST_F(ValueCallTest, AnArgumentThatCannotBeReadFailsItsCallAloneAndIsNamed) {

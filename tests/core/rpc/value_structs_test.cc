@@ -56,6 +56,22 @@ Tree deep_tree(int depth) {
 
 constexpr const char* kTooDeep = "values nested more than 64 deep";
 
+// Neither has a constructor that `{}` may call.
+struct Labelled {
+  c10::Dict<std::string, int64_t> labels;
+  c10::List<double> numbers;
+  friend void describe(Labelled& value, auto&& fields) { fields(value.labels, value.numbers); }
+};
+
+TEST(ValueStructs, ListsAndDictionariesOfLibTorchAreFields) {
+  Labelled value;
+  value.labels.insert("one", 1);
+  value.numbers.push_back(0.5);
+  const auto back = read<Labelled>(written(value));
+  EXPECT_EQ(back.labels.at("one"), 1);
+  EXPECT_EQ(back.numbers.get(0), 0.5);
+}
+
 TEST(ValueStructs, AStructMayHoldItself) {
   expect_round_trip(Tree{1, {{2, {}}, {3, {{4, {}}}}}});
   expect_round_trip(deep_tree(64));

@@ -83,6 +83,7 @@ void Actor::one_operation(Dice& dice) {
                                               &Actor::use_module,
                                               &Actor::be_refused,
                                               &Actor::call_script,
+                                              &Actor::send_parcel,
                                               &Actor::take_first,
                                               &Actor::record_little,
                                               &Actor::propagate,

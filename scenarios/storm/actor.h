@@ -78,6 +78,7 @@ class Actor {
   void use_module(Dice& dice);
   void be_refused(Dice& dice);
   void call_script(Dice& dice);
+  void send_parcel(Dice& dice);
   void take_first(Dice& dice);
   void record_little(Dice& dice);
   void propagate(Dice& dice);

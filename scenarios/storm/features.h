@@ -50,4 +50,7 @@ class Weight : public torch::nn::Module {
 
 void register_features(FunctionRegistry& registry);
 
+// Those that pass on values of many types (value_operations.cc).
+void register_values(FunctionRegistry& registry);
+
 }  // namespace rehearsal::storm

@@ -272,6 +272,7 @@ FunctionRegistry functions() {
       .method("gradient", &Layer::gradient);
   registry.function("make_known", &make_known).function("call_back", &call_back);
   register_features(registry);
+  register_values(registry);
   return registry;
 }
 

@@ -34,16 +34,6 @@ std::vector<uint32_t> members_of(const Caller& caller, const std::vector<std::st
   return members;
 }
 
-// Runs `body` on the strand. Parks for a moment.
-template <class F>
-void on_strand(const Caller& caller, F body) {
-  const Status status = caller.mailbox()->wait("a gathering's state", {}, [&](WaitHandle wait) {
-    body();
-    wait.end();
-  });
-  if (!status.ok()) throw RpcError(status.error());
-}
-
 }  // namespace
 
 void register_gatherings(FunctionRegistry& registry) {
@@ -53,7 +43,8 @@ void register_gatherings(FunctionRegistry& registry) {
 Gathered gather(const Caller& caller, const std::vector<std::string>& workers, GatherShare share,
                 Timeout timeout) {
   GatherRound round{.members = members_of(caller, workers)};
-  on_strand(caller, [&] { round = caller.gatherings().next_round(std::move(round.members)); });
+  caller.visit_strand("a gathering's state",
+                      [&] { round = caller.gatherings().next_round(std::move(round.members)); });
   const WorkerId first{round.members.front()};
   Draft draft = function_draft(caller, first, &contribute, round, share);
   draft.timeout = timeout;
@@ -63,7 +54,8 @@ Gathered gather(const Caller& caller, const std::vector<std::string>& workers, G
     std::string missing;
     // The first member knows who is late.
     if (error.kind == ErrorKind::timeout && first == caller.mailbox()->self())
-      on_strand(caller, [&] { missing = caller.gatherings().missing(round); });
+      caller.visit_strand("a gathering's state",
+                          [&] { missing = caller.gatherings().missing(round); });
     if (!missing.empty()) error.text += "; a gathering waits for:" + missing;
     throw RpcError(std::move(error));
   }

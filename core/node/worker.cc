@@ -17,11 +17,9 @@ WorkerInfo Worker::worker_info(const std::string& name) const {
 
 std::vector<WorkerInfo> Worker::members() const {
   std::vector<WorkerInfo> here;
-  const Status status = caller()->mailbox()->wait("the members", {}, [&](WaitHandle wait) {
+  caller()->visit_strand("the members", [&] {
     for (const WorkerId id : node_.members()) here.push_back({caller()->names()[id.value], id});
-    wait.end();
   });
-  if (!status.ok()) throw RpcError(status.error());
   return here;
 }
 
@@ -53,11 +51,7 @@ const std::vector<std::string>& Worker::gathering(const std::vector<std::string>
 
 DebugInfo Worker::debug_info() const {
   DebugInfo info;
-  const Status status = caller()->mailbox()->wait("the tables", {}, [&](WaitHandle wait) {
-    info = node_.debug_info();
-    wait.end();
-  });
-  if (!status.ok()) throw RpcError(status.error());
+  caller()->visit_strand("the tables", [&] { info = node_.debug_info(); });
   return info;
 }
 

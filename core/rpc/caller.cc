@@ -90,6 +90,14 @@ Instant Caller::when_passed(Duration time) const {
   return time < Instant::max() - now ? now + time : Instant::max();
 }
 
+void Caller::visit_strand(std::string_view what, const std::function<void()>& body) const {
+  const Status status = mailbox_->wait(what, {}, [&body](WaitHandle wait) {
+    body();
+    wait.end();
+  });
+  if (!status.ok()) throw RpcError(status.error());
+}
+
 Future<Unit> Caller::after(Duration time) const {
   auto state = std::make_shared<FutureState<Unit>>(mailbox_, CausalId{});
   mailbox_->post([this, state, when = when_passed(time)] {

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -105,6 +106,10 @@ class Caller {
   [[nodiscard]] std::string text_of(CallForm form, const Draft& draft) const {
     return call_text(form, draft.function, mailbox_->name(), names_[draft.to.value]);
   }
+
+  // Runs `body` on the strand, where the node's tables may be read; the calling stack parks for
+  // this moment and is said to wait for `what`. Throws RpcError if it cannot wait.
+  void visit_strand(std::string_view what, const std::function<void()>& body) const;
 
   // The instant at which so much time has passed.
   [[nodiscard]] Instant when_passed(Duration time) const;

@@ -7,9 +7,6 @@
 namespace rehearsal::real {
 namespace {
 
-// How a node says that it has shut down, and not left at once or failed.
-constexpr char kShutDown[] = "the worker has shut down";
-
 TransportOptions transport_options(const RealNodeOptions& options) {
   TransportOptions transport = options.transport;
   transport.names = options.node.names;
@@ -63,7 +60,6 @@ std::unique_ptr<RealNode::Timed> RealNode::timed() {
 void RealNode::Course::on_event(const Event& event) {
   // Nothing runs at a worker that has not joined.
   if (event.kind == EventKind::execution_started) joined_ = true;
-  if (event.kind == EventKind::node_stopped) shut_down_ = event.text == kShutDown;
   if (next_ != nullptr) next_->on_event(event);
 }
 

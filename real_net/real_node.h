@@ -66,8 +66,9 @@ class RealNode {
   // Whether it has joined its group. Any thread.
   [[nodiscard]] bool joined() const { return course_.joined(); }
 
-  // After `run`: whether the group has shut down with it.
-  [[nodiscard]] bool shut_down() const { return course_.shut_down(); }
+  // After a `run` that did not fail: whether the group has shut down with it, and it has not left
+  // at once.
+  [[nodiscard]] bool shut_down() const { return !node_.left_at_once(); }
 
   // After `run`: labels of executions that did not end although they were told to. They cannot be
   // stopped: the process has to be left by _Exit.
@@ -80,19 +81,17 @@ class RealNode {
   [[nodiscard]] const SlabPool& pool() const { return pool_; }
 
  private:
-  // Notes where the worker is in its life, and passes everything on.
+  // Notes that the worker has joined, and passes everything on.
   class Course final : public Trace {
    public:
     // Null: nobody else. Before the first event.
     void set_next(Trace* next) { next_ = next; }
     void on_event(const Event& event) override;
     [[nodiscard]] bool joined() const { return joined_; }
-    [[nodiscard]] bool shut_down() const { return shut_down_; }
 
    private:
     Trace* next_ = nullptr;
     std::atomic<bool> joined_{false};
-    bool shut_down_ = false;
   };
   // Tells the traces also when it happened, and then the log.
   class Timed final : public Trace {

@@ -33,6 +33,8 @@ void Node::give_up(WorkerId peer) {
                                 .worker = name});
 }
 
+bool Node::left_at_once() const { return parts_->leaves_at_once; }
+
 bool Node::ended() const { return parts_->ended; }
 
 NodeCensus Node::census() const { return parts_->census(); }

@@ -110,6 +110,9 @@ class Node {
   // who learn of a death in another way. Nothing if it is lost already or this node has ended.
   void give_up(WorkerId peer);
 
+  // After `run_main`: whether the main has asked to leave at once, so that no shutdown was tried.
+  [[nodiscard]] bool left_at_once() const;
+
   // True after shutdown, abort or kill: no table holds anything but what unwinding stacks hold.
   [[nodiscard]] bool ended() const;
 

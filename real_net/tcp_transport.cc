@@ -81,10 +81,11 @@ Address TcpTransport::reached_at() const {
 
 void TcpTransport::start(Hello hello, FrameSink& sink) {
   REHEARSAL_CHECK(sink_ == nullptr);
-  REHEARSAL_CHECK(listener_ != nullptr);
   REHEARSAL_CHECK(hello.greeting.size() <= kHandshakeTextMax, hello.greeting.size());
   hello_ = std::move(hello);
   sink_ = &sink;
+  if (ended_) return;
+  REHEARSAL_CHECK(listener_ != nullptr);
   runtime_.set_flush([this] { flush(); });
   listening_id_ = runtime_.poller().add(listener_->fd(), EPOLLIN, listener_);
   REHEARSAL_CHECK(listening_id_ != Poller::kNotAdded);

@@ -196,5 +196,17 @@ TEST(RealNode, ANodeThatIsAbortedEndsItsRunWithTheReason) {
   EXPECT_NE(ends[1].error().text.find("enough of it"), std::string::npos);
 }
 
+TEST(RealNode, ANodeThatIsAbortedBeforeItRunsNeverBegins) {
+  Program program(functions());
+  program.worker("trainer", [](Worker&) { ADD_FAILURE() << "it began"; }).worker("ps", serve);
+  LoopbackGroup group(program, {});
+  for (const uint32_t rank : {0u, 1u})
+    group.node(rank).abort({.kind = ErrorKind::node_stopped, .text = "not today"});
+  for (const Status& end : group.run()) {
+    ASSERT_FALSE(end.ok());
+    EXPECT_NE(end.error().text.find("not today"), std::string::npos) << to_string(end.error());
+  }
+}
+
 }  // namespace
 }  // namespace rehearsal::real

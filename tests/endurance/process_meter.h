@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace rehearsal::endurance {
 
 // What this process holds.
 struct Holdings {
-  uint64_t descriptors = 0;
+  std::map<std::string, uint64_t> descriptors;  // by kind: socket, anon_inode:[eventpoll], files
   uint64_t threads = 0;
   uint64_t allocated_bytes = 0;
   uint64_t resident_bytes = 0;  // once what is free has been given back

@@ -18,8 +18,6 @@ namespace {
 
 constexpr uint32_t kWorkers = 4;
 constexpr uint64_t kWarmUpRounds = 6;
-// A link that is being made when a round ends has two at each end.
-constexpr uint64_t kDescriptorSlack = 4;
 // Not exact: what living threads keep at hand counts as allocated, and holes between what is
 // allocated as resident.
 constexpr uint64_t kAllocatedSlack = uint64_t{1} << 20;
@@ -52,7 +50,7 @@ void expect_nothing_grows(const std::function<Complaints(NodeRounds&, Seed)>& ro
   const Holdings after = Holdings::now();
   const std::string both = to_string(before) + "; " + std::to_string(rounds.counts().rounds) +
                            " rounds later " + to_string(after);
-  EXPECT_LE(after.descriptors, before.descriptors + kDescriptorSlack) << both;
+  EXPECT_EQ(after.descriptors, before.descriptors) << both;
   EXPECT_EQ(after.threads, before.threads) << both;
   EXPECT_LE(after.allocated_bytes, before.allocated_bytes + kAllocatedSlack) << both;
   EXPECT_LE(after.resident_bytes, before.resident_bytes + kResidentSlack) << both;

@@ -164,6 +164,10 @@ void RealRuntime::kill() {
     if (!record.runnable.empty()) role_.notify(record.seat, nudges);
   });
   unlock_and_carry_out(lock, nudges);
+  drop_timers();
+}
+
+void RealRuntime::drop_timers() {
   post([this] {
     for (Task& task : timers_.clear()) strand_holder_->garbage.push_back(std::move(task));
   });
@@ -182,6 +186,20 @@ void RealRuntime::stop() {
   if (relief_.joinable()) relief_.join();
   for (std::thread& thread : pool_threads_) thread.join();
   pool_threads_.clear();
+  drop_timers();
+  run_left_bodies();
+}
+
+// What the runtime's own threads had no time for when they ended. It may own this runtime: without
+// that, neither would ever go.
+void RealRuntime::run_left_bodies() {
+  ThreadRecord& me = threads_.current();
+  {
+    const std::lock_guard lock(mutex_);
+    for (InlineBody& body : left_bodies_) me.inline_bodies.push_back(std::move(body));
+    left_bodies_.clear();
+  }
+  run_inline_bodies(me);
 }
 
 RealRuntime::ThreadGuard::ThreadGuard(RealRuntime& runtime, Execution* execution, bool main)

@@ -94,8 +94,9 @@ class RealRuntime final : public Runtime, public Executions {
   // never run. Any thread.
   void kill();
 
-  // Ends the runtime's own threads. REQUIRES: no execution is live. Later posts still run, on the
-  // threads that make them; timers and the network rest.
+  // Ends the runtime's own threads, and runs what is left for them on the calling one. REQUIRES: no
+  // execution is live. Later posts still run, on the threads that make them; timers that are set
+  // never run, and the network rests.
   void stop();
 
   // How often a thread was woken by another, for measurements.
@@ -111,6 +112,8 @@ class RealRuntime final : public Runtime, public Executions {
   void clean_up(ThreadRecord& me);
   void run_inline_bodies(ThreadRecord& me);
   void run_inline(ThreadRecord& me, InlineBody body);
+  void run_left_bodies();
+  void drop_timers();
 
   // Waiting (real_waiting.cc).
   void wait_here(ThreadRecord& me, UniqueFunction<bool()> done);
@@ -121,6 +124,7 @@ class RealRuntime final : public Runtime, public Executions {
   [[nodiscard]] bool look(Duration limit);
   [[nodiscard]] bool sleep_in_network(PollingRole::Seat& seat);
   void relief_loop();
+  void leave_bodies(ThreadRecord& me);
   void unlock_and_carry_out(Lock& lock, Nudges& nudges);
   void carry_out(Nudges& nudges);
 

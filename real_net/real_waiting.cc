@@ -69,8 +69,7 @@ void RealRuntime::wait_here(ThreadRecord& me, UniqueFunction<bool()> done) {
   me.looks_again = false;
   Nudges nudges;
   if (!me.inline_bodies.empty()) role_.notify(relief_seat_, nudges);
-  for (InlineBody& body : me.inline_bodies) left_bodies_.push_back(std::move(body));
-  me.inline_bodies.clear();
+  leave_bodies(me);
   role_.leave(nudges);
   unlock_and_carry_out(lock, nudges);
 }
@@ -190,6 +189,13 @@ void RealRuntime::relief_loop() {
     lock.lock();
   }
   me.looks_again = false;
+  leave_bodies(me);
+}
+
+// To whoever runs such next. Under the lock.
+void RealRuntime::leave_bodies(ThreadRecord& me) {
+  for (InlineBody& body : me.inline_bodies) left_bodies_.push_back(std::move(body));
+  me.inline_bodies.clear();
 }
 
 void RealRuntime::unlock_and_carry_out(Lock& lock, Nudges& nudges) {

@@ -103,15 +103,14 @@ void Mailbox::make_execution(std::optional<Execution>& place, const CausalId& id
 
 void Mailbox::run_continuation(const CausalId& id, Task body) {
   if (killed_) return;
-  ++continuations_;
   start(make_execution(id, "continuation"), Where::inline_, std::move(body));
 }
 
 void Mailbox::run_on_stack(const StackRun& run, Task body) {
-  ++continuations_;
   auto execution = make_execution(run.id, run.label);
   execution->depth = run.depth;
   if (run.monitor == nullptr) return start(std::move(execution), Where::pool, std::move(body));
+  ++entering_;
   run.monitor->enter([mailbox = shared_from_this(), execution = std::move(execution),
                       monitor = run.monitor, body = std::move(body)]() mutable {
     // The node ended while it waited for its turn.
@@ -119,6 +118,7 @@ void Mailbox::run_on_stack(const StackRun& run, Task body) {
       monitor->leave();
       return mailbox->release_later(std::make_shared<Task>(std::move(body)));
     }
+    --mailbox->entering_;
     execution->monitor = std::move(monitor);
     mailbox->start(std::move(execution), Where::pool, std::move(body));
   });
@@ -126,6 +126,7 @@ void Mailbox::run_on_stack(const StackRun& run, Task body) {
 
 void Mailbox::start(std::shared_ptr<Execution> execution, Where where, Task body) {
   Execution& running = *execution;
+  ++running_;
   trace_->on_event({.kind = EventKind::execution_started,
                     .worker = self_,
                     .id = running.started_by(),
@@ -139,7 +140,7 @@ void Mailbox::start(std::shared_ptr<Execution> execution, Where where, Task body
 }
 
 void Mailbox::end(Execution& execution) {
-  --continuations_;
+  --running_;
   if (execution.monitor && !killed_) std::exchange(execution.monitor, nullptr)->leave();
   if (trace_ == nullptr) return;
   trace_->on_event({.kind = EventKind::execution_ended,
@@ -164,6 +165,7 @@ void Mailbox::close(const Error& why) {
   if (closed()) return;
   why_closed_ = why;
   on_progress_ = nullptr;
+  entering_ = 0;  // Nobody starts any more, whether the value is left to the next or dropped.
   waits_.fail_all(why);
 }
 
@@ -172,6 +174,7 @@ void Mailbox::kill() {
     why_closed_ = Error{.kind = ErrorKind::node_stopped, .text = "killed", .worker = name_};
   killed_ = true;
   on_progress_ = nullptr;
+  entering_ = 0;
   waits_.forget_all();
 }
 

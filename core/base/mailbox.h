@@ -115,7 +115,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   [[nodiscard]] WaitTable& waits() { return waits_; }
   [[nodiscard]] WorkerId self() const { return self_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] uint64_t continuations() const { return continuations_; }
+  // Those that were asked for and have not ended; once it is closed, those that run on.
+  [[nodiscard]] uint64_t continuations() const { return running_ + entering_; }
 
   // Runs when something has ended that a shutdown may wait for. On the strand.
   void set_on_progress(Task task) { on_progress_ = std::move(task); }
@@ -141,8 +142,9 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   WaitTable waits_;
   MaybeError why_closed_;
   bool killed_ = false;
-  uint64_t continuations_ = 0;  // started and not ended
-  uint64_t releases_ = 0;       // so far
+  uint64_t running_ = 0;   // continuations started and not ended
+  uint64_t entering_ = 0;  // continuations that wait for their turn with a value
+  uint64_t releases_ = 0;  // so far
   Task on_progress_;
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;

@@ -55,8 +55,8 @@ class NoLeak final : public QuietOracle {
       if (!life.node->ended()) findings.fail(name(), worker, "its node has not ended");
       const NodeCensus census = life.node->census();
       for (const auto& [what, count] : kTables)
-        // Executions that a crash or an abort ended are not counted down: their stacks tell.
-        if (census.*count > 0 && (count != &NodeCensus::executions || ended_well(life)))
+        // Executions that a crash ended are not counted down: their stacks tell.
+        if (census.*count > 0 && (count != &NodeCensus::executions || !life.crashed))
           findings.fail(name(), worker, std::to_string(census.*count) + " " + what + " are left");
     }
   }

@@ -51,6 +51,24 @@ TEST_F(MailboxTest, ClosingFailsWaitsAndLaterOnes) {
   EXPECT_FALSE(mailbox_->killed());
 }
 
+TEST_F(MailboxTest, WhoWaitsForAValueWhenItEndsIsCountedNoMore) {
+  // One waits for a monitor that is left then, one for a monitor whose value is dropped.
+  const auto left = std::make_shared<Monitor>();
+  const auto dropped = std::make_shared<Monitor>();
+  on_strand([&] {
+    for (const auto& monitor : {left, dropped}) {
+      monitor->enter([] {});
+      mailbox_->run_on_stack({{}, "batch", monitor, 0}, [] { ADD_FAILURE() << "it ran"; });
+    }
+    EXPECT_EQ(mailbox_->continuations(), 2u);
+    mailbox_->close(stopped());
+    left->leave();
+    dropped->give_up().clear();
+    EXPECT_EQ(mailbox_->continuations(), 0u);
+  });
+  EXPECT_FALSE(left->held());
+}
+
 // Goal: when the node has ended, nobody enters a value because its method fails to wait.
 TEST_F(MailboxTest, AWaitThatFailsAtOnceKeepsTheMonitor) {
   main_->monitor = std::make_shared<Monitor>();

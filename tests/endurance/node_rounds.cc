@@ -105,7 +105,7 @@ std::unique_ptr<NodeRounds::Life> NodeRounds::start(uint32_t rank, uint32_t numb
   real::RealNodeOptions made;
   made.node = node_options(rank, number, life->program.names(), options);
   made.node.incarnation = {++incarnations_};
-  made.runtime.worker_threads = 2;
+  made.runtime.worker_threads = static_cast<uint32_t>((options.seed.value + rank) % 3);
   made.checkpoints = folder_;
   made.transport.advertise = way_to(rank);
   made.transport.back_off = {.min = milliseconds(2), .max = milliseconds(50)};

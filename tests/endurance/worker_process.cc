@@ -61,7 +61,7 @@ real::WorkerOptions options_of(const WorkerOrder& order) {
   made.environment = [](const std::string&) { return std::nullopt; };
   made.listen = real::Address{.host = "127.0.0.1", .port = order.listen};
   made.advertise = real::Address{.host = "127.0.0.1", .port = order.advertise};
-  made.num_worker_threads = 2;
+  made.num_worker_threads = static_cast<uint32_t>((order.seed + order.rank) % 3);
   made.checkpoints = order.store + ".checkpoints";
   made.observe.log = "off";
   made.node.seed = Seed{order.seed};

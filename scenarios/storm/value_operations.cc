@@ -6,8 +6,11 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <chrono>
+#include <cstdint>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/rpc/protobuf_value.h"
 #include "scenarios/storm/actor.h"

@@ -144,8 +144,8 @@ Returned invoke(F function, const Invocation& invocation, Parameters<P...>) {
   using S = Signature<F>;
   auto call = [&](auto&&... argument) -> decltype(auto) {
     if constexpr (S::is_method)
-      return (receiver_of<typename S::owner>(*static_cast<T*>(invocation.object)).*function)(
-          std::forward<decltype(argument)>(argument)...);
+      return (receiver_of<typename S::owner>(*static_cast<T*>(invocation.object)).*
+              function)(std::forward<decltype(argument)>(argument)...);
     else
       return function(std::forward<decltype(argument)>(argument)...);
   };

@@ -8,7 +8,6 @@
 
 #include "core/base/check.h"
 #include "core/rpc/schema_arguments.h"
-
 #include "core/rpc/tensor_form.h"
 
 namespace rehearsal {

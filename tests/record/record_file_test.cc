@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "record/ring_file.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal::record {
 namespace {
@@ -25,7 +26,7 @@ RecordHeader header() {
 
 class RecordFile : public testing::Test {
  protected:
-  RecordFile() : path_(testing::TempDir() + "record_file_test.record") {}
+  RecordFile() : path_(temporary_path("record_file_test.record")) {}
   ~RecordFile() override { std::filesystem::remove(path_); }
 
   std::unique_ptr<RingFile> create(uint64_t ring_bytes = kRingBytesMin) {

@@ -1,7 +1,10 @@
+#include <filesystem>
+
 #include "real_net/real_runtime.h"
 #include "record/recording_runtime.h"
 #include "tests/conformance/runtime_suite.h"
 #include "tests/real_net/tcp_world.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal::record {
 
@@ -14,14 +17,16 @@ class RecordedWorld {
   RecordedWorld()
       : threads_(std::make_shared<real::RealRuntime>(
             real::RuntimeOptions{.worker_threads = kWorkerThreads})),
-        recorder_(std::make_shared<Recorder>(RecordOptions{
-            .file = testing::TempDir() + "conformance.record", .ring_bytes = 1 << 20})),
+        recorder_(std::make_shared<Recorder>(RecordOptions{.file = file_, .ring_bytes = 1 << 20})),
         runtime_(std::make_shared<RecordingRuntime>(threads_, *threads_, recorder_)) {
     RecordHeader header;
     header.node.names = {"only"};
     recorder_->start(header).or_throw();
   }
-  ~RecordedWorld() { EXPECT_TRUE(threads_->wait_for_executions(std::chrono::seconds(10))); }
+  ~RecordedWorld() {
+    EXPECT_TRUE(threads_->wait_for_executions(std::chrono::seconds(10)));
+    std::filesystem::remove(file_);
+  }
 
   Runtime& runtime() { return *runtime_; }
   const Executions& executions() { return *runtime_; }
@@ -31,6 +36,7 @@ class RecordedWorld {
   void kill() {}
 
  private:
+  const std::string file_ = temporary_path("conformance.record");
   const std::shared_ptr<real::RealRuntime> threads_;
   const std::shared_ptr<Recorder> recorder_;
   const std::shared_ptr<RecordingRuntime> runtime_;

@@ -44,8 +44,7 @@ const std::vector<FolderRow>& folder_rows() {
        {"scenarios/", "sim/", "real_net/", "observe/", "record/", "core/base/", "core/node/",
         "core/optim/", "core/nn/", "core/rref/rref.h", "core/rref/batcher.h",
         "core/autograd/autograd_context.h", "core/rpc/function_registry.h", "core/rpc/value.h",
-        "core/rpc/protobuf_value.h",
-        "core/rpc/mutants.h"}},
+        "core/rpc/protobuf_value.h", "core/rpc/mutants.h"}},
       {"tests/", {""}},
   };
   return rows;

@@ -10,6 +10,7 @@
 
 #include "core/rpc/script_library.h"
 #include "tests/core/rpc/call_fixture.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal {
 namespace {
@@ -56,7 +57,7 @@ double weight_here(CallContext&, const RRef<ScriptModule>& rref) {
 class ScriptTest : public CallFixture {
  protected:
   void SetUp() override {
-    path_ = testing::TempDir() + "growing.pt";
+    path_ = temporary_path("growing.pt");
     growing().save(path_);
     registry.script("lib", kSource).script_file("growing", path_);
     registry.function("own_module", &own_module).function("weight_here", &weight_here);
@@ -208,7 +209,7 @@ TEST(ScriptRegistration, NamesAreTakenOnceAndFilesMustBeReadable) {
   registry.script("lib", kSource);
   EXPECT_THROW(registry.script("lib", "def g(x):\n    return x\n"), std::invalid_argument);
   EXPECT_THROW(registry.script_file("lost", "/nowhere/lost.pt"), std::invalid_argument);
-  const std::string path = testing::TempDir() + "broken.pt";
+  const std::string path = temporary_path("broken.pt");
   std::ofstream(path) << "not a module";
   EXPECT_THROW(registry.script_file("broken", path), std::invalid_argument);
   std::remove(path.c_str());

@@ -7,6 +7,7 @@
 
 #include "core/rpc/mutants.h"
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -19,7 +20,7 @@ TEST_P(SameBits, InTheSimulatorAndOverTcp) {
   const std::string arguments = std::string(GetParam()) + " --seed 3 --json";
   const ToolRun simulated = run_tool("run " + arguments + " --faults hostile");
   ASSERT_EQ(simulated.status, 0) << simulated.err;
-  const std::string file = testing::TempDir() + "same_bits.json";
+  const std::string file = temporary_path("same_bits.json");
   std::ofstream(file) << simulated.out;
   const ToolRun real = run_tool("run " + arguments + " --net tcp --compare " + file);
   std::filesystem::remove(file);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -111,7 +112,7 @@ class Compare : public testing::Test {
  protected:
   void SetUp() override { std::ofstream(file_) << run_tool("run toy --seed 6 --json").out; }
   void TearDown() override { std::filesystem::remove(file_); }
-  const std::string file_ = testing::TempDir() + "compare.json";
+  const std::string file_ = temporary_path("compare.json");
 };
 
 TEST_F(Compare, EqualTensorsHold) {

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -73,7 +74,7 @@ TEST(Hunt, CrashSweepCrashesEveryWorkerAtEveryEvent) {
 
 TEST(Hunt, FailureIsLeftInTheDirectory) {
   // Goal: --out. Method: read the file back.
-  const std::string folder = testing::TempDir() + "hunt_out";
+  const std::string folder = temporary_path("hunt_out");
   EXPECT_EQ(run_tool("hunt toy --set fail_at=2 --first-seed 2 --out " + folder).status, 1);
   std::ifstream file(folder + "/failure.json");
   const Json json = Json::parse(file);

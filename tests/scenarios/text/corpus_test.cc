@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "scenarios/wrong_use.h"
+#include "tests/temporary_path.h"
 
 namespace rehearsal::text {
 namespace {
@@ -16,8 +17,8 @@ using Words = std::vector<std::string>;
 class TextFile {
  public:
   explicit TextFile(const std::string& bytes)
-      : path_(testing::TempDir() + "corpus_test_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+      : path_(temporary_path(std::string("corpus_test_") +
+                             testing::UnitTest::GetInstance()->current_test_info()->name())) {
     std::ofstream(path_, std::ios::binary) << bytes;
   }
   ~TextFile() { std::filesystem::remove(path_); }

@@ -7,6 +7,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "tests/temporary_path.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -37,7 +39,7 @@ TEST(ChosenRun, IsReadBackAsItWasWritten) {
   ASSERT_EQ(run.decisions.size(), 2u);
   EXPECT_EQ(run.decisions[0].value, 980235u);
   EXPECT_EQ(to_flags(run), kFlags);
-  const std::string file = testing::TempDir() + "chosen_run";
+  const std::string file = temporary_path("chosen_run");
   EXPECT_TRUE(write_run(file, run, "it failed\nlike this --seed 3"));
   EXPECT_EQ(to_flags(read_run(file)), kFlags);
   std::filesystem::remove(file);

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <vector>
 
+#include "tests/temporary_path.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -103,8 +105,7 @@ std::optional<SeenFailure> needs_two(const ClusterOptions& options) {
 
 TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   // Goal: only what it needs to fail alike; files that say so. Method: a run whose needs are known.
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "hunt_seeds_report";
+  const std::filesystem::path folder = temporary_path("hunt_seeds_report");
   options_.report_folder = folder.string();
   const Hunted hunted = hunt_seeds({.options = options_,
                                     .environment = environment_,

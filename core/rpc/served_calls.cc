@@ -14,6 +14,12 @@ Error cancelled_error() {
 
 }  // namespace
 
+Error ServedCalls::overloaded(uint32_t calls, const char* which) const {
+  return {.kind = ErrorKind::overloaded,
+          .text = std::to_string(calls) + " calls are " + which,
+          .worker = mailbox_.name()};
+}
+
 MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
   if (call.context)
     if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
@@ -45,6 +51,8 @@ MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
 
 void ServedCalls::on_call(WorkerId from, Call&& call) {
   MaybeError refused = why_refused(from, call);
+  if (!refused && served_.size() >= options_.served_limit)
+    refused = overloaded(options_.served_limit, "not answered yet");
   if (call.target || call.created)
     return references_->serve(from, std::move(call), std::move(refused));
   const std::shared_ptr<ServedCall> served = take_in(from, std::move(call));
@@ -155,10 +163,7 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
   mailbox_.mark("a call waits for its turn to execute");
   if (queue_.size() >= options_.queue_limit) {
     const std::optional<std::shared_ptr<Run>> last = queue_.give_way(served->caller);
-    conclude(last ? *last : run,
-             Error{.kind = ErrorKind::overloaded,
-                   .text = std::to_string(options_.queue_limit) + " calls are waiting already",
-                   .worker = mailbox_.name()});
+    conclude(last ? *last : run, overloaded(options_.queue_limit, "waiting already"));
     if (!last) return;
   }
   queue_.push(served->caller, std::move(run));

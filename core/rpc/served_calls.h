@@ -51,6 +51,10 @@ struct ServedCallsOptions {
   // Calls waiting for that, workers taking turns. When there are more, the last of the worker that
   // has most waiting is refused.
   uint32_t queue_limit = 0;
+  // Calls of all kinds that are not answered. One more is refused: what is nested or creates a
+  // value waits for no place, and a fetch waits for its value, so that a flood of them would grow
+  // without end.
+  uint32_t served_limit = 1 << 17;
 };
 
 // The calls that this node serves: decodes, runs and answers them, each at most once. On the
@@ -122,6 +126,7 @@ class ServedCalls {
   void give_up(const std::shared_ptr<ServedCall>& served);
   [[nodiscard]] bool was_cancelled_early(WorkerId from, const CallId& call);
   [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);
+  [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
   [[nodiscard]] Where where_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);
   void enter(std::shared_ptr<Run> run, Where where);

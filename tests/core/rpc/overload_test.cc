@@ -79,6 +79,31 @@ TEST_F(OverloadTest, NestedCallsAreNeverCounted) {
   EXPECT_EQ(a().calls.rpc_sync("b", &ping, 50), 50);
 }
 
+TEST_F(OverloadTest, AFloodOfCreationsIsRefusedWhereItWouldGrowWithoutEnd) {
+  // Creations wait for no place: three wait for c, whose answers are held back, two come too late.
+  begin({.execution_limit = 1, .queue_limit = 10, .served_limit = 3});
+  world.set_idle(nullptr);
+  std::vector<RRef<int64_t>> made;
+  for (int64_t number = 0; number < 5; ++number)
+    made.push_back(a().calls.remote("b", &occupy, number));
+  for (int i = 0; i < 5; ++i) network.deliver(0);
+  EXPECT_EQ(b().served.size(), 3u + 3u);
+  world.set_idle([this] { return network.deliver_first(); });
+  settle();
+  for (int64_t number = 0; number < 3; ++number) EXPECT_EQ(made[number].to_here(), number);
+  for (int64_t number = 3; number < 5; ++number) {
+    const Error error = error_of([&] { return made[number].to_here(); });
+    EXPECT_EQ(error.kind, ErrorKind::overloaded);
+    EXPECT_EQ(error.worker, "b");
+    EXPECT_NE(error.text.find("3 calls are not answered yet"), std::string::npos) << error.text;
+  }
+  EXPECT_EQ(started_, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(a().calls.rpc_sync("b", &quick, int64_t{7}), 7);
+  made.clear();
+  settle();
+  EXPECT_EQ(b().served.size(), 0u);
+}
+
 TEST_F(OverloadTest, AQueuedCallWhoseCallerIsLostDoesNotRun) {
   begin({.execution_limit = 1, .queue_limit = 10});
   world.set_idle(nullptr);

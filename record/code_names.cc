@@ -22,7 +22,12 @@ const void* executable_base() {
 
 }  // namespace
 
-uint64_t CodeNames::word_of(const void* type) {
+uint64_t CodeNames::word_of(const Task& task) {
+  const uint64_t word = word_of_type(task.type());
+  return task.tag() == 0 ? word : mix(word, task.tag());
+}
+
+uint64_t CodeNames::word_of_type(const void* type) {
   const auto [place, fresh] = words_.emplace(type, 0);
   if (!fresh) return place->second;
   Dl_info info{};

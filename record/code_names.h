@@ -4,16 +4,20 @@
 #include <string>
 #include <unordered_map>
 
+#include "core/base/unique_function.h"
+
 namespace rehearsal::record {
 
-// Names what a task runs: a word for the type of its closure that is the same in every process of
-// one build, wherever its code was loaded.
+// Names what a task runs: a word for the type of its closure, and its tag, that is the same in
+// every process of one build, wherever its code was loaded. What destructors post has a tag: which
+// of several threads drops a thing last, and so posts its end, is not the same each time.
 class CodeNames {
  public:
-  // `type`: UniqueFunction::type.
-  [[nodiscard]] uint64_t word_of(const void* type);
+  [[nodiscard]] uint64_t word_of(const Task& task);
 
  private:
+  [[nodiscard]] uint64_t word_of_type(const void* type);
+
   std::unordered_map<const void*, uint64_t> words_;
 };
 

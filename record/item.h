@@ -66,7 +66,7 @@ struct Reading {
 // Inputs. Text and bytes lie in the record.
 struct Posted {
   Source from;
-  uint64_t code = 0;              // names the type of the task; see code_names.h
+  uint64_t code = 0;              // names the task; see code_names.h
   std::vector<Reading> readings;  // of its stack, since the last task it posted
 };
 struct Came {

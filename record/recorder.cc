@@ -16,9 +16,9 @@ Status Recorder::start(RecordHeader header) {
   return Unit{};
 }
 
-uint64_t Recorder::begin_entry(const Posted& input, const void* type) {
+uint64_t Recorder::begin_entry(const Posted& input, const Task& task) {
   Posted named = input;
-  named.code = codes_.word_of(type);
+  named.code = codes_.word_of(task);
   return begin_entry(named);
 }
 

@@ -33,7 +33,7 @@ class Recorder {
   [[nodiscard]] Status start(RecordHeader header);
 
   // Each begins an entry, of which it returns the number.
-  uint64_t begin_entry(const Posted& input, const void* type);
+  uint64_t begin_entry(const Posted& input, const Task& task);
   uint64_t begin_entry(WorkerId peer, const Frame& frame);
   template <class Input>
   uint64_t begin_entry(const Input& input) {

@@ -32,7 +32,7 @@ class RecordingRuntime::PostedTask {
     StackMark mark{
         .runtime = runtime_.get(), .source = {Source::Kind::strand, 0}, .on_strand = true};
     const ScopedMark scope(mark);
-    entry_ = runtime_->recorder_->begin_entry(input_, task_.type());
+    entry_ = runtime_->recorder_->begin_entry(input_, task_);
     task_();
     runtime_->recorder_->end_entry();
   }

@@ -98,8 +98,8 @@ struct AutogradContext::Ending {
   Ending(std::shared_ptr<const Caller> made_by, const AutogradContextId& context)
       : caller(std::move(made_by)), id(context) {}
   ~Ending() {
-    caller->mailbox()->post(
-        [contexts = &AutogradContexts::of(*caller), id = id] { contexts->end(id); });
+    caller->mailbox()->post(Tagged(CausalIdHash()(id), [contexts = &AutogradContexts::of(*caller),
+                                                        id = id] { contexts->end(id); }));
   }
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;

@@ -128,6 +128,9 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void mark(std::string_view name) const;
 
  private:
+  template <class F>
+  struct Posting;
+
   void start(std::shared_ptr<Execution> execution, Where where, Task body);
   void end(Execution& execution);
   void note_dropped() const;
@@ -153,12 +156,20 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
 // A template, so that a small closure stays small enough to be kept without an allocation.
 template <class F>
-void Mailbox::post(F task) {
-  note_nodes();
-  runtime_->post([mailbox = shared_from_this(), task = std::move(task)]() mutable {
+struct Mailbox::Posting {
+  std::shared_ptr<Mailbox> mailbox;
+  F task;
+  void operator()() {
     if (mailbox->closed()) return mailbox->note_dropped();
     task();
-  });
+  }
+  [[nodiscard]] uint64_t tag() const { return tag_of(task); }
+};
+
+template <class F>
+void Mailbox::post(F task) {
+  note_nodes();
+  runtime_->post(Posting<F>{shared_from_this(), std::move(task)});
 }
 
 }  // namespace rehearsal

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -12,6 +14,18 @@ namespace rehearsal {
 
 template <class Signature>
 class UniqueFunction;
+
+// What a closure says, by a `tag() const` of its own, to be told from others of its type; else
+// zero.
+template <class F>
+[[nodiscard]] uint64_t tag_of(const F& closure) {
+  if constexpr (requires {
+                  { closure.tag() } -> std::same_as<uint64_t>;
+                })
+    return closure.tag();
+  else
+    return 0;
+}
 
 // A callable that owns what it captured and can only be moved. Small closures (64 bytes) are kept
 // inside, without an allocation. Calling an empty one is a bug.
@@ -50,6 +64,11 @@ class UniqueFunction<R(Arguments...)> {
   // Names the type of the closure within this process; null if empty.
   [[nodiscard]] const void* type() const { return operations_; }
 
+  // Tells the closure from others of its type; see tag_of.
+  [[nodiscard]] uint64_t tag() const {
+    return operations_ == nullptr ? 0 : operations_->tag(storage_);
+  }
+
   R operator()(Arguments... arguments) {
     REHEARSAL_CHECK(operations_ != nullptr);
     return operations_->call(storage_, std::forward<Arguments>(arguments)...);
@@ -61,6 +80,7 @@ class UniqueFunction<R(Arguments...)> {
     R (*call)(void*, Arguments&&...);
     void (*move)(void* from, void* to);
     void (*destroy)(void*);
+    uint64_t (*tag)(const void*);
   };
 
   template <class Body>
@@ -78,7 +98,8 @@ class UniqueFunction<R(Arguments...)> {
         new (to) Body(std::move(*static_cast<Body*>(from)));
         static_cast<Body*>(from)->~Body();
       },
-      [](void* at) { static_cast<Body*>(at)->~Body(); }};
+      [](void* at) { static_cast<Body*>(at)->~Body(); },
+      [](const void* at) { return tag_of(*static_cast<const Body*>(at)); }};
 
   template <class Body>
   static constexpr Operations kOutside{
@@ -86,7 +107,8 @@ class UniqueFunction<R(Arguments...)> {
         return (**static_cast<Body**>(at))(std::forward<Arguments>(arguments)...);
       },
       [](void* from, void* to) { new (to) Body*(*static_cast<Body**>(from)); },
-      [](void* at) { delete *static_cast<Body**>(at); }};
+      [](void* at) { delete *static_cast<Body**>(at); },
+      [](const void* at) { return tag_of(**static_cast<Body* const*>(at)); }};
 
   void take(UniqueFunction& other) noexcept {
     if (other.operations_ == nullptr) return;
@@ -102,5 +124,18 @@ class UniqueFunction<R(Arguments...)> {
 };
 
 using Task = UniqueFunction<void()>;
+
+// A closure with a tag.
+template <class F>
+class Tagged {
+ public:
+  Tagged(uint64_t tag, F body) : tag_(tag), body_(std::move(body)) {}
+  void operator()() { body_(); }
+  [[nodiscard]] uint64_t tag() const { return tag_; }
+
+ private:
+  uint64_t tag_;
+  F body_;
+};
 
 }  // namespace rehearsal

@@ -30,10 +30,11 @@ StreamReader::StreamReader(std::shared_ptr<const Caller> caller, Draft&& draft, 
 }
 
 StreamReader::~StreamReader() {
-  caller_->mailbox()->post([caller = caller_, id = id_, stream = stream_]() mutable {
-    caller->pending().cancel(id);
-    caller->mailbox()->release_later(std::move(stream));
-  });
+  caller_->mailbox()->post(
+      Tagged(CausalIdHash()(id_), [caller = caller_, id = id_, stream = stream_]() mutable {
+        caller->pending().cancel(id);
+        caller->mailbox()->release_later(std::move(stream));
+      }));
 }
 
 void StreamReader::cancel() {

@@ -9,8 +9,9 @@ RRefHandle::~RRefHandle() {
     context_->release(id_, fork_);
     return;
   }
+  const uint64_t tag = mix(CausalIdHash()(id_.causal), fork_ ? CausalIdHash()(*fork_) : 0);
   caller_->mailbox()->post(
-      [context = context_, id = id_, fork = fork_] { context->release(id, fork); });
+      Tagged(tag, [context = context_, id = id_, fork = fork_] { context->release(id, fork); }));
 }
 
 }  // namespace rehearsal

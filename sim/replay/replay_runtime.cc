@@ -113,7 +113,7 @@ void ReplayRuntime::post(Task task) {
   // A thread of the program's own: see `refusal`.
   if (current_ != nullptr && !on_strand_ && fibers::running_execution() != &current_->execution)
     return;
-  const uint64_t code = codes_.word_of(task.type());
+  const uint64_t code = codes_.word_of(task);
   Source source{Source::Kind::strand, 0};
   if (!on_strand_) source = current_ != nullptr ? current_->source : dying_.value_or(Source{});
   if (!on_strand_ && current_ != nullptr && tells_of_nodes()) {
@@ -308,11 +308,6 @@ std::optional<Task> ReplayRuntime::take_elsewhere(Source source, uint64_t code) 
     if (other == source || !can_run(giver)) continue;
     run(other, giver);
     if (std::optional<Task> task = take_stray(giver, code)) return task;
-  }
-  // Whoever lets go of one thing too many may let go of it first.
-  for (auto& [other, giver] : givers_) {
-    if (other == source || other.kind == Source::Kind::strand) continue;
-    if (std::optional<Task> task = take_from(giver, code)) return task;
   }
   return std::nullopt;
 }

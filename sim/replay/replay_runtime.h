@@ -24,8 +24,8 @@ namespace rehearsal::sim {
 // memory comes in the order in which the record has the tasks that enclose it.
 //
 // A task that is wanted may come from another stack than the record says: which of two owners lets
-// go last, and so runs a destructor, depends on threads. It is then taken from whoever has one of
-// the same code to give; from where the record does not expect it, if there is such a one.
+// go last, and so runs a destructor, depends on threads. What destructors post has a tag, so that
+// it is known by its code: it is then taken from whoever has it to give and is not expected to.
 class ReplayRuntime final : public Runtime, public Executions, public Checkpoints {
  public:
   using Source = record::Source;

@@ -110,5 +110,20 @@ TEST(UniqueFunctionDeathTest, CallingAnEmptyOneIsABug) {
   EXPECT_DEATH(empty(), "check failed");
 }
 
+TEST(UniqueFunction, TagsTellClosuresOfOneTypeApart) {
+  // Goal: a closure's own tag, wherever it is kept; zero without. Method: a small and a large one.
+  const auto small = [](uint64_t tag) { return Task(Tagged(tag, [] {})); };
+  const auto large = [](uint64_t tag) {
+    return Task(Tagged(tag, [ballast = std::array<char, 100>{}] { (void)ballast; }));
+  };
+  EXPECT_EQ(small(3).tag(), 3u);
+  EXPECT_EQ(large(4).tag(), 4u);
+  EXPECT_EQ(small(3).type(), small(5).type());
+  EXPECT_EQ(Task([] {}).tag(), 0u);
+  EXPECT_EQ(Task().tag(), 0u);
+  Task moved = small(6);
+  EXPECT_EQ(Task(std::move(moved)).tag(), 6u);
+}
+
 }  // namespace
 }  // namespace rehearsal

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/hash.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -29,7 +31,7 @@ class ReplayRuntimeTest : public testing::Test {
     Shared(ReplayRuntimeTest& test, std::string name) : test_(test), name_(std::move(name)) {}
     Shared(const Shared&) = delete;
     Shared& operator=(const Shared&) = delete;
-    ~Shared() { test_.runtime_->post(Release{&test_.released_, name_}); }
+    ~Shared() { test_.runtime_->post(Tagged(hash_text(name_), Release{&test_.released_, name_})); }
 
    private:
     ReplayRuntimeTest& test_;
@@ -44,13 +46,14 @@ class ReplayRuntimeTest : public testing::Test {
   [[nodiscard]] std::shared_ptr<Shared> shared(const std::string& name) {
     return std::make_shared<Shared>(*this, name);
   }
-  [[nodiscard]] record::Posted release_by(Source from) {
-    static const Task task(Release{});
-    return {.from = from, .code = codes_.word_of(task.type()), .readings = {}};
+  // That this source released the thing of that name.
+  [[nodiscard]] record::Posted release_by(Source from, const std::string& name) {
+    const Task task(Tagged(hash_text(name), Release{}));
+    return {.from = from, .code = codes_.word_of(task), .readings = {}};
   }
   // Whether the record's next entry is to be had. It runs.
-  [[nodiscard]] bool take(Source from) {
-    std::optional<Task> task = runtime_->take(release_by(from));
+  [[nodiscard]] bool take(Source from, const std::string& name) {
+    std::optional<Task> task = runtime_->take(release_by(from, name));
     if (task) runtime_->on_strand(*task);
     return task.has_value();
   }
@@ -66,23 +69,23 @@ class ReplayRuntimeTest : public testing::Test {
 TEST_F(ReplayRuntimeTest, WhatSomebodyElseLetsGoOfLastIsTakenFromThere) {
   // In the record the execution was the last to drop what it shared with the main.
   auto both = shared("both");
-  runtime_->expect(release_by(kFirstExecution));
+  runtime_->expect(release_by(kFirstExecution, "both"));
   runtime_->start_main(main_, [copy = both]() mutable { copy.reset(); });
   runtime_->on_strand([&] {
     runtime_->execute(execution_, Where::inline_,
                       [copy = std::move(both)]() mutable { copy.reset(); });
   });
-  EXPECT_TRUE(take(kFirstExecution));
+  EXPECT_TRUE(take(kFirstExecution, "both"));
   EXPECT_EQ(released_, std::vector<std::string>{"both"});
 }
 
 TEST_F(ReplayRuntimeTest, WhoeverDropsOneThingTooManyMayDropItFirst) {
   // The main also drops two things of its own, behind the shared one: the record has two releases
-  // by the main, of which it offers the first too early.
+  // by the main, and here it offers another one before them.
   auto both = shared("both");
-  runtime_->expect(release_by(kFirstExecution));
-  runtime_->expect(release_by(kMain));
-  runtime_->expect(release_by(kMain));
+  runtime_->expect(release_by(kFirstExecution, "both"));
+  runtime_->expect(release_by(kMain, "one"));
+  runtime_->expect(release_by(kMain, "two"));
   runtime_->start_main(main_, [this, copy = both]() mutable {
     auto one = shared("one");
     auto two = shared("two");
@@ -94,16 +97,32 @@ TEST_F(ReplayRuntimeTest, WhoeverDropsOneThingTooManyMayDropItFirst) {
     runtime_->execute(execution_, Where::inline_,
                       [copy = std::move(both)]() mutable { copy.reset(); });
   });
-  EXPECT_TRUE(take(kFirstExecution));
-  EXPECT_TRUE(take(kMain));
-  EXPECT_TRUE(take(kMain));
+  EXPECT_TRUE(take(kFirstExecution, "both"));
+  EXPECT_TRUE(take(kMain, "one"));
+  EXPECT_TRUE(take(kMain, "two"));
   EXPECT_EQ(released_, (std::vector<std::string>{"both", "one", "two"}));
 }
 
+TEST_F(ReplayRuntimeTest, ReleasesOfOneTypeAreToldApart) {
+  // In the record the main let go of its own thing, and then the execution of what they shared.
+  // Here the main drops that one last too, and first.
+  runtime_->expect(release_by(kMain, "own"));
+  runtime_->expect(release_by(kFirstExecution, "both"));
+  runtime_->start_main(main_, [this] {
+    auto both = shared("both");
+    auto own = shared("own");
+    both.reset();
+    own.reset();
+  });
+  EXPECT_TRUE(take(kMain, "own"));
+  EXPECT_TRUE(take(kFirstExecution, "both"));
+  EXPECT_EQ(released_, (std::vector<std::string>{"own", "both"}));
+}
+
 TEST_F(ReplayRuntimeTest, WhatNobodyPostsIsMissed) {
-  runtime_->expect(release_by(kMain));
+  runtime_->expect(release_by(kMain, "own"));
   runtime_->start_main(main_, [] {});
-  EXPECT_FALSE(take(kMain));
+  EXPECT_FALSE(take(kMain, "own"));
 }
 
 }  // namespace

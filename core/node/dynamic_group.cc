@@ -108,6 +108,7 @@ void DynamicGroup::on_view(WorkerId from, const GroupView& view) {
   Peer& sender = peer(from);
   sender.met = view.met;
   const bool comes = view.member && !std::exchange(sender.member, view.member);
+  if (comes) sessions_.begin_to_serve(from);
   settle_join();
   if (comes) arrivals_.arrived(from);
 }
@@ -137,7 +138,6 @@ void DynamicGroup::settle_join() {
 void DynamicGroup::become_member() {
   member_ = true;
   for (const WorkerId other : met()) send_view(other);
-  if (view_.met_all) view_.met_all();
   finish_join(Unit{});
 }
 

@@ -18,12 +18,12 @@ namespace rehearsal {
 struct NodeView {
   // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
   std::function<bool(uint32_t phase)> quiet;
+  // What there is of all these, for people: "2 calls, 1 reference". Empty: nothing.
+  std::function<std::string()> left;
   // Releases the references that are left.
   std::function<void()> release_references;
   // Messages handled so far, those of the shutdown itself aside.
   std::function<uint64_t()> activity;
-  // Told once: this worker has met all others. Empty: nobody wants to know.
-  std::function<void()> met_all;
   // `peer`, which leaves, has been told that nothing more is asked of it. Dynamic groups only.
   std::function<void(WorkerId peer)> nothing_more;
   // Whether a call to `peer` or a creation there is not answered. Dynamic groups only.

@@ -21,6 +21,7 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
           .window_bytes = options.window_bytes,
           .window_frames = options.window_frames,
           .dynamic = dynamic,
+          .grouped = true,
           .mutants = Mutants::from_names(options.mutants)};
 }
 
@@ -99,6 +100,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
 
 NodeView NodeParts::view_for_group() {
   return {.quiet = [this](uint32_t phase) { return quiet(phase); },
+          .left = [this] { return left(); },
           .release_references =
               [this] {
                 note_released(*mailbox, contexts.release_all());
@@ -106,7 +108,6 @@ NodeView NodeParts::view_for_group() {
                 if (program.is_dynamic()) contexts.release_at_leaving();
               },
           .activity = [this] { return activity; },
-          .met_all = [this] { handle_early_messages(); },
           .nothing_more = [this](WorkerId peer) { contexts.ask_nothing_more(peer); },
           .asked = [this](WorkerId peer) { return asked(peer); },
           .awaits = [this](WorkerId peer) { return awaits(peer); },
@@ -148,40 +149,10 @@ void NodeParts::await_member(WorkerId peer, const std::optional<Instant>& deadli
 
 // ---- messages ---------------------------------------------------------------
 
-namespace {
-
-bool is_of_the_group(const Message& message) {
-  const MessageContent& content = message.content;
-  return std::holds_alternative<Ready>(content) ||
-         std::holds_alternative<ShutdownReport>(content) ||
-         std::holds_alternative<ShutdownProbe>(content) || std::holds_alternative<Leave>(content) ||
-         std::holds_alternative<Goodbye>(content) || std::holds_alternative<GroupView>(content) ||
-         std::holds_alternative<Leaving>(content) || std::holds_alternative<NothingMore>(content);
-}
-
-}  // namespace
-
-// A worker that came back is called by the others before it has met all of them. What it serves may
-// call any: all but what makes the group waits until all are known, in its order.
 void NodeParts::on_message(WorkerId from, Message&& message) {
   if (ended) return;
-  const bool waits = !serves_ && !session_options.mutants.on(Mutant::serves_before_met);
-  if (waits && !is_of_the_group(message)) {
-    mailbox->mark("a message came before all workers were met");
-    early_.push_back({from, std::move(message)});
-    return;
-  }
   route(from, message);
   progressed();
-}
-
-void NodeParts::handle_early_messages() {
-  serves_ = true;
-  while (!early_.empty()) {  // Those of a peer that is lost on the way are dropped.
-    EarlyMessage early = std::move(early_.front());
-    early_.pop_front();
-    route(early.from, early.message);
-  }
 }
 
 struct NodeParts::Router {
@@ -229,11 +200,6 @@ void NodeParts::route(WorkerId from, Message& message) {
   std::visit(Router{*this, from}, message.content);
 }
 
-void NodeParts::drop_early_messages() {
-  if (early_.empty()) return;
-  mailbox->release_later(std::make_shared<std::deque<EarlyMessage>>(std::exchange(early_, {})));
-}
-
 Status NodeParts::check_hello(const Hello& hello) {
   Result<Greeting> theirs = greeting_from_text(hello.greeting);
   if (!theirs.ok()) return theirs.error();
@@ -264,7 +230,6 @@ void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
 
 void NodeParts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
   if (ended) return;
-  std::erase_if(early_, [peer](const EarlyMessage& early) { return early.from == peer; });
   served.on_peer_fenced(peer);
   pending.on_peer_fenced(peer, why);
   rrefs.on_peer_fenced(peer, incarnation, why);
@@ -287,6 +252,25 @@ bool NodeParts::quiet(uint32_t phase) const {
   if (phase == 0 || !idle) return idle;
   return contexts.size() == 0 && rrefs.owner_count() == 0 && rrefs.user_count() == 0 &&
          rrefs.pending_child_count() == 0;
+}
+
+std::string NodeParts::left() const {
+  const NodeCensus now = census();
+  std::string text;
+  const auto count = [&text](uint64_t number, std::string_view what) {
+    if (number == 0) return;
+    text += (text.empty() ? "" : ", ") + std::to_string(number) + " " + std::string(what) +
+            (number == 1 ? "" : "s");
+  };
+  count(now.pending_calls, "unanswered call");
+  count(now.executions, "running function");
+  count(now.passes, "backward call");
+  count(now.unacknowledged, "unacknowledged message");
+  count(now.owners, "owned value");
+  count(now.users, "reference");
+  count(now.pending_children, "reference on its way");
+  count(now.contexts, "autograd context");
+  return text;
 }
 
 bool NodeParts::asked(WorkerId peer) const {
@@ -389,7 +373,6 @@ void NodeParts::end(const Error& why) {
   pending.fail_all(stopped);
   served.clear();
   gatherings.clear();
-  drop_early_messages();
   rrefs.clear();
   contexts.clear(stopped);
   deadlines.clear();
@@ -408,7 +391,6 @@ void NodeParts::kill() {
   pending.forget_all();
   served.clear();
   gatherings.clear();
-  drop_early_messages();
   rrefs.clear();
   contexts.clear(mailbox->why_closed());
   deadlines.clear();

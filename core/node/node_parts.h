@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,6 +66,7 @@ class NodeParts final : public SessionListener {
   [[nodiscard]] Status join();
   [[nodiscard]] Status shut_down();
   [[nodiscard]] bool quiet(uint32_t phase) const;
+  [[nodiscard]] std::string left() const;
   [[nodiscard]] bool asked(WorkerId peer) const;
   [[nodiscard]] bool awaits(WorkerId peer) const;
   [[nodiscard]] bool holds_nothing() const;
@@ -79,17 +79,8 @@ class NodeParts final : public SessionListener {
   void progressed();
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
-  void handle_early_messages();
-  void drop_early_messages();
 
   std::vector<uint32_t> least_lives_;  // by worker: one more than that of the latest we met
-  // What came before all workers were met, but for what makes the group; in the order it came.
-  struct EarlyMessage {
-    WorkerId from;
-    Message message;
-  };
-  std::deque<EarlyMessage> early_;
-  bool serves_ = false;  // all workers have been met
 };
 
 }  // namespace rehearsal

@@ -61,7 +61,6 @@ void StaticGroup::settle_join() {
     told_ready_ = true;
     for (uint32_t id = 0; id < all; ++id)
       if (WorkerId{id} != options_.self) sessions_.send(WorkerId{id}, Message{Ready{}});
-    if (view_.met_all) view_.met_all();
   }
   if (told_ready_ && ready_.size() + 1 == all) finish_join(Unit{});
 }
@@ -94,6 +93,12 @@ uint32_t StaticGroup::first_phase() const {
   return 2 * std::accumulate(lives_.begin(), lives_.end(), uint32_t{0});
 }
 
+uint64_t StaticGroup::lives_of_living() const {
+  uint64_t lives = 0;
+  for (const WorkerId worker : living()) lives += lives_[worker.value];
+  return lives;
+}
+
 // Nothing that was reported about the group holds any more, and its coordinator may be another one.
 void StaticGroup::group_changed(WorkerId worker) {
   reports_.erase(worker);
@@ -118,6 +123,7 @@ bool StaticGroup::on_message(WorkerId from, const Message& message) {
 
 void StaticGroup::on_ready(WorkerId from) {
   ready_.insert(from);
+  sessions_.begin_to_serve(from);
   if (join_done_) settle_join();
 }
 
@@ -154,7 +160,8 @@ void StaticGroup::on_all_arrived() {
   });
   if (coordinator() != options_.self) return;
   tell_others(Message{ShutdownProbe{.phase = phase_, .wave = 0}});
-  last_report_.reset();  // Ours is from when we arrived.
+  for (auto& [worker, report] : reports_) report.all_arrived = true;  // It is told.
+  last_report_.reset();                                               // Ours is from before.
   progressed();
 }
 
@@ -162,7 +169,7 @@ std::string StaticGroup::missing_from_shutdown() const {
   if (leaving_) return "it waits for acknowledgements";
   if (coordinator() != options_.self)
     return "it waits for '" + options_.names[coordinator().value] + "'" +
-           (quiet() ? "" : ", and is busy itself");
+           (quiet() ? "" : ", and is busy itself" + left());
   std::string busy;
   std::string disagree;
   const std::vector<WorkerId> lost = sessions_.lost_workers();
@@ -170,7 +177,7 @@ std::string StaticGroup::missing_from_shutdown() const {
     const auto found = reports_.find(worker);
     const std::string name = " '" + options_.names[worker.value] + "'";
     if (found == reports_.end() || !found->second.quiet || found->second.phase != phase_) {
-      busy += name;
+      busy += name + (worker == options_.self ? left() : "");
     } else if (found->second.lost != lost) {
       disagree += name;
     }
@@ -179,12 +186,19 @@ std::string StaticGroup::missing_from_shutdown() const {
          (disagree.empty() ? "" : "; lost others than this worker:" + disagree);
 }
 
+std::string StaticGroup::left() const {
+  const std::string left = view_.left ? view_.left() : std::string();
+  return left.empty() ? left : " (" + left + ")";
+}
+
 ShutdownReport StaticGroup::report_now(uint64_t wave) const {
   return {.phase = phase_,
           .wave = wave,
           .quiet = quiet(),
           .lost = sessions_.lost_workers(),
-          .activity = view_.activity()};
+          .activity = view_.activity(),
+          .all_arrived = all_arrived_,
+          .lives = lives_of_living()};
 }
 
 // Looked at in a turn of its own: tables change in the middle of a task. Until all have arrived
@@ -232,8 +246,8 @@ void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
   coordinate();
 }
 
-// At the coordinator. A former one may have told some of the next phase, and not all, and their
-// reports may have come before we knew that we are the coordinator now.
+// At the coordinator. A former one may have told some that all have arrived, or of the next phase,
+// and not all, and their reports may have come before we knew that we are the coordinator now.
 void StaticGroup::settle_phases(WorkerId reporter) {
   for (const auto& [worker, report] : reports_) {
     if (worker == options_.self || (reporter != options_.self && reporter != worker)) continue;
@@ -241,10 +255,18 @@ void StaticGroup::settle_phases(WorkerId reporter) {
       enter_phase(report.phase);
       progressed();
     }
-    // Who has yet to meet a worker that has come back will say so when it has.
-    if (report.phase < phase_ && report.phase / 2 == phase_ / 2)
+    if (must_be_told(report))
       sessions_.send(worker, Message{ShutdownProbe{phase_, 0}}, {.of_shutdown = true});
   }
+}
+
+// Whether its sender knows less than we do. Who has yet to meet a worker that has come back will
+// say so when it has; one that has come back and is lost again it will not meet.
+bool StaticGroup::must_be_told(const ShutdownReport& report) const {
+  const bool knows_less = report.phase < phase_ || (all_arrived_ && !report.all_arrived);
+  const bool same_phases = report.phase / 2 == phase_ / 2;
+  return knows_less && (same_phases || (report.lost == sessions_.lost_workers() &&
+                                        report.lives == lives_of_living()));
 }
 
 void StaticGroup::coordinate() {

@@ -62,6 +62,7 @@ class StaticGroup final : public Group {
   [[nodiscard]] std::vector<WorkerId> living() const;
   [[nodiscard]] std::string missing_from_join() const;
   [[nodiscard]] std::string missing_from_shutdown() const;
+  [[nodiscard]] std::string left() const;
   [[nodiscard]] ShutdownReport report_now(uint64_t wave) const;
   void settle_join();
   void finish_join(Status status);
@@ -75,6 +76,8 @@ class StaticGroup final : public Group {
   void finish_phase();
   void enter_phase(uint32_t phase);
   [[nodiscard]] uint32_t first_phase() const;
+  [[nodiscard]] uint64_t lives_of_living() const;
+  [[nodiscard]] bool must_be_told(const ShutdownReport& report) const;
   [[nodiscard]] bool quiet() const { return view_.quiet(phase_ % 2); }
   void leave();
   void settle_leaving();

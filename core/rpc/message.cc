@@ -59,6 +59,15 @@ struct IdOf {
 
 }  // namespace
 
+bool makes_the_group(const Message& message) {
+  const MessageContent& content = message.content;
+  return std::holds_alternative<Ready>(content) ||
+         std::holds_alternative<ShutdownReport>(content) ||
+         std::holds_alternative<ShutdownProbe>(content) || std::holds_alternative<Leave>(content) ||
+         std::holds_alternative<Goodbye>(content) || std::holds_alternative<GroupView>(content) ||
+         std::holds_alternative<Leaving>(content) || std::holds_alternative<NothingMore>(content);
+}
+
 std::string_view message_name(uint32_t type) { return type < kNames.size() ? kNames[type] : "?"; }
 
 CausalId causal_id_of(const Message& message) { return std::visit(IdOf{}, message.content); }

@@ -184,6 +184,8 @@ struct ShutdownReport {
   bool quiet = false;          // nothing runs, waits or is unacknowledged
   std::vector<WorkerId> lost;  // and not back, in rank order
   uint64_t activity = 0;       // messages handled so far
+  bool all_arrived = false;    // the sender has heard that all have
+  uint64_t lives = 0;          // that those whom it has not lost have had before, together
 };
 
 // Everything has ended: go. In a dynamic group: the sender goes.
@@ -229,6 +231,9 @@ struct Message {
 
 // For people and traces: "Call", "ForkRequest", ….
 [[nodiscard]] std::string_view message_name(uint32_t type);
+
+// Whether it is of those by which workers come together and part, which go before all others.
+[[nodiscard]] bool makes_the_group(const Message& message);
 
 // The causal id that names a message in traces: of its call, fork, context or autograd message.
 [[nodiscard]] CausalId causal_id_of(const Message& message);

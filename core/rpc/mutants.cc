@@ -124,7 +124,7 @@ constexpr std::array kRows = std::to_array<MutantRow>({
     {lives_share_paths, "lives_share_paths", fault,
      "what a worker makes has the same path in each of its lives"},
     {serves_before_met, "serves_before_met", fault,
-     "a worker that comes back serves calls before it has met all workers"},
+     "a worker that comes back is called before it has met all workers"},
     {joins_by_one_member, "joins_by_one_member", ordering,
      "who joins a dynamic group does not wait until all members know it"},
     {leaver_is_asked_on, "leaver_is_asked_on", other,

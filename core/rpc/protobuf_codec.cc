@@ -91,6 +91,8 @@ struct Writer {
     out.set_quiet(report.quiet);
     for (const WorkerId lost : report.lost) out.add_lost(lost.value);
     out.set_activity(report.activity);
+    out.set_all_arrived(report.all_arrived);
+    out.set_lives(report.lives);
   }
   void operator()(const ShutdownProbe& probe) const {
     to.mutable_shutdown_probe()->set_phase(probe.phase);
@@ -138,7 +140,13 @@ End read_end(wire::End& from, const std::vector<Segment>& segments) {
 }
 
 ShutdownReport read_report(const wire::ShutdownReport& from) {
-  ShutdownReport report{from.phase(), from.wave(), from.quiet(), {}, from.activity()};
+  ShutdownReport report{.phase = from.phase(),
+                        .wave = from.wave(),
+                        .quiet = from.quiet(),
+                        .lost = {},
+                        .activity = from.activity(),
+                        .all_arrived = from.all_arrived(),
+                        .lives = from.lives()};
   for (const uint32_t lost : from.lost()) report.lost.push_back(WorkerId{lost});
   return report;
 }

@@ -24,6 +24,16 @@ Lane lane_of(const Message& message) {
   return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
 }
 
+// The references that it passes on.
+const std::vector<Fork>* forks_of(const Message& message) {
+  if (const Call* call = std::get_if<Call>(&message.content)) return &call->arguments.forks;
+  if (const Response* response = std::get_if<Response>(&message.content))
+    return &response->value.forks;
+  if (const Item* item = std::get_if<Item>(&message.content)) return &item->value.forks;
+  if (const End* end = std::get_if<End>(&message.content)) return &end->value.forks;
+  return nullptr;
+}
+
 // How long an acknowledgement waits for a data frame to ride on.
 constexpr Duration kAcknowledgementDelay = std::chrono::milliseconds(5);
 
@@ -91,6 +101,12 @@ bool Sessions::all_received(WorkerId id) const {
   return id == options_.self || peer(id).received.contiguous();
 }
 
+void Sessions::begin_to_serve(WorkerId id) {
+  peer(id).serves = true;
+  admit_held(id);
+  admit_to_all();
+}
+
 void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
 
 // ---- sending ----------------------------------------------------------------
@@ -100,6 +116,27 @@ bool Sessions::has_room(const Peer& to, Lane lane) const {
   if (options_.mutants.on(Mutant::no_back_pressure)) return true;
   return to.kept.size() < options_.window_frames &&
          (lane == Lane::small || to.kept_bytes < options_.window_bytes);
+}
+
+// We have made the reference, and its owner may not have met us: if we were lost, it would never
+// know that the value will not come.
+bool Sessions::is_unknown_to_its_owner(const Fork& fork) const {
+  const WorkerId owner = fork.rref.owner;
+  return fork.rref.causal.incarnation == options_.incarnation && owner != options_.self &&
+         fork.rref.owner_incarnation == peer(owner).incarnation && !peer(owner).lost &&
+         !peer(owner).serves;
+}
+
+// Nothing goes to a peer that has not been met, and what does not make the group not before it has
+// met all others, nor before the owners of the references in it have met us.
+bool Sessions::takes(const Peer& to, const Message& message) const {
+  if (to.incarnation.value == 0) return false;
+  if (options_.mutants.on(Mutant::serves_before_met)) return true;
+  if (!to.serves) return makes_the_group(message);
+  const std::vector<Fork>* forks = forks_of(message);
+  return forks == nullptr || std::none_of(forks->begin(), forks->end(), [this](const Fork& fork) {
+           return is_unknown_to_its_owner(fork);
+         });
 }
 
 void Sessions::send(WorkerId to, Message message, SendOptions options) {
@@ -113,10 +150,15 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   }
   const Lane lane = lane_of(message);
   std::list<Held>& held = receiver.held[static_cast<size_t>(lane)];
-  const bool must_wait = receiver.incarnation.value == 0 ||
-                         (options.waits_for_room && (!held.empty() || !has_room(receiver, lane)));
+  const bool taken = takes(receiver, message);
+  const bool must_wait =
+      !taken || (options.waits_for_room && (!held.empty() || !has_room(receiver, lane)));
   if (!must_wait) return transmit_new(to, message, std::move(options));
-  mailbox_.mark("a message waits for room");
+  some_are_not_taken_ |= !taken;
+  if (taken)
+    mailbox_.mark("a message waits for room");
+  else
+    mailbox_.mark("a message waits until its receiver serves");
   held.push_back({std::move(message), std::move(options)});
 }
 
@@ -236,15 +278,25 @@ void Sessions::resend_all(WorkerId id) {
 
 void Sessions::admit_held(WorkerId id) {
   Peer& to = peer(id);
-  if (to.incarnation.value == 0) return;
   for (const Lane lane : {Lane::small, Lane::large}) {
     std::list<Held>& waiting = to.held[static_cast<size_t>(lane)];
-    while (!waiting.empty() && (!waiting.front().options.waits_for_room || has_room(to, lane))) {
-      Held held = std::move(waiting.front());
-      waiting.pop_front();
+    for (auto next = waiting.begin(); next != waiting.end();) {
+      if (!takes(to, next->message)) {
+        some_are_not_taken_ = true;
+        ++next;
+        continue;
+      }
+      if (next->options.waits_for_room && !has_room(to, lane)) break;
+      Held held = std::move(*next);
+      next = waiting.erase(next);
       transmit_new(id, held.message, std::move(held.options));
     }
   }
+}
+
+void Sessions::admit_to_all() {
+  if (!std::exchange(some_are_not_taken_, false)) return;
+  for (uint32_t id = 0; id < peers_.size(); ++id) admit_held(WorkerId{id});
 }
 
 bool Sessions::withdraw(WorkerId id, const CallId& call) {
@@ -266,111 +318,6 @@ bool Sessions::withdraw(WorkerId id, const CallId& call) {
 void Sessions::on_drained(WorkerId id) {
   mailbox_.trace().on_event({.kind = EventKind::drained, .worker = options_.self, .peer = id});
   admit_held(id);
-}
-
-// ---- links ------------------------------------------------------------------
-
-void Sessions::on_peer_up(const Hello& hello) {
-  if (stopped_ || hello.worker.value >= peers_.size() || hello.worker == options_.self) return;
-  mailbox_.trace().on_event({.kind = EventKind::peer_up,
-                             .worker = options_.self,
-                             .peer = hello.worker,
-                             .number = hello.incarnation.value});
-  Peer& from = peer(hello.worker);
-  if (fenced_.contains(hello.incarnation)) {
-    tell_fenced(hello.worker, "this incarnation is fenced");
-    return;
-  }
-  if (from.incarnation != hello.incarnation) {
-    if (Status fits = listener_.check_hello(hello); !fits.ok()) return refuse(hello, fits.error());
-    begin_session(hello);
-  } else if (options_.mutants.on(Mutant::deduplication_forgotten)) {
-    from.received = IntervalSet(1);
-  }
-  from.link_up = true;
-  from.suspected = false;
-  from.heard = mailbox_.runtime().now();
-  resend_all(hello.worker);
-  admit_held(hello.worker);
-}
-
-void Sessions::refuse(const Hello& hello, const Error& why) {
-  transport_.close(hello.worker, why);
-  if (why.kind != ErrorKind::fenced) return listener_.on_hello_refused(hello.worker, why);
-  mailbox_.mark("a link to an earlier life of a peer");
-  peer(hello.worker).link_up = false;
-  transport_.open(hello.worker);
-}
-
-void Sessions::begin_session(const Hello& hello) {
-  Peer& from = peer(hello.worker);
-  if (from.incarnation.value != 0 && !from.lost)
-    end_session(hello.worker, {.kind = ErrorKind::peer_lost,
-                               .text = "worker '" + options_.names[hello.worker.value] +
-                                       "' was lost: it started again as a new incarnation",
-                               .worker = options_.names[hello.worker.value]});
-  decltype(from.held) early;
-  if (from.incarnation.value == 0) early = std::move(from.held);
-  if (from.acknowledgement_due) mailbox_.runtime().cancel(from.acknowledgement_timer);
-  from = Peer{};
-  from.held = std::move(early);
-  from.incarnation = hello.incarnation;
-  listener_.on_peer_joined(hello);
-}
-
-void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) {
-  if (stopped_) return;
-  mailbox_.trace().on_event(
-      {.kind = EventKind::peer_lost, .worker = options_.self, .peer = id, .text = why.text});
-  Peer& from = peer(id);
-  from.link_up = false;
-  const bool is_final = closed_by_peer || options_.mutants.on(Mutant::reset_is_final);
-  if (!is_final) return;
-  if (from.incarnation.value == 0) {
-    if (from.lost && why.kind == ErrorKind::fenced) from.lost = why;  // It has come, and lost us.
-    return listener_.on_hello_refused(id, why);
-  }
-  if (from.lost) return;
-  Error error = why;
-  if (why.kind != ErrorKind::fenced && why.kind != ErrorKind::peer_lost)
-    error.kind = ErrorKind::peer_lost;
-  error.worker = options_.names[id.value];
-  fence(id, error);
-}
-
-void Sessions::fence(WorkerId id, const Error& why) {
-  if (stopped_ || id == options_.self || peer(id).lost || peer(id).incarnation.value == 0) return;
-  tell_fenced(id, "fenced by '" + options_.names[options_.self.value] + "': " + why.text);
-  end_session(id, why);
-}
-
-void Sessions::tell_fenced(WorkerId id, std::string text) {
-  if (options_.mutants.on(Mutant::fenced_side_not_told)) return;
-  transport_.close(id, {.kind = ErrorKind::fenced,
-                        .text = std::move(text),
-                        .worker = options_.names[options_.self.value]});
-}
-
-void Sessions::end_session(WorkerId id, const Error& why) {
-  Peer& from = peer(id);
-  mailbox_.trace().on_event({.kind = EventKind::peer_fenced,
-                             .worker = options_.self,
-                             .peer = id,
-                             .number = from.incarnation.value,
-                             .text = why.text});
-  fenced_.insert(from.incarnation);
-  from.lost = why;
-  from.link_up = false;
-  // Arguments and their graphs die off the strand.
-  mailbox_.release_later(std::make_shared<Ring<Kept>>(std::exchange(from.kept, {})));
-  from.kept_bytes = 0;
-  from.kept_of_shutdown = 0;
-  auto held = std::exchange(from.held, {});
-  for (std::list<Held>& lane : held)
-    for (Held& message : lane)
-      if (message.options.on_withdrawn) message.options.on_withdrawn();
-  listener_.on_peer_fenced(id, from.incarnation, why);
-  progressed();
 }
 
 // ---- receiving --------------------------------------------------------------

@@ -30,6 +30,7 @@ struct SessionOptions {
   uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
   uint64_t window_frames = 0;
   bool dynamic = false;  // the group is: who has not come yet counts as lost
+  bool grouped = false;  // a peer is asked nothing before it serves (begin_to_serve)
   Mutants mutants;
 };
 
@@ -92,6 +93,9 @@ class Sessions final : public FrameSink {
   [[nodiscard]] const MaybeError& unavailable(WorkerId peer) const;
   // From now on nothing new may be asked of this incarnation of `peer`.
   void ask_nothing_new(WorkerId peer, const Error& why);
+  // This incarnation of `peer` has said that it has met us and all others: what waited for that
+  // goes. Should we be lost, it will hear of it, and end what waits for us.
+  void begin_to_serve(WorkerId peer);
   [[nodiscard]] bool joined(WorkerId peer) const;
   [[nodiscard]] Incarnation incarnation(WorkerId peer) const;
   [[nodiscard]] std::vector<Incarnation> fenced() const;
@@ -142,6 +146,7 @@ class Sessions final : public FrameSink {
   struct Peer {
     Incarnation incarnation;  // zero: not met yet
     bool link_up = false;
+    bool serves = false;
     bool may_be_silent = false;
     bool suspected = false;
     MaybeError lost;
@@ -170,6 +175,9 @@ class Sessions final : public FrameSink {
     return peers_[id.value];
   }
   [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
+  [[nodiscard]] bool takes(const Peer& peer, const Message& message) const;
+  [[nodiscard]] bool is_unknown_to_its_owner(const Fork& fork) const;
+  void admit_to_all();
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
   void transmit(WorkerId id, const Kept& kept);
@@ -198,7 +206,8 @@ class Sessions final : public FrameSink {
   SessionListener& listener_;
   std::vector<Peer> peers_;  // by id; our own entry is unused
   std::set<Incarnation> fenced_;
-  uint64_t to_self_ = 0;  // messages to ourselves on their way
+  uint64_t to_self_ = 0;             // messages to ourselves on their way
+  bool some_are_not_taken_ = false;  // of the messages that are held
   bool hurried_ = false;
   bool stopped_ = false;
   Instant last_tick_{};

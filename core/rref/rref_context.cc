@@ -348,6 +348,13 @@ std::string RRefContext::debug_info() const {
   return out.str();
 }
 
+// Whoever creates a value here has been met before: its loss ends what waits for the creation.
+bool RRefContext::is_here(Incarnation incarnation) const {
+  for (uint32_t id = 0; id < options_.names.size(); ++id)
+    if (sessions_.incarnation(WorkerId{id}) == incarnation) return true;
+  return false;
+}
+
 // Looked at between all events of a run, and nearly always empty: a stream is made when needed.
 std::string RRefContext::check_invariants() const {
   std::optional<std::ostringstream> text;
@@ -366,6 +373,8 @@ std::string RRefContext::check_invariants() const {
       out() << "fork " << fork << " pins its parent for the lost worker '" << name(child.holder)
             << "'\n";
   for (const auto& [id, waiting] : to_come_) {
+    if (!is_here(id.causal.incarnation))
+      out() << waiting.size() << " wait for " << id.causal << ", whose creator is not here\n";
     const auto created = created_.find(id.causal.incarnation);
     if (created != created_.end() && created->second.seen.contains(id.counter))
       out() << waiting.size() << " wait for " << id.causal << " to be created, which is gone\n";

@@ -86,6 +86,7 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   enum class Life : uint8_t { to_come, alive, gone, lost };
   [[nodiscard]] Life life_of(const RRefId& id) const;
   [[nodiscard]] Error why_not_alive(const RRefId& id) const;
+  [[nodiscard]] bool is_here(Incarnation incarnation) const;
 
   // Owner's side.
   OwnerRRef& add_owner(const RRefId& id);

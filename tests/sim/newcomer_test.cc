@@ -25,7 +25,7 @@ int64_t made_at(CallContext& context, const std::string& to) {
 class EarlyMessages final : public Trace {
  public:
   void on_event(const Event& event) override {
-    const bool is_early = event.text == "a message came before all workers were met";
+    const bool is_early = event.text == "a message waits until its receiver serves";
     if (event.kind == EventKind::mark && is_early) ++count;
   }
   int count = 0;

@@ -122,25 +122,29 @@ class GroupMember final : public SessionListener {
   StaticGroup group;
 };
 
-// Three workers that are to be one group. What is sent lies in flight until the test delivers it.
+// Some workers that are to be one group. What is sent lies in flight until the test delivers it.
 class GroupFixture : public ::testing::Test {
  protected:
+  explicit GroupFixture(std::vector<std::string> names = {"a", "b", "c"})
+      : network(static_cast<uint32_t>(names.size())), names_(std::move(names)) {}
+
   std::unique_ptr<GroupMember> make(uint32_t worker, const std::string& functions = "f () -> int\n",
                                     uint32_t life = 0) {
     return std::make_unique<GroupMember>(world, network,
                                          SessionOptions{.self = {worker},
                                                         .incarnation = {100 * ++lives_ + worker},
                                                         .life = life,
-                                                        .names = {"a", "b", "c"},
+                                                        .names = names_,
                                                         .peer_timeout = std::chrono::seconds(30),
                                                         .heartbeat = std::chrono::seconds(5),
                                                         .window_bytes = 1 << 20,
                                                         .window_frames = 1000,
+                                                        .grouped = true,
                                                         .mutants = {}},
                                          functions);
   }
   void begin() {
-    for (uint32_t worker = 0; worker < 3; ++worker) members.push_back(make(worker));
+    for (uint32_t worker = 0; worker < names_.size(); ++worker) members.push_back(make(worker));
   }
   // All join, and all is delivered.
   void join_all() {
@@ -165,10 +169,11 @@ class GroupFixture : public ::testing::Test {
   GroupMember& c() { return *members[2]; }
 
   doubles::TestWorld world;
-  doubles::ScriptedNetwork network{3};
+  doubles::ScriptedNetwork network;
   std::vector<std::unique_ptr<GroupMember>> members;
 
  private:
+  const std::vector<std::string> names_;
   uint64_t lives_ = 0;
 };
 

@@ -115,6 +115,8 @@ TEST_F(JoinTest, AWorkerThatRestartsIsTheFailureOfThoseThatWaitedForIt) {
 
 class ShutdownTest : public GroupFixture {
  protected:
+  using GroupFixture::GroupFixture;
+
   void SetUp() override { join_all(); }
   void pass(Duration time) {
     for (Duration passed{}; passed < time; passed += seconds(1)) {
@@ -364,6 +366,30 @@ TEST_F(ShutdownTest, WhoHasLostAnotherLifeOfTheSameWorkerHasLostTheSameWorker) {
   EXPECT_TRUE(c().left.has_value()) << c().group.describe();
 }
 
+class ShutdownOfFourTest : public ShutdownTest {
+ protected:
+  ShutdownOfFourTest() : ShutdownTest({"a", "b", "c", "d"}) {}
+};
+
+TEST_F(ShutdownOfFourTest, OneThatCameBackForAMomentIsKnownToSomeOnly) {
+  // All have arrived and c is busy. a comes back, meets d, and is lost before b and c meet it.
+  c().busy = true;
+  shut_down_all();
+  deliver_all();
+  for (const uint32_t other : {1u, 2u, 3u}) network.cut(0, other);
+  members[0] = make(0, "f () -> int\n", 1);
+  a().join();
+  network.connect(0, 3);
+  deliver_all();
+  network.cut(0, 3);
+  for (const uint32_t other : {1u, 2u, 3u}) members[other]->fence(0);
+  deliver_all();
+  c().change([&] { c().busy = false; });
+  deliver_all();
+  for (const uint32_t other : {1u, 2u, 3u})
+    EXPECT_TRUE(members[other]->left.has_value()) << members[other]->group.describe();
+}
+
 TEST_F(ShutdownTest, ATimeoutNamesThoseThatHaveLostOthers) {
   for (const auto& member : members) member->shut_down(seconds(5));
   b().fence(2);
@@ -384,6 +410,36 @@ TEST_F(ShutdownTest, WhenTheCoordinatorIsLostTheNextOneTakesOver) {
   for (GroupMember* member : {&b(), &c()}) {
     ASSERT_TRUE(member->left.has_value());
     EXPECT_EQ(member->left->error().worker, "a");
+  }
+}
+
+TEST_F(ShutdownTest, WhoWasNotToldThatAllHaveArrivedIsToldByTheNextCoordinator) {
+  // a hears that all have arrived and is lost when only one of the others knows; c is busy then.
+  for (const uint32_t told : {1u, 2u}) {
+    members.clear();
+    join_all();
+    c().busy = true;
+    b().shut_down();
+    c().shut_down();
+    deliver_all();
+    a().shut_down();
+    const auto to_told = [&] {
+      return std::ranges::find_if(network.in_flight(), [&](const auto& flying) {
+        return flying.from == WorkerId{0} && flying.to == WorkerId{told};
+      });
+    };
+    ASSERT_NE(to_told(), network.in_flight().end());
+    while (to_told() != network.in_flight().end())
+      network.deliver(static_cast<size_t>(to_told() - network.in_flight().begin()));
+    network.cut(0, 1);
+    network.cut(0, 2);
+    for (GroupMember* member : {&b(), &c()}) member->fence(0);
+    deliver_all();
+    EXPECT_FALSE(b().left.has_value());
+    c().change([&] { c().busy = false; });
+    deliver_all();
+    EXPECT_TRUE(b().left.has_value()) << told << ": " << b().group.describe();
+    EXPECT_TRUE(c().left.has_value()) << told << ": " << c().group.describe();
   }
 }
 

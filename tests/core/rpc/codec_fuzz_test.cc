@@ -68,7 +68,7 @@ std::vector<Message> messages() {
           Message{UserDelete{rref, ForkId{id(4)}}},
           Message{Gradients{pass, AutogradMessageId{id(8)}, payload()}},
           Message{PassFailed{pass, error}},
-          Message{ShutdownReport{1, 2, true, {{1}, {2}}, 3}},
+          Message{ShutdownReport{1, 2, true, {{1}, {2}}, 3, true, 2}},
           Message{GroupView{true, {{{1}, 2}, {{0}, 1}}}},
           Message{Goodbye{error}}};
 }

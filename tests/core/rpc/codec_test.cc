@@ -208,10 +208,13 @@ TEST_F(CodecTest, MessagesOfTheGroupComeBack) {
   const ShutdownProbe probe = expect_same_bytes(ShutdownProbe{1, 77});
   EXPECT_EQ(probe.phase, 1u);
   EXPECT_EQ(probe.wave, 77u);
-  const ShutdownReport report = expect_same_bytes(ShutdownReport{1, 5, true, {{3}, {9}}, 1000});
+  const ShutdownReport report =
+      expect_same_bytes(ShutdownReport{1, 5, true, {{3}, {9}}, 1000, true, 7});
   EXPECT_TRUE(report.quiet);
   EXPECT_EQ(report.lost, (std::vector<WorkerId>{{3}, {9}}));
   EXPECT_EQ(report.activity, 1000u);
+  EXPECT_TRUE(report.all_arrived);
+  EXPECT_EQ(report.lives, 7u);
   EXPECT_FALSE(expect_same_bytes(Leave{false}).graceful);
   EXPECT_EQ(expect_same_bytes(Goodbye{error()}).error, error());
   const GroupView view = expect_same_bytes(GroupView{true, {{{3}, 1}, {{0}, 7}}});

@@ -107,11 +107,12 @@ class SessionFixture : public ::testing::Test {
   SessionOptions options(uint32_t self, uint64_t incarnation) const {
     return {.self = {self},
             .incarnation = {incarnation},
-            .names = {"a", "b"},
+            .names = names,
             .peer_timeout = kPeerTimeout,
             .heartbeat = kHeartbeat,
             .window_bytes = window_bytes,
             .window_frames = window_frames,
+            .grouped = grouped,
             .mutants = mutants};
   }
   // A worker's life begins. Former lives stay: their timers are still in the world.
@@ -133,11 +134,13 @@ class SessionFixture : public ::testing::Test {
     return 0;
   }
 
+  std::vector<std::string> names = {"a", "b"};
   uint64_t window_bytes = 1 << 20;
   uint64_t window_frames = 64;
+  bool grouped = false;
   Mutants mutants;
   doubles::TestWorld world;
-  doubles::ScriptedNetwork network{2};
+  doubles::ScriptedNetwork network{3};
   SessionEnd* a = nullptr;
   SessionEnd* b = nullptr;
 

@@ -291,6 +291,61 @@ TEST_F(SessionTest, ACallThatWaitsCanBeWithdrawnAndOneOnItsWayCannot) {
   EXPECT_EQ(withdrawn, 1);
 }
 
+TEST_F(SessionTest, InAGroupMessagesWaitUntilTheirReceiverServes) {
+  // Those that make the group do not, in each of its lives.
+  grouped = true;
+  a = begin(0, 101);
+  connect();
+  for (const uint64_t life : {300, 301}) {
+    b = begin(1, life);
+    connect();
+    a->send(1, 1);
+    a->send(1, SessionEnd::call(2), {.waits_for_room = true});
+    EXPECT_EQ(a->trace.marked("a message waits until its receiver serves"), 2 * (life - 299));
+    EXPECT_FALSE(a->sessions.all_acknowledged());
+    EXPECT_TRUE(network.in_flight().empty());
+    a->send(1, Message{Ready{}});
+    deliver_all();
+    ASSERT_EQ(b->messages.size(), 1u);
+    EXPECT_EQ(b->messages[0].second.type(), Message{Ready{}}.type());
+    a->runtime->post([&] { a->sessions.begin_to_serve(WorkerId{1}); });
+    a->send(1, 3);
+    deliver_all();
+    EXPECT_EQ(b->received, (std::vector<uint64_t>{0, 1, 2, 3}));
+  }
+}
+
+TEST_F(SessionTest, AReferenceIsPassedOnByItsMakerOnceItsOwnerServesOrIsLost) {
+  // Were its maker lost before the owner has met it, nobody would tell who got the reference.
+  grouped = true;
+  names = {"a", "b", "c"};
+  for (const bool serves : {true, false}) {
+    const uint64_t life = serves ? 101 : 102;
+    a = begin(0, life);
+    b = begin(1, life + 100);
+    (void)begin(2, life + 200);
+    connect();
+    network.connect(0, 2);
+    a->runtime->post([&] { a->sessions.begin_to_serve(WorkerId{1}); });
+    for (const uint64_t maker : {uint64_t{7}, life}) {
+      Call call{.id = CallId{SessionEnd::id(maker)}};
+      call.arguments.forks = {{.rref = {.causal = {{maker}, {1, 1}, 1},
+                                        .owner = {2},
+                                        .owner_incarnation = {life + 200}},
+                               .id = ForkId{{{maker}, {1, 1}, 2}}}};
+      a->send(1, Message{call}, {.waits_for_room = true});
+    }
+    deliver_all();
+    EXPECT_EQ(b->received, (std::vector<uint64_t>{7}));
+    if (serves)
+      a->runtime->post([&] { a->sessions.begin_to_serve(WorkerId{2}); });
+    else
+      a->fence(2, {.kind = ErrorKind::peer_lost, .text = "silent", .worker = "c"});
+    deliver_all();
+    EXPECT_EQ(b->received, (std::vector<uint64_t>{7, life}));
+  }
+}
+
 TEST_F(SessionTest, MessagesToAPeerThatWasNeverMetWaitForIt) {
   b = begin(1, 300);
   a = begin(0, 101);

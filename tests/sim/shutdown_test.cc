@@ -29,6 +29,11 @@ int64_t set_going(CallContext& context) {
   return 0;
 }
 
+int64_t oversleep(CallContext& context) {
+  context.sleep(seconds(50));
+  return 0;
+}
+
 class Shutdown : public ::testing::Test {
  protected:
   void SetUp() override { worked = &worked_; }
@@ -73,6 +78,21 @@ TEST_F(Shutdown, ThatWaitsForMainsOnlyCutsThemOff) {
   ASSERT_FALSE(report.ok);
   EXPECT_EQ(report.failure->oracle, "no leak");
   EXPECT_EQ(worked_, 0);
+}
+
+TEST_F(Shutdown, ThatRunsOutOfTimeSaysWhatIsLeft) {
+  FunctionRegistry registry;
+  registry.function("oversleep", &oversleep);
+  Program program(std::move(registry));
+  program.worker("a", [](Worker& worker) { static_cast<void>(worker.rpc_async("b", &oversleep)); });
+  program.worker("b");
+  ClusterOptions options;
+  options.adjust_node = [](NodeOptions& node) { node.shutdown_timeout = seconds(10); };
+  Cluster cluster(Seed{1}, program, options);
+  const RunReport report = cluster.try_run();
+  ASSERT_FALSE(report.ok);
+  const std::string& text = report.failure->message;
+  EXPECT_NE(text.find("missing or busy: 'a' (1 unanswered call) 'b'"), std::string::npos) << text;
 }
 
 TEST_F(Shutdown, TakesAsLongAsItNeedsWithinWhatItIsGiven) {

@@ -34,6 +34,7 @@ class GroupMember final : public SessionListener {
                    [this](uint32_t phase) {
                      return !busy && (phase == 0 || references == 0) && sessions.all_acknowledged();
                    },
+               .left = [this] { return std::string(busy ? "1 running function" : ""); },
                .release_references = [this] { ++releases; },
                .activity = [this] { return activity; }}) {
     network.attach(options_.self.value, *runtime, sessions,
@@ -175,6 +176,27 @@ class GroupFixture : public ::testing::Test {
  private:
   const std::vector<std::string> names_;
   uint64_t lives_ = 0;
+};
+
+// All have joined.
+class ShutdownFixture : public GroupFixture {
+ protected:
+  using GroupFixture::GroupFixture;
+
+  void SetUp() override { join_all(); }
+  void pass(Duration time) {
+    for (Duration passed{}; passed < time; passed += std::chrono::seconds(1)) {
+      world.advance(std::chrono::seconds(1));
+      network.deliver_all();
+    }
+  }
+  void expect_all_left() {
+    for (const auto& member : members) {
+      ASSERT_TRUE(member->left.has_value())
+          << member->mailbox->name() << " " << member->group.describe();
+      EXPECT_TRUE(member->left->ok()) << member->left->error().text;
+    }
+  }
 };
 
 }  // namespace rehearsal

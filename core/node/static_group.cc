@@ -82,7 +82,11 @@ void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   ready_.erase(peer);
   if (told_ready_) sessions_.send(peer, Message{Ready{}});
   if (join_done_) settle_join();
-  if (!arrived_ || leaving_ || options_.mutants.on(Mutant::newcomers_not_told)) return;
+  if (!arrived_ || leaving_) return;
+  if (options_.mutants.on(Mutant::newcomers_not_told)) {
+    last_report_ = report_now(0);  // as if it had been told
+    return;
+  }
   // It may work for as long as it likes, as all may.
   if (std::exchange(all_arrived_, false)) deadlines_.remove(shutdown_deadline_);
   phase_ = std::max(phase_, first_phase());

@@ -6,8 +6,29 @@
 // What an actor does about the group itself.
 namespace rehearsal::storm {
 
+namespace {
+
+// What such a worker knows of the group may be less than what those know who have lost it: two
+// halves of a group that was cut in two know each other when their links are back.
+bool has_lost_any(CallContext& context) {
+  for (const std::string& name : context.caller()->names()) {
+    const Result<int64_t> called = context.rpc_async(name, &travel, Journey{}).result();
+    if (called.ok()) continue;
+    const Error& why = called.error();
+    if (why.kind == ErrorKind::fenced || why.text.find("was lost") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 int64_t call_back(CallContext& context, int64_t known) {
-  return context.rpc_sync(WorkerId{static_cast<uint32_t>(known)}, &travel, Journey{});
+  const WorkerId newcomer{static_cast<uint32_t>(known)};
+  const Result<int64_t> called = context.rpc_async(newcomer, &travel, Journey{}).result();
+  if (called.ok()) return called.value();
+  if (!has_lost_any(context)) throw RpcError(called.error());
+  return 0;
 }
 
 void make_known(CallContext& context, int64_t known) {

@@ -151,8 +151,9 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   const Lane lane = lane_of(message);
   std::list<Held>& held = receiver.held[static_cast<size_t>(lane)];
   const bool taken = takes(receiver, message);
+  const bool others_wait_for_room = !held.empty() && takes(receiver, held.front().message);
   const bool must_wait =
-      !taken || (options.waits_for_room && (!held.empty() || !has_room(receiver, lane)));
+      !taken || (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
   if (!must_wait) return transmit_new(to, message, std::move(options));
   some_are_not_taken_ |= !taken;
   if (taken)

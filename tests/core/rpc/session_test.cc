@@ -335,14 +335,15 @@ TEST_F(SessionTest, AReferenceIsPassedOnByItsMakerOnceItsOwnerServesOrIsLost) {
                                .id = ForkId{{{maker}, {1, 1}, 2}}}};
       a->send(1, Message{call}, {.waits_for_room = true});
     }
+    a->send(1, SessionEnd::call(8), {.waits_for_room = true});  // It need not wait with them.
     deliver_all();
-    EXPECT_EQ(b->received, (std::vector<uint64_t>{7}));
+    EXPECT_EQ(b->received, (std::vector<uint64_t>{7, 8}));
     if (serves)
       a->runtime->post([&] { a->sessions.begin_to_serve(WorkerId{2}); });
     else
       a->fence(2, {.kind = ErrorKind::peer_lost, .text = "silent", .worker = "c"});
     deliver_all();
-    EXPECT_EQ(b->received, (std::vector<uint64_t>{7, life}));
+    EXPECT_EQ(b->received, (std::vector<uint64_t>{7, 8, life}));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal::observe {
 namespace {

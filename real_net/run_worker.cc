@@ -13,8 +13,8 @@
 
 #include "core/base/check.h"
 #include "core/fibers/default_generator.h"
-#include "real_net/real_node.h"
-#include "real_net/rendezvous.h"
+#include "real_net/worker/real_node.h"
+#include "real_net/worker/rendezvous.h"
 
 namespace rehearsal::real {
 namespace {

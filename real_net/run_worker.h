@@ -5,9 +5,9 @@
 
 #include "core/node/node.h"
 #include "core/node/program.h"
-#include "real_net/observers.h"
-#include "real_net/placement.h"
-#include "real_net/record_place.h"
+#include "real_net/worker/observers.h"
+#include "real_net/worker/placement.h"
+#include "real_net/worker/record_place.h"
 
 namespace rehearsal::real {
 

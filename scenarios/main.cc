@@ -1,5 +1,5 @@
+#include "command_line/command_line.h"
 #include "scenarios/barcode/barcode.h"
-#include "scenarios/command_line/command_line.h"
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/rl/rl.h"
 #include "scenarios/rnn/rnn.h"

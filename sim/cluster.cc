@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/fibers/thread_state.h"
-#include "sim/clock_guard.h"
-#include "sim/cluster_parts.h"
+#include "sim/world/clock_guard.h"
+#include "sim/world/cluster_parts.h"
 
 namespace rehearsal::sim {
 

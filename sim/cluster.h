@@ -29,8 +29,8 @@ class ClusterParts;
 // in the calm everything must finish and leave nothing behind.
 //
 // While the cluster lives, LibTorch computes with one thread. While it runs, a clock read or a
-// thread start from this program's own code ends the process; see sim/clock_guard.h. The program
-// outlives the cluster.
+// thread start from this program's own code ends the process; see sim/world/clock_guard.h. The
+// program outlives the cluster.
 class Cluster {
  public:
   Cluster(Seed seed, const Program& program, ClusterOptions options = {});

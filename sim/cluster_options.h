@@ -12,9 +12,9 @@
 #include "core/node/node.h"
 #include "net_fake/link_model.h"
 #include "net_fake/presets.h"
-#include "sim/fault_classes.h"
-#include "sim/keyed_decisions.h"
-#include "sim/strategy.h"
+#include "sim/decisions/keyed_decisions.h"
+#include "sim/strategies/strategy.h"
+#include "sim/world/fault_classes.h"
 
 namespace rehearsal::fibers {
 class StackPool;
@@ -82,7 +82,7 @@ struct ClusterOptions {
       ErrorKind::node_stopped, ErrorKind::rref_deleted, ErrorKind::autograd};
 
   std::vector<Trace*> traces;           // hear every event of every node
-  std::ostream* event_lines = nullptr;  // gets a line for each; see sim/event_lines.h
+  std::ostream* event_lines = nullptr;  // gets a line for each; see sim/world/event_lines.h
   // Gets each choice that is not benign as it is made, KEY=VALUE, also of a run that ends its
   // process; of one key the last one counts. Only with `record_choices`.
   std::ostream* choice_lines = nullptr;

@@ -7,7 +7,7 @@
 
 #include "core/base/ids.h"
 #include "sim/cluster_options.h"
-#include "sim/testing/hunt.h"
+#include "sim/hunt/hunt.h"
 
 // Searching in the body of a user's own test. Link rehearsal::gtest.
 namespace rehearsal::sim {
@@ -36,7 +36,7 @@ using Scene = std::function<void(Seed, const ClusterOptions&)>;
 // `failure.trace.json`, for ui.perfetto.dev, `failure.txt`, the message and a diagram, and
 // `events.txt`, a line for each event.
 //
-// sim/testing/environment.h lists what a CI job may set. A variable that cannot be understood fails
+// sim/hunt/environment.h lists what a CI job may set. A variable that cannot be understood fails
 // the test with one line.
 [[nodiscard]] testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene);
 

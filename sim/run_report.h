@@ -10,8 +10,8 @@
 #include "core/base/hash.h"
 #include "core/base/time.h"
 #include "net_fake/network.h"
-#include "sim/keyed_decisions.h"
-#include "sim/profile.h"
+#include "sim/decisions/keyed_decisions.h"
+#include "sim/strategies/profile.h"
 
 namespace rehearsal::sim {
 

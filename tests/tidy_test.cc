@@ -57,8 +57,8 @@ std::vector<std::string> repository_files() {
       files.push_back(fs::relative(entry.path(), kRoot).generic_string());
   };
   for (const auto& entry : fs::directory_iterator(kRoot)) take(entry);
-  for (const char* folder :
-       {"core", "sim", "net_fake", "real_net", "scenarios", "tests", "coverage", ".ci", ".cmake"})
+  for (const char* folder : {"core", "sim", "net_fake", "real_net", "record", "observe",
+                             "command_line", "scenarios", "tests", "coverage", ".ci", ".cmake"})
     if (fs::exists(kRoot / folder))
       for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) take(entry);
   std::sort(files.begin(), files.end());
@@ -85,26 +85,35 @@ Findings check_all_sources(Check check) {
 TEST(TidyRules, AnIncludeAgainstTheDirectionOfTheFoldersIsFound) {
   // Goal: every row of the table rejects one planted include. Method: path, include.
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"core/base/a.cc", "core/rpc/message.h"},
-      {"core/fibers/a.cc", "core/rpc/message.h"},
-      {"core/rpc/a.cc", "core/rref/rref.h"},
+      {"core/base/a.cc", "core/wire/message.h"},
+      {"core/fibers/a.cc", "core/wire/message.h"},
+      {"core/values/a.cc", "core/functions/function.h"},
+      {"core/functions/a.cc", "core/wire/message.h"},
+      {"core/wire/a.cc", "core/functions/function.h"},
+      {"core/session/a.cc", "core/calls/caller.h"},
+      {"core/calls/a.cc", "core/rref/rref.h"},
+      {"core/groups/a.cc", "core/node/node.h"},
       {"core/rref/a.cc", "core/autograd/walk.h"},
       {"core/autograd/a.cc", "core/optim/step.h"},
       {"core/optim/a.cc", "core/node/node.h"},
       {"core/node/a.cc", "core/fibers/fiber.h"},
-      {"core/node/a.cc", "real_net/poller.h"},
-      {"net_fake/a.cc", "core/rpc/message.h"},
+      {"core/node/a.cc", "real_net/runtime/poller.h"},
+      {"net_fake/a.cc", "core/wire/message.h"},
       {"net_fake/a.cc", "sim/cluster.h"},
-      {"sim/a.cc", "real_net/poller.h"},
+      {"sim/a.cc", "real_net/runtime/poller.h"},
       {"real_net/a.cc", "net_fake/lane.h"},
       {"real_net/a.cc", "sim/cluster.h"},
-      {"scenarios/a.cc", "core/rpc/session.h"},
+      {"real_net/runtime/a.cc", "real_net/tcp/socket.h"},
+      {"real_net/tcp/a.cc", "real_net/worker/placement.h"},
+      {"command_line/a.cc", "scenarios/storm/storm.h"},
+      {"command_line/a.cc", "core/session/session.h"},
+      {"scenarios/a.cc", "core/session/session.h"},
       {"record/a.cc", "sim/cluster.h"},
-      {"record/a.cc", "real_net/poller.h"},
-      {"record/a.cc", "core/rpc/session.h"},
+      {"record/a.cc", "real_net/runtime/poller.h"},
+      {"record/a.cc", "core/session/session.h"},
       {"core/node/a.cc", "record/item.h"},
       {"scenarios/a.cc", "net_fake/lane.h"},
-      {"coverage/a.cc", "core/rpc/message.h"},
+      {"coverage/a.cc", "core/wire/message.h"},
       {"elsewhere/a.cc", "core/base/ids.h"}};
   for (const auto& [path, include] : wrong)
     EXPECT_EQ(includes_in(path, "#include \"" + include + "\"\n").size(), 1U) << path << include;
@@ -120,22 +129,22 @@ TEST(TidyRules, AnIncludeAlongTheDirectionOfTheFoldersIsNotFound) {
   EXPECT_TRUE(none(includes_in("record/a.cc", "#include \"core/node/node.h\"\n")));
   EXPECT_TRUE(none(includes_in("real_net/a.cc", "#include <mutex>\n")));
   EXPECT_TRUE(none(includes_in("scenarios/a.cc", "#include <torch/torch.h>\n")));
-  EXPECT_TRUE(none(includes_in("tests/sim/a_test.cc", "#include \"real_net/poller.h\"\n")));
-  EXPECT_TRUE(none(includes_in("core/rpc/a.cc", "#include \"core/rpc/messages.pb.h\"\n")));
-  EXPECT_TRUE(none(includes_in("core/rpc/a.cc", "// #include <mutex>\n")));
+  EXPECT_TRUE(none(includes_in("tests/sim/a_test.cc", "#include \"real_net/runtime/poller.h\"\n")));
+  EXPECT_TRUE(none(includes_in("core/calls/a.cc", "#include \"core/wire/messages.pb.h\"\n")));
+  EXPECT_TRUE(none(includes_in("core/calls/a.cc", "// #include <mutex>\n")));
 }
 
 TEST(TidyRules, AnOutsideHeaderInTheWrongFolderIsFound) {
   // Goal: Boost, LibTorch, GoogleTest and everything nondeterministic stay where they belong.
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"sim/a.cc", "boost/context/fiber.hpp"},
-      {"core/rpc/a.h", "torch/torch.h"},
+      {"core/calls/a.h", "torch/torch.h"},
       {"net_fake/a.cc", "ATen/core/Tensor.h"},
       {"coverage/a.cc", "c10/util/Exception.h"},
       {"core/base/a.cc", "gtest/gtest.h"},
       {"core/base/a.cc", "spdlog/spdlog.h"},
       {"sim/a.cc", "CLI/CLI.hpp"},
-      {"core/rpc/a.cc", "mutex"},
+      {"core/calls/a.cc", "mutex"},
       {"core/node/a.cc", "atomic"},
       {"core/rref/a.cc", "thread"},
       {"net_fake/a.cc", "random"},
@@ -144,7 +153,7 @@ TEST(TidyRules, AnOutsideHeaderInTheWrongFolderIsFound) {
       {"scenarios/rnn.cc", "unistd.h"}};
   for (const auto& [path, include] : wrong)
     EXPECT_EQ(includes_in(path, "#include <" + include + ">\n").size(), 1U) << path << include;
-  EXPECT_EQ(includes_in("core/rpc/a.h", "#include \"core/rpc/messages.pb.h\"\n").size(), 1U);
+  EXPECT_EQ(includes_in("core/calls/a.h", "#include \"core/wire/messages.pb.h\"\n").size(), 1U);
 }
 
 TEST(TidyRules, AWordInCoreThatNamesAPlaceIsFound) {
@@ -152,10 +161,10 @@ TEST(TidyRules, AWordInCoreThatNamesAPlaceIsFound) {
   for (const std::string text :
        {"int sim;", "SimRuntime r;", "bool is_fake_;", "int tcp_port;", "f(\"over tcp\");",
         "TCPStore store;", "Real real_thing;", "#include <netinet/tcp.h>"})
-    EXPECT_FALSE(words_in("core/rpc/a.cc", text + "\n").empty()) << text;
+    EXPECT_FALSE(words_in("core/calls/a.cc", text + "\n").empty()) << text;
   for (const std::string text : {"simple(similar);", "fakery();", "realize(reality);", "z.real();",
                                  "// over tcp", "/* a real number */", "int unreal;"})
-    EXPECT_TRUE(none(words_in("core/rpc/a.cc", text + "\n"))) << text;
+    EXPECT_TRUE(none(words_in("core/calls/a.cc", text + "\n"))) << text;
   EXPECT_TRUE(none(words_in("sim/a.cc", "int sim; int tcp;\n")));
 }
 
@@ -164,14 +173,14 @@ TEST(TidyRules, AWordThatMakesARunDependOnTheMachineIsFound) {
   for (const std::string text :
        {"std::chrono::steady_clock::now();", "std::mutex m;", "std::atomic<int> a;",
         "std::random_device d;", "getenv(\"HOME\");", "thread_local int x;"}) {
-    EXPECT_EQ(words_in("core/rpc/a.cc", text).size(), 1U) << text;
+    EXPECT_EQ(words_in("core/calls/a.cc", text).size(), 1U) << text;
     EXPECT_EQ(words_in("sim/a.cc", text).size(), 1U) << text;
   }
   EXPECT_EQ(words_in("real_net/a.cc", "thread_local int x;").size(), 1U);
   EXPECT_EQ(words_in("record/recorder.cc", "thread_local int x;").size(), 1U);
   EXPECT_TRUE(none(words_in("record/stack_mark.cc", "thread_local int x;")));
   EXPECT_TRUE(none(words_in("real_net/a.cc", "std::mutex m; std::atomic<int> a;")));
-  EXPECT_TRUE(none(words_in("core/rpc/a.cc", "// no mutex\nf(\"mutex\");")));
+  EXPECT_TRUE(none(words_in("core/calls/a.cc", "// no mutex\nf(\"mutex\");")));
   EXPECT_TRUE(none(words_in("core/fibers/thread_state.cc", "thread_local int x;")));
 }
 
@@ -262,11 +271,11 @@ TEST(TidyRules, WidthMarksAndMachinePathsAreFoundInAnyText) {
 TEST(TidyRules, AMarkThatNoTestAssertsIsFound) {
   // Goal: marks and tests stay together. Method: three marks, one asserted, one used twice.
   const auto product =
-      parse_source("core/rpc/a.cc",
+      parse_source("core/calls/a.cc",
                    "mailbox.mark(\n    \"a frame \"\n    \"came twice\");\n"
                    "mark(\"never seen\"); mark(\"used twice\"); mark(\"used twice\");"
                    "remark(\"no mark\"); mark(name, \"no mark\");");
-  const auto test = parse_source("tests/core/rpc/a_test.cc",
+  const auto test = parse_source("tests/core/calls/a_test.cc",
                                  "EXPECT_TRUE(marks.reached(\"a frame came twice\"));\n"
                                  "marks.count(\"used twice\"); // never seen\n");
   const Findings findings = check_marks({product, test});

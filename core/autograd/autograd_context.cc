@@ -4,7 +4,7 @@
 
 #include "core/autograd/contexts.h"
 #include "core/base/check.h"
-#include "core/rpc/function_registry.h"
+#include "core/functions/function_registry.h"
 
 namespace rehearsal {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/autograd/send_rpc_backward.h"
 #include "core/base/error.h"
 #include "core/base/ids.h"
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal {
 

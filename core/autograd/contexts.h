@@ -9,9 +9,9 @@
 #include "core/autograd/context_record.h"
 #include "core/autograd/passes.h"
 #include "core/base/monitor.h"
-#include "core/rpc/caller.h"
-#include "core/rpc/hooks.h"
-#include "core/rpc/session.h"
+#include "core/calls/caller.h"
+#include "core/calls/hooks.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 

@@ -9,7 +9,7 @@
 #include "core/autograd/leaf_gradients.h"
 #include "core/autograd/node_turns.h"
 #include "core/base/mailbox.h"
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal {
 

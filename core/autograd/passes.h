@@ -12,8 +12,8 @@
 #include "core/autograd/node_makers.h"
 #include "core/autograd/node_turns.h"
 #include "core/autograd/pass_walk.h"
-#include "core/rpc/deadlines.h"
-#include "core/rpc/session.h"
+#include "core/calls/deadlines.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 

@@ -7,7 +7,7 @@
 
 namespace rehearsal {
 
-struct Message;  // core/rpc/message.h
+struct Message;  // core/wire/message.h
 
 // Turns messages into frame bodies and back. Stateless to its callers; always runs, also between
 // workers of one process.

@@ -36,7 +36,7 @@ struct Segment {
   SegmentDevice device;
 };
 
-// What one message is on the wire: an envelope (core/rpc) and, beside it, tensor segments.
+// What one message is on the wire: an envelope (core/wire) and, beside it, tensor segments.
 struct FrameBody {
   std::string envelope;
   std::vector<Segment> segments;

@@ -10,7 +10,7 @@
 namespace rehearsal {
 
 // What the two ends of a link tell each other when it is made. `greeting` is the node's own text
-// (core/rpc/hello.h); the transport carries it unread.
+// (core/node/hello.h); the transport carries it unread.
 struct Hello {
   WorkerId worker;
   Incarnation incarnation;

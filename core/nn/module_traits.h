@@ -5,7 +5,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "core/rpc/signature.h"
+#include "core/functions/signature.h"
 
 namespace torch::nn {
 class Module;

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/rpc/caller.h"
-#include "core/rpc/value.h"
+#include "core/calls/caller.h"
+#include "core/values/value.h"
 
 namespace rehearsal {
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/functions/function_registry.h"
 #include "core/nn/module_traits.h"
 #include "core/nn/remote_device.h"
 #include "core/nn/served_module.h"
-#include "core/rpc/function_registry.h"
 #include "core/rref/calls.h"
 
 namespace rehearsal {

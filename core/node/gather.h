@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/rpc/caller.h"
-#include "core/rpc/gatherings.h"
+#include "core/calls/caller.h"
+#include "core/calls/gatherings.h"
 
 // What an all-gather is made of: values as shares, and the call that brings them together. Users
 // call Worker::all_gather and Worker::barrier.

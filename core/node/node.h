@@ -45,7 +45,7 @@ struct NodeOptions {
   // runs of one seed may differ in the bytes of errors.
   bool exception_traces = false;
 
-  // Test-only switches, by name: each leaves out one rule of the protocol (core/rpc/mutants.cc
+  // Test-only switches, by name: each leaves out one rule of the protocol (core/session/mutants.cc
   // lists them). An unknown name is refused by Node's constructor; in a product every name is.
   std::vector<std::string> mutants;
 };

@@ -2,9 +2,9 @@
 
 #include "core/base/check.h"
 #include "core/base/user_code.h"
+#include "core/groups/dynamic_group.h"
+#include "core/groups/static_group.h"
 #include "core/node/call_context.h"
-#include "core/node/dynamic_group.h"
-#include "core/node/static_group.h"
 
 namespace rehearsal {
 namespace {

@@ -6,16 +6,16 @@
 
 #include "core/autograd/contexts.h"
 #include "core/base/codec.h"
-#include "core/node/group.h"
+#include "core/calls/gatherings.h"
+#include "core/calls/pending_calls.h"
+#include "core/calls/served_calls.h"
+#include "core/groups/group.h"
 #include "core/node/hello.h"
 #include "core/node/node.h"
 #include "core/node/program.h"
 #include "core/node/worker.h"
-#include "core/rpc/gatherings.h"
-#include "core/rpc/pending_calls.h"
-#include "core/rpc/protobuf_codec.h"
-#include "core/rpc/served_calls.h"
 #include "core/rref/rref_context.h"
+#include "core/wire/protobuf_codec.h"
 
 namespace rehearsal {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rpc/function_registry.h"
+#include "core/functions/function_registry.h"
 
 namespace rehearsal {
 

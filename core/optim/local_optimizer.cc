@@ -8,7 +8,7 @@
 #include "core/autograd/autograd_context.h"
 #include "core/autograd/contexts.h"
 #include "core/base/user_code.h"
-#include "core/rpc/function_registry.h"
+#include "core/functions/function_registry.h"
 
 namespace rehearsal {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "core/rpc/served_calls.h"
+#include "core/calls/served_calls.h"
 #include "core/rref/calls.h"
 
 namespace rehearsal {

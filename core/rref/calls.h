@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/rpc/stream.h"
+#include "core/calls/stream.h"
 #include "core/rref/drafts.h"
 #include "core/rref/rref.h"
 #include "core/rref/started_calls.h"

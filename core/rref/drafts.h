@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/rpc/caller.h"
-#include "core/rpc/schema_arguments.h"
+#include "core/calls/caller.h"
+#include "core/functions/schema_arguments.h"
 #include "core/rref/rref_handle.h"
 
 // Calls being made, from typed arguments. All throw RpcError: a function that is not registered,

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/future.h"
-#include "core/rpc/caller.h"
-#include "core/rpc/stream.h"
+#include "core/calls/caller.h"
+#include "core/calls/stream.h"
 #include "core/rref/drafts.h"
 #include "core/rref/rref_context.h"
 #include "core/rref/rref_handle.h"

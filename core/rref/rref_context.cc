@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/base/check.h"
-#include "core/rpc/profiler_range.h"
+#include "core/calls/profiler_range.h"
 
 namespace rehearsal {
 

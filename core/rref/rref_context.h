@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/rpc/caller.h"
-#include "core/rpc/hooks.h"
-#include "core/rpc/served_calls.h"
-#include "core/rpc/session.h"
+#include "core/calls/caller.h"
+#include "core/calls/hooks.h"
+#include "core/calls/served_calls.h"
 #include "core/rref/rref_handle.h"
 #include "core/rref/rref_tables.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 

@@ -5,7 +5,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/mailbox.h"
-#include "core/rpc/caller.h"
+#include "core/calls/caller.h"
 
 namespace rehearsal {
 

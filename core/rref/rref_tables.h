@@ -10,10 +10,10 @@
 #include "core/base/ids.h"
 #include "core/base/interval_set.h"
 #include "core/base/monitor.h"
-#include "core/rpc/deadlines.h"
-#include "core/rpc/function.h"
-#include "core/rpc/hooks.h"
-#include "core/rpc/served_calls.h"
+#include "core/calls/deadlines.h"
+#include "core/calls/hooks.h"
+#include "core/calls/served_calls.h"
+#include "core/functions/function.h"
 
 // The rows of the reference protocol's tables (core/README.md has the protocol).
 namespace rehearsal {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "command_line/scenario.h"
 
 namespace rehearsal::barcode {
 

@@ -2,7 +2,7 @@
 // object, distributed autograd and an optimizer step.
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "command_line/scenario.h"
 
 namespace rehearsal::quickstart {
 

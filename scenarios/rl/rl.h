@@ -2,7 +2,7 @@
 // references both ways, and calls inside calls: the agent calls an observer, which calls the agent.
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "command_line/scenario.h"
 
 namespace rehearsal::rl {
 

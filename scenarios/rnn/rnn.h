@@ -3,7 +3,7 @@
 // DistributedOptimizer train them together.
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "command_line/scenario.h"
 
 namespace rehearsal::rnn {
 

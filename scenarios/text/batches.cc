@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "scenarios/wrong_use.h"
+#include "command_line/wrong_use.h"
 
 namespace rehearsal::text {
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "scenarios/wrong_use.h"
+#include "command_line/wrong_use.h"
 
 namespace rehearsal::text {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/rpc/protobuf_codec.h"
+#include "core/wire/protobuf_codec.h"
 #include "sim/explain/message_text.h"
 
 namespace rehearsal::sim {

@@ -9,10 +9,10 @@
 #include "core/node/node.h"
 #include "core/node/program.h"
 #include "net_fake/witness.h"
-#include "sim/event_queue.h"
+#include "sim/decisions/keyed_decisions.h"
 #include "sim/explain/history.h"
-#include "sim/keyed_decisions.h"
 #include "sim/oracle.h"
+#include "sim/world/event_queue.h"
 
 namespace rehearsal::sim {
 

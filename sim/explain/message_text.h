@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/rpc/function_registry.h"
-#include "core/rpc/message.h"
+#include "core/functions/function_registry.h"
+#include "core/wire/message.h"
 
 namespace rehearsal::sim {
 

@@ -1,9 +1,9 @@
 // Moments in words.
 #include <map>
 
-#include "core/rpc/message.h"
-#include "sim/event_lines.h"
+#include "core/wire/message.h"
 #include "sim/explain/chronicle.h"
+#include "sim/world/event_lines.h"
 
 namespace rehearsal::sim {
 namespace {

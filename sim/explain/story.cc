@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal::sim {
 namespace {

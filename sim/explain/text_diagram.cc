@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal::sim {
 namespace {

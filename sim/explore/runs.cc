@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/fibers/thread_state.h"
-#include "sim/cluster_parts.h"
 #include "sim/explore/section.h"
+#include "sim/world/cluster_parts.h"
 
 namespace rehearsal::sim::explore {
 namespace {

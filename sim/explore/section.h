@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/trace.h"
-#include "sim/cluster_parts.h"
 #include "sim/explore/guide.h"
+#include "sim/world/cluster_parts.h"
 
 namespace rehearsal::sim::explore {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/failure_kind.h"
+#include "sim/hunt/failure_kind.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 #include "sim/oracles/oracles.h"
 #include "sim/oracles/quiet_oracle.h"
 

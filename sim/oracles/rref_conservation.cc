@@ -3,7 +3,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/rpc/payload.h"
+#include "core/values/payload.h"
 #include "sim/oracles/oracles.h"
 #include "sim/oracles/quiet_oracle.h"
 

@@ -11,9 +11,9 @@
 #include "core/node/node.h"
 #include "record/code_names.h"
 #include "record/digest.h"
-#include "sim/event_lines.h"
-#include "sim/heap_pool.h"
 #include "sim/replay/replay_runtime.h"
+#include "sim/world/event_lines.h"
+#include "sim/world/heap_pool.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "sim/keyed_decisions.h"
-#include "sim/strategy.h"
+#include "sim/decisions/keyed_decisions.h"
+#include "sim/strategies/strategy.h"
 
 // The strategies, one source file each. `step` counts the choices of a run: the events at which
 // more than one could be next.

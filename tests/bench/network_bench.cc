@@ -6,9 +6,9 @@
 
 #include "net_fake/fake_transport.h"
 #include "net_fake/network.h"
-#include "sim/heap_pool.h"
-#include "sim/keyed_decisions.h"
-#include "sim/sim_runtime.h"
+#include "sim/decisions/keyed_decisions.h"
+#include "sim/world/heap_pool.h"
+#include "sim/world/sim_runtime.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "core/node/worker.h"
-#include "real_net/real_node.h"
+#include "real_net/worker/real_node.h"
 
 namespace rehearsal::bench {
 

@@ -6,7 +6,7 @@
 #include "core/fibers/stack_pool.h"
 #include "core/node/worker.h"
 #include "sim/cluster.h"
-#include "sim/event_queue.h"
+#include "sim/world/event_queue.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/rpc/protobuf_codec.h"
 #include "core/rref/call_context.h"
 #include "core/rref/calls.h"
+#include "core/wire/protobuf_codec.h"
 #include "tests/core/recording_trace.h"
 #include "tests/core/scripted_network.h"
 #include "tests/core/test_runtime.h"

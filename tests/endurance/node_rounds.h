@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/node/program.h"
-#include "real_net/real_node.h"
-#include "tests/real_net/fault_proxy.h"
+#include "real_net/worker/real_node.h"
+#include "tests/real_net/support/fault_proxy.h"
 
 namespace rehearsal::endurance {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
-#include "tests/real_net/fault_proxy.h"
+#include "tests/real_net/support/fault_proxy.h"
 
 namespace rehearsal::endurance {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 #include "observe/metrics_text.h"
 #include "observe/traces.h"
 

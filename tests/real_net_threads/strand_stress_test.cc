@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/execution.h"
-#include "real_net/real_runtime.h"
+#include "real_net/runtime/real_runtime.h"
 
 // Real threads on plain-thread waiters, no fibers: this folder is what ThreadSanitizer looks at.
 namespace rehearsal::real {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/hash.h"
-#include "real_net/real_runtime.h"
+#include "real_net/runtime/real_runtime.h"
 
 namespace rehearsal::real {
 namespace {

@@ -1,9 +1,9 @@
 #include <filesystem>
 
-#include "real_net/real_runtime.h"
+#include "real_net/runtime/real_runtime.h"
 #include "record/recording_runtime.h"
 #include "tests/conformance/runtime_suite.h"
-#include "tests/real_net/tcp_world.h"
+#include "tests/real_net/support/tcp_world.h"
 #include "tests/temporary_path.h"
 
 namespace rehearsal::record {

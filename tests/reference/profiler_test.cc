@@ -1,6 +1,6 @@
 // Goal: each call leaves one span at its caller and one at its callee, named after both, whatever
 // it is recorded in. Method: the reference's profiler tests, on the spans of all workers; ranges of
-// LibTorch's own profiler have their tests in tests/core/rpc.
+// LibTorch's own profiler have their tests in tests/core/calls.
 #include <ATen/ATen.h>
 
 #include <algorithm>

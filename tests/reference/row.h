@@ -11,7 +11,7 @@
 #include "core/node/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
-#include "tests/real_net/loopback_group.h"
+#include "tests/real_net/support/loopback_group.h"
 
 // What a row of the reference's tests is run on: see README.md.
 namespace rehearsal::reference {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/command_line/backends.h"
+#include "command_line/backends.h"
 
 namespace rehearsal {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/command_line/run_settings.h"
+#include "command_line/run_settings.h"
 
 namespace rehearsal::command_line {
 

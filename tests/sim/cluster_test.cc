@@ -8,9 +8,9 @@
 
 #include "core/fibers/stack_pool.h"
 #include "core/node/worker.h"
-#include "core/rpc/message.h"
-#include "sim/event_lines.h"
+#include "core/wire/message.h"
 #include "sim/oracles/quiet_oracle.h"
+#include "sim/world/event_lines.h"
 #include "tests/sim/adding_program.h"
 
 namespace rehearsal::sim {

@@ -9,7 +9,7 @@
 
 #include "core/node/call_context.h"
 #include "core/node/worker.h"
-#include "core/rpc/mutants.h"
+#include "core/session/mutants.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 

@@ -86,8 +86,8 @@ const std::vector<string_view>& deterministic() {
 const std::vector<WordRow>& word_rows() {
   static const std::vector<WordRow> rows = [] {
     std::vector<WordRow> result;
-    const std::vector<string_view> machine = {"core/fibers/", "scenarios/command_line/",
-                                              "sim/testing/", "sim/clock_guard", "observe/log/"};
+    const std::vector<string_view> machine = {"core/fibers/", "sim/hunt/", "sim/world/clock_guard",
+                                              "observe/log/"};
     for (const string_view word : {"steady_clock",
                                    "system_clock",
                                    "high_resolution_clock",

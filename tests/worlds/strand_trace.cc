@@ -4,7 +4,7 @@
 #include <array>
 #include <sstream>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "real_net/real_node.h"
+#include "real_net/worker/real_node.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::test {

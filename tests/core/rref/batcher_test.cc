@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/rref/call_context.h"
-#include "tests/core/rpc/call_fixture.h"
+#include "tests/core/calls/call_fixture.h"
 
 namespace rehearsal {
 namespace {

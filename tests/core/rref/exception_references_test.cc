@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/core/rpc/call_fixture.h"
+#include "tests/core/calls/call_fixture.h"
 
 namespace rehearsal {
 namespace {

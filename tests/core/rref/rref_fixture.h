@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/rpc/protobuf_codec.h"
+#include "core/wire/protobuf_codec.h"
 #include "tests/core/call_node.h"
 
 namespace rehearsal {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/rpc/script_library.h"
-#include "tests/core/rpc/call_fixture.h"
+#include "core/functions/script_library.h"
+#include "tests/core/calls/call_fixture.h"
 #include "tests/temporary_path.h"
 
 namespace rehearsal {

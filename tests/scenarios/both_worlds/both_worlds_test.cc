@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/rpc/mutants.h"
+#include "core/session/mutants.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_path.h"
 

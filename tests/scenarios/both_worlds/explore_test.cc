@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/rpc/mutants.h"
+#include "core/session/mutants.h"
 #include "tests/scenarios/tool_run.h"
 
 namespace rehearsal::command_line {

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
+#include "command_line/command_line.h"
 #include "scenarios/barcode/barcode.h"
-#include "scenarios/command_line/command_line.h"
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/rl/rl.h"
 #include "scenarios/rnn/rnn.h"

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "scenarios/command_line/command_line.h"
+#include "command_line/command_line.h"
 #include "tests/scenarios/nondeterminism/plants.h"
 #include "tests/scenarios/tool_run.h"
 

@@ -23,7 +23,7 @@
 
 #include "core/base/hash.h"
 #include "core/node/worker.h"
-#include "sim/clock_guard.h"
+#include "sim/world/clock_guard.h"
 
 namespace rehearsal::plants {
 namespace {

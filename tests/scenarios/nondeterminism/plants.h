@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "command_line/scenario.h"
 
 namespace rehearsal::plants {
 

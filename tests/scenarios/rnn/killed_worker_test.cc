@@ -9,7 +9,7 @@
 #include <string>
 
 #include "real_net/run_worker.h"
-#include "real_net/socket.h"
+#include "real_net/tcp/socket.h"
 #include "scenarios/rnn/rnn.h"
 
 namespace rehearsal::rnn {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/rnn/rnn.h"
-#include "tests/real_net/loopback_group.h"
+#include "tests/real_net/support/loopback_group.h"
 #include "tests/scenarios/simulated.h"
 
 namespace rehearsal::rnn {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 
 namespace rehearsal::sim::explore {
 namespace {

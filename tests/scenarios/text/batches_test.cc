@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "scenarios/wrong_use.h"
+#include "command_line/wrong_use.h"
 
 namespace rehearsal::text {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scenarios/wrong_use.h"
+#include "command_line/wrong_use.h"
 #include "tests/temporary_path.h"
 
 namespace rehearsal::text {

@@ -7,8 +7,8 @@
 
 #include "core/node/call_context.h"
 #include "core/node/worker.h"
-#include "sim/event_lines.h"
 #include "sim/explore/runs.h"
+#include "sim/world/event_lines.h"
 #include "tests/sim/explore/brute_force.h"
 
 namespace rehearsal::sim::explore {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/rpc/message.h"
+#include "core/wire/message.h"
 #include "sim/oracles/oracles.h"
 
 namespace rehearsal::sim {

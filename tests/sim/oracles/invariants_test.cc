@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "core/node/worker.h"
-#include "core/rpc/mutants.h"
+#include "core/session/mutants.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

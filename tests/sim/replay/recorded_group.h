@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/event_lines.h"
 #include "sim/replay/replay.h"
-#include "tests/real_net/loopback_group.h"
+#include "sim/world/event_lines.h"
+#include "tests/real_net/support/loopback_group.h"
 
 namespace rehearsal::sim {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "sim/strategy.h"
+#include "sim/strategies/strategy.h"
 
 namespace rehearsal::sim {
 

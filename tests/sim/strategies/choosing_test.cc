@@ -6,7 +6,7 @@
 
 #include "core/node/worker.h"
 #include "sim/cluster.h"
-#include "sim/event_queue.h"
+#include "sim/world/event_queue.h"
 #include "tests/sim/adding_program.h"
 
 namespace rehearsal::sim {

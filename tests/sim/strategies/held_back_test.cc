@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/cluster.h"
-#include "sim/keyed_decisions.h"
+#include "sim/decisions/keyed_decisions.h"
 #include "sim/strategies/strategies.h"
 #include "tests/sim/adding_program.h"
 #include "tests/sim/strategies/chain_program.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/keyed_decisions.h"
+#include "sim/decisions/keyed_decisions.h"
 #include "sim/strategies/strategies.h"
 #include "tests/sim/strategies/scripted_decisions.h"
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/strategy.h"
+#include "sim/strategies/strategy.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -1,0 +1,266 @@
+#include "command_line/backends.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include "command_line/explore_backend.h"
+#include "command_line/real_backend.h"
+#include "command_line/schedule_check.h"
+#include "command_line/spans_file.h"
+#include "command_line/wrong_use.h"
+#include "core/session/mutants.h"
+#include "sim/cluster.h"
+#include "sim/decisions/decision_words.h"
+#include "sim/explain/history_file.h"
+#include "sim/hunt/features.h"
+#include "sim/hunt/shrinking.h"
+#include "sim/world/spare_stacks.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+sim::FaultLevel level_of(Faults faults) {
+  switch (faults) {
+    case Faults::none:
+      return sim::FaultLevel::none;
+    case Faults::mild:
+      return sim::FaultLevel::mild;
+    case Faults::hostile:
+      return sim::FaultLevel::hostile;
+  }
+  return sim::FaultLevel::mild;
+}
+
+sim::Restart restart_of(Restarts restarts) {
+  switch (restarts) {
+    case Restarts::never:
+      return sim::Restart::never;
+    case Restarts::amnesia:
+      return sim::Restart::amnesia;
+    case Restarts::checkpoint:
+      return sim::Restart::checkpoint;
+    case Restarts::drawn:
+      return sim::Restart::drawn;
+  }
+  return sim::Restart::never;
+}
+
+sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& trace) {
+  const FaultPlan plan = settings.fault_plan();
+  sim::ClusterOptions options;
+  options.faults = level_of(plan.faults);
+  options.crashes = static_cast<uint32_t>(plan.crashes);
+  options.restart = restart_of(plan.restarts);
+  options.long_partitions = plan.long_partitions;
+  options.long_pauses = plan.long_pauses;
+  for (const std::string& fault : settings.without)
+    options.without.push_back(*sim::fault_class_named(fault));
+  if (!settings.network.empty()) options.preset = net_fake::preset_named(settings.network);
+  for (const std::string& decision : settings.decisions)
+    options.overrides.push_back(sim::parse_override(decision));
+  options.otherwise = settings.benign ? sim::Otherwise::benign : sim::Otherwise::drawn;
+  options.record_choices = settings.record;
+  if (!settings.strategy.empty()) options.strategy = sim::parse_strategy(settings.strategy);
+  for (const std::string& redraw : settings.redraws)
+    options.redraws.push_back(sim::parse_redraw(redraw));
+  options.adjust_node = [&settings, plan](NodeOptions& node) {
+    if (settings.scenario->adjust_node) settings.scenario->adjust_node(node, plan, settings.seed);
+    node.mutants = settings.mutants;
+  };
+  if (!settings.trace_file.empty()) {
+    trace.open(settings.trace_file);
+    if (!trace) {
+      throw WrongUse("--trace " + settings.trace_file + ": cannot be written; name another file");
+    }
+    options.event_lines = &trace;
+  }
+  return options;
+}
+
+WorkerId worker_id(const Program& program, const std::string& name) {
+  const std::vector<std::string> names = program.names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw WrongUse("--crash-at " + name + ": no such worker");
+  return WorkerId{static_cast<uint32_t>(found - names.begin())};
+}
+
+RunOutcome outcome_of(const sim::RunReport& report, Results results) {
+  RunOutcome outcome;
+  for (const sim::WorkerReport& worker : report.workers) {
+    outcome.decisions[worker.name] = worker.decisions;
+  }
+  outcome.torch_threads = at::get_num_threads();
+  outcome.ok = report.ok;
+  outcome.fingerprint = report.fingerprint;
+  outcome.virtual_seconds = report.virtual_seconds();
+  outcome.faults = report.faults;
+  outcome.steps = report.widths.size();
+  outcome.draws = report.draws;
+  outcome.calls = static_cast<int64_t>(report.calls);
+  outcome.messages = static_cast<int64_t>(report.messages);
+  for (const auto* list : {&report.choices, &report.deviations})
+    for (const sim::Override& choice : *list) outcome.choices.push_back(to_string(choice));
+  outcome.absent = report.absent_overrides;
+  outcome.results = std::move(results);
+  if (report.failure) {
+    outcome.failure =
+        Failure{report.failure->oracle, report.failure->object, report.failure->message};
+  }
+  return outcome;
+}
+
+// What the scenario itself says of a run that ended well.
+void judge_results(const RunSettings& settings, RunOutcome& outcome) {
+  if (!outcome.ok || !settings.scenario->verdict) return;
+  FaultPlan plan = settings.fault_plan();
+  if (settings.crash_at) ++plan.crashes;
+  const auto wrong = settings.scenario->verdict(outcome.results, plan);
+  if (!wrong) return;
+  outcome.ok = false;
+  outcome.failure = Failure{"result", settings.scenario->name, *wrong};
+}
+
+// A decision that was given and never asked for: the run is not the one that was meant.
+void judge_decisions(const RunSettings& settings, RunOutcome& outcome) {
+  if (!outcome.ok || outcome.absent.empty()) return;
+  const std::vector<std::string> workers = worker_names(settings);
+  std::string message = "this decision does not come up in the run any more";
+  for (size_t i = 1; i < outcome.absent.size(); ++i)
+    message += (i == 1 ? "; nor do " : ", ") + sim::with_names(outcome.absent[i], workers);
+  outcome.ok = false;
+  outcome.failure =
+      Failure{"decisions", sim::with_names(outcome.absent.front(), workers), std::move(message)};
+}
+
+bool learns_counts(const sim::StrategySettings& strategy) {
+  return (strategy.kind == sim::StrategyKind::urw || strategy.kind == sim::StrategyKind::surw) &&
+         strategy.counts.empty();
+}
+
+// How many events each chain has if the same program, with the same faults, runs in the order of
+// instants.
+std::vector<sim::ChainCount> counts_of(const RunSettings& settings, sim::ClusterOptions options) {
+  Reporter silent{
+      .line = [](const std::string&) {}, .progress = [](const std::string&) {}, .results = {}};
+  const Program program = settings.scenario->program({settings.options, settings.seed, silent});
+  options.strategy = sim::StrategyKind::timed_swarm;
+  options.profile = true;
+  options.oracles = false;
+  options.record_choices = false;
+  options.event_lines = nullptr;
+  options.choice_lines = nullptr;
+  options.traces.clear();
+  return sim::Cluster(settings.seed, program, std::move(options)).try_run().counts;
+}
+
+// What a run is made with.
+struct Equipment {
+  fibers::StackPool& stacks;
+  bool oracles = true;
+};
+
+RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipment equipment) {
+  std::ofstream trace;
+  sim::ClusterOptions options = cluster_options(settings, trace);
+  options.oracles = equipment.oracles;
+  options.stacks = &equipment.stacks;
+  const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
+  if (settings.crash_at) {
+    options.crash_points.push_back(
+        {worker_id(program, settings.crash_at->worker), settings.crash_at->decision});
+  }
+  std::ofstream history(settings.history_file);
+  sim::HistoryWriter writer(history);
+  if (!settings.history_file.empty()) options.history = &writer;
+  std::ofstream choices(settings.choices_file);
+  if (!settings.choices_file.empty()) options.choice_lines = &choices;
+  const bool learns = learns_counts(options.strategy);
+  if (learns) options.strategy.counts = counts_of(settings, options);
+  sim::Features features;
+  if (settings.tell_features) options.traces.push_back(&features);
+  observe::Spans spans;
+  check_spans_file(settings.spans_file);
+  if (!settings.spans_file.empty()) options.traces.push_back(&spans);
+  sim::Cluster cluster(settings.seed, program, options);
+  const sim::RunReport& report = cluster.try_run();
+  if (!settings.spans_file.empty())
+    write_spans_file(settings.spans_file, observe::file_of(spans, program.names()));
+  RunOutcome outcome = outcome_of(report, reporter.results);
+  if (learns) outcome.strategy = to_string(options.strategy);
+  if (settings.tell_widths) outcome.widths = report.widths;
+  if (settings.tell_features) outcome.features = features.seen();
+  return outcome;
+}
+
+RunOutcome simulate(const RunSettings& settings, Reporter& reporter, fibers::StackPool& stacks) {
+  RunOutcome outcome = simulate_once(settings, reporter, {.stacks = stacks});
+  judge_results(settings, outcome);
+  judge_schedule(
+      settings,
+      [&stacks](const RunSettings& again) {
+        Reporter silent{.line = [](const std::string&) {}, .progress = [](const std::string&) {}};
+        return simulate_once(again, silent, {.stacks = stacks, .oracles = false});
+      },
+      outcome);
+  judge_decisions(settings, outcome);
+  return outcome;
+}
+
+template <class Kinds>
+std::vector<std::string> names_of(const Kinds& kinds) {
+  std::vector<std::string> names;
+  for (const auto kind : kinds) names.emplace_back(name_of(kind));
+  return names;
+}
+
+std::string portfolio_name(Seed seed) {
+  if (sim::portfolio_guides(seed)) return std::string(kGuided);
+  const sim::StrategyKind kind = sim::portfolio_strategy(seed);
+  return kind == sim::StrategyKind::timed_swarm ? std::string() : std::string(name_of(kind));
+}
+
+// sim::shrink_choices of choices as text.
+std::vector<std::string> shrink_texts(const std::vector<std::string>& choices,
+                                      const ShrinkTrial& trial) {
+  const auto texts_of = [](const std::vector<sim::Override>& overrides) {
+    std::vector<std::string> texts;
+    for (const sim::Override& override : overrides) texts.push_back(to_string(override));
+    return texts;
+  };
+  std::vector<sim::Override> overrides;
+  for (const std::string& choice : choices) overrides.push_back(sim::parse_override(choice));
+  return texts_of(sim::shrink_choices(std::move(overrides),
+                                      {.fails =
+                                           [&](const std::vector<sim::Override>& candidate) {
+                                             return trial.fails(texts_of(candidate));
+                                           },
+                                       .may_go_on = trial.may_go_on}));
+}
+
+}  // namespace
+
+Backends shipped_backends() {
+  return {
+      .simulate = [stacks = sim::spare_stacks()](
+                      const RunSettings& settings,
+                      Reporter& reporter) { return simulate(settings, reporter, *stacks); },
+      .serve = serve_real_worker,
+      .strategies = names_of(sim::kStrategyKinds),
+      .portfolio = portfolio_name,
+      .networks = names_of(net_fake::kPresets),
+      .fault_classes = names_of(sim::kFaultClasses),
+      .mutants = mutant_names(),
+      .check_decision =
+          [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },
+      .check_strategy =
+          [](const std::string& text) { static_cast<void>(sim::parse_strategy(text)); },
+      .check_redraw = [](const std::string& text) { static_cast<void>(sim::parse_redraw(text)); },
+      .shrink = shrink_texts,
+      .explore = explore_all,
+      .run_schedule = run_one_schedule};
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,103 @@
+// What carries a run out: the simulator and the real network, or what a test puts in their place.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command_line/outcome.h"
+
+namespace rehearsal::command_line {
+
+// Which real worker a process is, and where it meets the others. What is not said comes from the
+// environment.
+struct WorkerPlace {
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> world_size;
+  std::optional<std::string> rendezvous;  // env://, tcp://host:port or file:///path
+  // How it is seen (real_net/worker/observers.h); empty: as the environment says.
+  std::string metrics = {}, spans = {}, log = {};
+  // HOST:PORT; empty: as real::WorkerOptions says.
+  std::string listen = {}, advertise = {};
+};
+
+// Whether a run with these choices, all others benign, still fails alike; and whether there is time
+// for another run.
+struct ShrinkTrial {
+  std::function<bool(const std::vector<std::string>&)> fails;
+  std::function<bool()> may_go_on;
+};
+
+// What an exploration has come to.
+struct ExploreProgress {
+  size_t fault_sets = 0;  // that are explored
+  size_t fault_sets_all = 0;
+  uint64_t schedules = 0;
+  double part = 0;  // of the present fault set, as far as is known
+};
+
+struct ExploreOutcome {
+  struct Row {
+    std::string faults;  // empty: none
+    uint64_t schedules = 0;
+    uint64_t stopped = 0;
+    uint64_t steps = 0;
+  };
+  std::vector<Row> rows;
+  bool complete = false;
+  std::string schedule;            // of the run that fails, made small
+  std::optional<Failure> failure;  // of that run
+};
+
+// What a hunt gives a seed that goes on from an earlier run instead of being run itself.
+inline constexpr std::string_view kGuided = "guided";
+
+struct Backends {
+  // A whole cluster in this process. An error of the run is in the outcome.
+  std::function<RunOutcome(const RunSettings&, Reporter&)> simulate;
+
+  // One real worker in this process, from rendezvous to shutdown.
+  std::function<RunOutcome(const RunSettings&, const WorkerPlace&, Reporter&)> serve;
+
+  // Names that --strategy knows; the first is the default.
+  std::vector<std::string> strategies;
+
+  // The strategy that a hunt gives this seed unless told otherwise; empty: the default one;
+  // `guided`: it goes on from an earlier run.
+  std::function<std::string(Seed)> portfolio;
+
+  // Names that --network and --without know.
+  std::vector<std::string> networks;
+  std::vector<std::string> fault_classes;
+
+  // Names that --mutant knows; none in a product.
+  std::vector<std::string> mutants;
+
+  // Throws std::invalid_argument with one line if this is no KEY=VALUE of a decision.
+  std::function<void(const std::string&)> check_decision;
+
+  // The same for the NAME[:k=v,…] of a strategy and the SALT/N of a redraw; null: what is behind a
+  // name is not looked at.
+  std::function<void(const std::string&)> check_strategy;
+  std::function<void(const std::string&)> check_redraw;
+
+  // Fewer and smaller choices with which a run still fails; see sim/hunt/shrinking.h.
+  std::function<std::vector<std::string>(const std::vector<std::string>&, const ShrinkTrial&)>
+      shrink;
+
+  // Every schedule of a small cluster, until `go_on` says no; see sim/explore/explorer.h.
+  std::function<ExploreOutcome(const RunSettings&,
+                               const std::function<bool(const ExploreProgress&)>& go_on)>
+      explore;
+
+  // One of these schedules. Throws std::invalid_argument with one line if it is none.
+  std::function<RunOutcome(const RunSettings&, const std::string& schedule)> run_schedule;
+};
+
+// The simulator and the real network.
+[[nodiscard]] Backends shipped_backends();
+
+}  // namespace rehearsal::command_line

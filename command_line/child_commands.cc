@@ -1,0 +1,99 @@
+// What a child process of this binary does: simulate for `hunt` and `verify`, or be one real worker
+// for `run --net tcp`. And `worker`, which is the same for somebody else's launcher.
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "command_line/child_process.h"
+#include "command_line/commands.h"
+#include "command_line/scattered_memory.h"
+#include "command_line/terminal.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+Reporter silent_reporter() {
+  Reporter reporter;
+  reporter.line = [](const std::string&) {};
+  reporter.progress = [](const std::string&) {};
+  return reporter;
+}
+
+Reporter forwarding_reporter() {
+  Reporter reporter;
+  reporter.line = [](const std::string& text) {
+    write_report({{"report", "line"}, {"text", text}});
+  };
+  reporter.progress = [](const std::string& text) {
+    write_report({{"report", "progress"}, {"text", text}});
+  };
+  return reporter;
+}
+
+// A worker that cannot start is a failure of the run that its parent reports.
+RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
+  try {
+    const Json& place = request.at("place");
+    return tool.backends.serve(
+        settings_from_json(request, tool.scenarios),
+        {place.at("rank").get<uint32_t>(), place.at("world_size").get<uint32_t>(),
+         place.at("rendezvous").get<std::string>(), "", place.value("spans", ""), ""},
+        reporter);
+  } catch (const std::exception& error) {
+    RunOutcome outcome;
+    outcome.failure = Failure{"error", "", error.what()};
+    return outcome;
+  }
+}
+
+}  // namespace
+
+int serve_requests(const Tool& tool, bool scattered) {
+  std::optional<ScatteredMemory> memory;
+  if (scattered) memory.emplace();
+  // What an earlier run has shown is no news for who asks: it learns from runs in their order, and
+  // the runs of one child are in order.
+  std::set<std::pair<const Scenario*, uint32_t>> told;
+  while (const auto request = read_request()) {
+    Reporter reporter = silent_reporter();
+    const RunSettings settings = settings_from_json(*request, tool.scenarios);
+    if (memory) memory->scatter(settings.seed.value);
+    RunOutcome outcome = tool.backends.simulate(settings, reporter);
+    std::erase_if(outcome.features, [&](uint32_t feature) {
+      return !told.emplace(settings.scenario, feature).second;
+    });
+    write_report(to_json(outcome));
+  }
+  return kHolds;
+}
+
+int serve_worker_request(const Tool& tool) {
+  const auto request = read_request();
+  if (!request) return kFailed;
+  Reporter reporter = forwarding_reporter();
+  const RunOutcome outcome = serve(tool, *request, reporter);
+  write_report({{"report", "outcome"}, {"outcome", to_json(outcome)}});
+  return outcome.ok ? kHolds : kFailed;
+}
+
+int worker(const Tool& tool, const WorkerCommand& command) {
+  ProgressLine progress;
+  Reporter reporter;
+  reporter.line = [&](const std::string& text) {
+    progress.clear();
+    (tool.json ? std::cerr : std::cout) << text << std::endl;
+  };
+  reporter.progress = [&](const std::string& text) { progress.show(text); };
+  const Stopwatch stopwatch;
+  const RunOutcome outcome = tool.backends.serve(command.settings, command.place, reporter);
+  progress.clear();
+  if (tool.json) {
+    std::cout << report_json(command.settings, outcome, stopwatch.seconds(), "").dump(2)
+              << std::endl;
+  }
+  if (outcome.ok) return kHolds;
+  std::cerr << to_text(outcome.failure.value_or(Failure{})) << std::endl;
+  return kFailed;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,248 @@
+#include "command_line/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr int kExecFailed = 127;
+constexpr const char* kThisBinary = "/proc/self/exe";
+
+[[noreturn]] void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("pipe");
+  return {ends[0], ends[1]};
+}
+
+std::vector<std::string> merged_environment(const std::map<std::string, std::string>& changes) {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  for (const auto& [name, value] : changes) variables[name] = value;
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// Whatever cannot be had is left as it is. The system puts libraries below the room that a stack
+// may need.
+void move_memory() {
+  const int present = personality(0xffffffff);
+  if (present != -1) personality(static_cast<unsigned long>(present) & ~ADDR_NO_RANDOMIZE);
+  constexpr rlim_t kStackBytes = 192 * 1024 * 1024 + 4096;
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) != 0) return;
+  if (stack.rlim_cur >= kStackBytes || stack.rlim_max < kStackBytes) return;
+  stack.rlim_cur = kStackBytes;
+  setrlimit(RLIMIT_STACK, &stack);
+}
+
+void run_on(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+}
+
+// A file without a name. What is written to it comes behind what is there, wherever that ends.
+int make_error_file() {
+  const int file = memfd_create("errors", MFD_CLOEXEC);
+  if (file < 0 || fcntl(file, F_SETFL, O_APPEND) != 0) throw_errno("memfd_create");
+  return file;
+}
+
+struct ChildDescriptors {
+  int requests;
+  int reports;
+  int errors;  // -1: ours
+};
+
+// Runs between fork and exec: only calls that are safe there. The ends are first moved out of the
+// way of the two descriptors that they become.
+[[noreturn]] void become_child(pid_t parent, const ChildDescriptors& given, const ChildSetup& setup,
+                               char** arguments, char** environment) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kExecFailed);  // it died before the line above
+  if (setup.core) run_on(*setup.core);
+  if (setup.moved_memory) move_memory();
+  const char* directory = setup.directory.empty() ? nullptr : setup.directory.c_str();
+  const int high_requests = fcntl(given.requests, F_DUPFD_CLOEXEC, 10);
+  const int high_reports = fcntl(given.reports, F_DUPFD_CLOEXEC, 10);
+  const bool ready =
+      (given.errors < 0 || dup2(given.errors, STDERR_FILENO) >= 0) &&
+      dup2(high_requests, kRequestDescriptor) >= 0 && dup2(high_reports, kReportDescriptor) >= 0 &&
+      dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 && (directory == nullptr || chdir(directory) == 0);
+  if (ready) execve(kThisBinary, arguments, environment);
+  _exit(kExecFailed);
+}
+
+void write_all(int descriptor, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = write(descriptor, text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR) return;
+    if (count > 0) done += static_cast<size_t>(count);
+  }
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(const ChildSetup& setup) {
+  signal(SIGPIPE, SIG_IGN);  // a child that died shows as the end of its reports
+  std::vector<std::string> arguments = {"rehearsal"};
+  arguments.insert(arguments.end(), setup.arguments.begin(), setup.arguments.end());
+  std::vector<std::string> environment = merged_environment(setup.environment);
+  const std::vector<char*> argument_pointers = pointers(arguments);
+  const std::vector<char*> environment_pointers = pointers(environment);
+  const Pipe requests = make_pipe();
+  const Pipe reports = make_pipe();
+  if (setup.keeps_errors) errors_ = make_error_file();
+  const pid_t parent = getpid();
+  process_ = fork();
+  if (process_ == 0) {
+    become_child(parent, {requests.read, reports.write, errors_}, setup,
+                 const_cast<char**>(argument_pointers.data()),
+                 const_cast<char**>(environment_pointers.data()));
+  }
+  close(requests.read);
+  close(reports.write);
+  requests_ = requests.write;
+  reports_ = reports.read;
+  if (process_ < 0) throw_errno("fork");
+  fcntl(reports_, F_SETFL, O_NONBLOCK);
+}
+
+ChildProcess::~ChildProcess() {
+  if (process_ > 0 && !status_) {
+    kill();
+    wait();
+  }
+  close_requests();
+  if (reports_ >= 0) close(reports_);
+  if (errors_ >= 0) close(errors_);
+}
+
+void ChildProcess::send(const Json& request) { write_all(requests_, request.dump() + "\n"); }
+
+void ChildProcess::close_requests() {
+  if (requests_ >= 0) close(std::exchange(requests_, -1));
+}
+
+std::vector<Json> ChildProcess::take_reports() {
+  std::array<char, 65536> chunk{};
+  while (!ended_) {
+    const ssize_t count = read(reports_, chunk.data(), chunk.size());
+    if (count > 0) {
+      partial_.append(chunk.data(), static_cast<size_t>(count));
+    } else if (count == 0) {
+      ended_ = true;
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
+  std::vector<Json> reports;
+  size_t start = 0;
+  for (size_t end = partial_.find('\n'); end != std::string::npos;
+       end = partial_.find('\n', start)) {
+    reports.push_back(Json::parse(partial_.substr(start, end - start)));
+    start = end + 1;
+  }
+  partial_.erase(0, start);
+  return reports;
+}
+
+std::string ChildProcess::take_errors() {
+  std::string text;
+  if (errors_ < 0) return text;
+  std::array<char, 4096> chunk{};
+  while (true) {
+    const ssize_t count = pread(errors_, chunk.data(), chunk.size(), errors_taken_);
+    if (count <= 0) break;
+    text.append(chunk.data(), static_cast<size_t>(count));
+    errors_taken_ += count;
+  }
+  // Gives the memory back; the child goes on at the end.
+  if (!text.empty())
+    fallocate(errors_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, errors_taken_);
+  return text;
+}
+
+int ChildProcess::wait() {
+  if (status_) return *status_;
+  int status = 0;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  status_ = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  return *status_;
+}
+
+void ChildProcess::kill() {
+  if (process_ > 0 && !status_) ::kill(process_, SIGKILL);
+}
+
+void wait_for_reports(const std::vector<ChildProcess*>& children, double seconds_max) {
+  std::vector<pollfd> polled;
+  for (const ChildProcess* child : children) {
+    if (!child->reports_ended()) polled.push_back({child->report_descriptor(), POLLIN, 0});
+  }
+  const int milliseconds = static_cast<int>(seconds_max * 1000) + 1;
+  // An interruption only makes the caller look earlier.
+  static_cast<void>(poll(polled.data(), polled.size(), milliseconds));
+}
+
+std::string describe_status(int status) {
+  if (status >= 0) return "exit status " + std::to_string(status);
+  return "signal " + std::to_string(-status) + " (" + strsignal(-status) + ")";
+}
+
+void write_report(const Json& report) {
+  write_all(kReportDescriptor, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<Json> read_request() {
+  std::string line;
+  char letter = 0;
+  while (true) {
+    const ssize_t count = read(kRequestDescriptor, &letter, 1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    if (letter == '\n') return Json::parse(line);
+    line.push_back(letter);
+  }
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,86 @@
+// A process of this same binary that takes requests and reports, one line of JSON each.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line/run_settings.h"
+
+namespace rehearsal::command_line {
+
+// Where a child finds its two pipes: requests to it, reports from it.
+inline constexpr int kRequestDescriptor = 3;
+inline constexpr int kReportDescriptor = 4;
+
+struct ChildSetup {
+  std::vector<std::string> arguments;              // behind the program's name
+  std::map<std::string, std::string> environment;  // replaces or adds to ours
+  std::string directory;                           // to start in; empty: ours
+  std::optional<int> core;                         // the only one it runs on; without: as we
+  // Its libraries and stacks lie elsewhere than ours, even where the system puts everything at the
+  // same addresses each time.
+  bool moved_memory = false;
+  // What it writes to its standard error is kept for `take_errors`, and not part of ours.
+  bool keeps_errors = false;
+};
+
+// Owns the process: the destructor kills it if it still runs, and waits for it. A child also dies
+// when its parent does. Its standard output goes to its standard error, and that to ours, unless it
+// is kept.
+class ChildProcess {
+ public:
+  // Throws std::system_error if the process cannot be made.
+  explicit ChildProcess(const ChildSetup& setup);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Sends one request. A child that is gone does not get it; its reports end.
+  void send(const Json& request);
+
+  // No request will come any more.
+  void close_requests();
+
+  // To poll: readable when a report is there or the reports have ended.
+  [[nodiscard]] int report_descriptor() const { return reports_; }
+
+  // Reads what is there without waiting for more and returns the complete lines.
+  [[nodiscard]] std::vector<Json> take_reports();
+
+  // True when the child has closed its reports and all were taken.
+  [[nodiscard]] bool reports_ended() const { return ended_; }
+
+  // What it has written to its standard error since the last time, if that is kept.
+  [[nodiscard]] std::string take_errors();
+
+  // Waits for the end of the process. Returns its exit status, or minus the signal that ended it.
+  int wait();
+
+  void kill();
+
+ private:
+  pid_t process_ = -1;
+  int requests_ = -1;
+  int reports_ = -1;
+  int errors_ = -1;
+  off_t errors_taken_ = 0;
+  std::string partial_;
+  bool ended_ = false;
+  std::optional<int> status_;
+};
+
+// Waits until one of the children has something to report, at most `seconds_max`.
+void wait_for_reports(const std::vector<ChildProcess*>& children, double seconds_max);
+
+// How the end of a process is told to people: "exit status 3", "signal 11 (Segmentation fault)".
+[[nodiscard]] std::string describe_status(int status);
+
+// The child's side. Reports are dropped if the descriptor is not open.
+void write_report(const Json& report);
+[[nodiscard]] std::optional<Json> read_request();
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,24 @@
+// The command line `rehearsal`, for the scenarios of this repository and for those of anybody else.
+#pragma once
+
+#include <vector>
+
+#include "command_line/backends.h"
+#include "command_line/scenario.h"
+
+namespace rehearsal {
+
+// What a program's own `main` returns. Exit status: 0 the run holds; 1 it failed; 2 wrong usage,
+// with one line that says what to type instead; 3 nondeterminism found by `verify`.
+//
+// The binary starts itself again as child processes, so `main` must do nothing else before this
+// call that a second process must not do.
+int main(int argc, char** argv, const std::vector<Scenario>& scenarios);
+
+namespace command_line {
+
+// The same with other backends.
+int main(int argc, char** argv, const std::vector<Scenario>& scenarios, const Backends& backends);
+
+}  // namespace command_line
+}  // namespace rehearsal

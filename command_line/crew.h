@@ -1,0 +1,65 @@
+// Child processes that simulate runs side by side, each with a short queue of its own.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "command_line/child_process.h"
+#include "command_line/outcome.h"
+#include "command_line/terminal.h"
+
+namespace rehearsal::command_line {
+
+class Crew {
+ public:
+  struct Done {
+    size_t child;
+    size_t task;
+    RunOutcome outcome;
+  };
+
+  // One child for each setup. A run that takes longer than `run_seconds_max` of wall time is ended.
+  // What children write to their standard error says why they died; it is also written to ours if
+  // `errors` says so.
+  enum class Errors { shown, hidden };
+  Crew(std::vector<ChildSetup> setups, double run_seconds_max, Errors errors);
+
+  [[nodiscard]] size_t size() const { return members_.size(); }
+
+  // A child takes a second run before it has answered the first, so that it never waits.
+  [[nodiscard]] bool can_take(size_t child) const;
+  [[nodiscard]] bool busy() const;
+
+  // `task` is the caller's number for this run. REQUIRES: can_take(child).
+  void give(size_t child, size_t task, const RunSettings& settings);
+
+  // Waits for something to happen, a short time at most, and returns what is done. A child that
+  // died or took too long gives an outcome that says so, and is replaced.
+  [[nodiscard]] std::vector<Done> wait();
+
+ private:
+  struct Task {
+    size_t number;
+    Json request;
+  };
+  struct Member {
+    ChildSetup setup;
+    std::unique_ptr<ChildProcess> process;
+    std::deque<Task> tasks;  // the first one runs
+    Stopwatch since_progress;
+    std::string errors;  // the end of what the process has written to its standard error
+  };
+
+  void start(Member& member);
+  void take_errors(Member& member);
+  void take_reports(size_t child, std::vector<Done>& done);
+  void replace(size_t child, const std::string& why, std::vector<Done>& done);
+
+  double run_seconds_max_;
+  Errors errors_;
+  std::vector<Member> members_;
+};
+
+}  // namespace rehearsal::command_line

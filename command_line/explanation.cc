@@ -1,0 +1,133 @@
+#include "command_line/explanation.h"
+
+#include <fstream>
+#include <iostream>
+#include <utility>
+
+#include "command_line/crew.h"
+#include "command_line/hunt_tasks.h"
+#include "command_line/neighbours.h"
+#include "command_line/temporary_folder.h"
+#include "command_line/wrong_use.h"
+#include "sim/explain/critical_pair.h"
+#include "sim/explain/history_file.h"
+#include "sim/explain/html_page.h"
+#include "sim/explain/perfetto_trace.h"
+#include "sim/explain/text_diagram.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr double kSearchSeconds = 10;
+
+std::string title_of(const RunSettings& settings) {
+  return settings.scenario->name + ", seed " + std::to_string(settings.seed.value);
+}
+
+// Runs in a child process, and takes down what happens.
+class Historian {
+ public:
+  Historian() : crew_(make_crew(1, Crew::Errors::hidden)) {}
+
+  RunOutcome attempt(const RunSettings& settings) {
+    crew_.give(0, 0, settings);
+    while (true)
+      for (Crew::Done& done : crew_.wait()) return std::move(done.outcome);
+  }
+
+  // Empty if the run left no history.
+  std::optional<sim::Chronicle> chronicle_of(RunSettings settings, RunOutcome& outcome) {
+    settings.history_file = folder_.file("history");
+    outcome = attempt(settings);
+    std::ifstream file(settings.history_file);
+    if (!file || file.peek() == std::ifstream::traits_type::eof()) return std::nullopt;
+    return sim::chronicle_of(sim::read_history(file));
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  Crew crew_;
+};
+
+// Of the pairs that the neighbours give: a true exchange of two events rather than the presence of
+// one; of these, the one nearest to the failure.
+std::optional<sim::CriticalPair> best_pair(Historian& historian, const sim::Chronicle& failing,
+                                           const std::vector<Neighbour>& neighbours) {
+  std::optional<sim::CriticalPair> best;
+  for (const Neighbour& neighbour : neighbours) {
+    RunOutcome outcome;
+    const auto holding = historian.chronicle_of(neighbour.holding, outcome);
+    const auto near = historian.chronicle_of(neighbour.failing, outcome);
+    if (!holding || !near) continue;
+    auto pair = sim::critical_pair(*near, *holding, neighbour.decision);
+    if (pair) pair = sim::same_pair_in(failing, *pair, *near);
+    if (!pair) continue;
+    const auto rank = [](const sim::CriticalPair& one) {
+      return std::pair(one.second.has_value(), one.first);
+    };
+    if (!best || rank(*pair) > rank(*best)) best = std::move(pair);
+  }
+  return best;
+}
+
+void write_file(const std::string& name, const std::string& text) {
+  if (name.empty()) return;
+  std::ofstream file(name);
+  file << text;
+  if (!file.flush()) throw WrongUse(name + ": cannot be written; name another file");
+}
+
+}  // namespace
+
+std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run) {
+  if (run.net != Net::sim) return std::nullopt;
+  RunSettings settings = run;
+  settings.trace_file.clear();  // These were written by the run itself.
+  settings.spans_file.clear();
+  Historian historian;
+  RunOutcome outcome;
+  std::optional<sim::Chronicle> chronicle = historian.chronicle_of(settings, outcome);
+  if (!chronicle) return std::nullopt;
+  Explanation explanation{.failure = outcome.ok ? std::nullopt : std::move(outcome.failure),
+                          .chronicle = std::move(*chronicle),
+                          .subject = {.title = title_of(settings),
+                                      .failure = {},
+                                      .command = replay_command(tool.program, settings),
+                                      .critical = {}}};
+  if (!explanation.failure) return explanation;
+  explanation.subject.failure = to_text(*explanation.failure);
+  const Attempt attempt = [&historian](const RunSettings& other) {
+    return historian.attempt(other);
+  };
+  const std::vector<Neighbour> neighbours =
+      neighbours_that_hold(tool, settings, attempt, kSearchSeconds);
+  explanation.subject.critical = best_pair(historian, explanation.chronicle, neighbours);
+  if (neighbours.empty() && settings.benign && settings.decisions.empty())
+    explanation.subject.note = "no order of events was found in which it holds";
+  return explanation;
+}
+
+std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
+                                           const Failure& failure) {
+  if (failure.oracle == "comparison") return std::nullopt;
+  std::optional<Explanation> explanation;
+  try {
+    explanation = explain_run(tool, settings);
+  } catch (const std::exception& error) {  // The failure itself must still be reported.
+    std::cerr << "rehearsal: the run cannot be told: " << error.what() << std::endl;
+  }
+  if (explanation)
+    (tool.json ? std::cerr : std::cout)
+        << sim::text_diagram(explanation->chronicle, explanation->subject) << std::flush;
+  return explanation;
+}
+
+void write_pictures(const Explanation& explanation, const std::string& html_file,
+                    const std::string& perfetto_file) {
+  if (!html_file.empty())
+    write_file(html_file, sim::html_page(explanation.chronicle, explanation.subject));
+  if (!perfetto_file.empty())
+    write_file(perfetto_file, sim::perfetto_trace(explanation.chronicle, explanation.subject));
+}
+
+}  // namespace rehearsal::command_line

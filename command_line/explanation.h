@@ -1,0 +1,34 @@
+// A run told as a story: what happened, what decided, and the pictures of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "command_line/commands.h"
+#include "sim/explain/story.h"
+
+namespace rehearsal::command_line {
+
+struct Explanation {
+  std::optional<Failure> failure;  // how the run ended; without one it held
+  sim::Chronicle chronicle;
+  sim::Subject subject;
+};
+
+// Runs it once more, in a child process, and takes down what happens; also of a run that ends its
+// process. Of a failure all of whose choices are given (--benign) it looks, for some seconds, for
+// the pair of events whose order decides. Empty if there is nothing to tell: the run is not
+// simulated, or left no history.
+[[nodiscard]] std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run);
+
+// The same for a run that failed, and prints the diagram where people read it; `print_failure`
+// comes after it.
+std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
+                                           const Failure& failure);
+
+// Writes the page and the trace; an empty name is for none. Throws WrongUse if one cannot be
+// written.
+void write_pictures(const Explanation& explanation, const std::string& html_file,
+                    const std::string& perfetto_file);
+
+}  // namespace rehearsal::command_line

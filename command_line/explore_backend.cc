@@ -1,0 +1,120 @@
+#include "command_line/explore_backend.h"
+
+#include <fstream>
+
+#include "command_line/wrong_use.h"
+#include "sim/explore/explorer.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+namespace explore = sim::explore;
+
+// A scenario, explored: its program, and what it says of its results.
+class Exploring {
+ public:
+  explicit Exploring(const RunSettings& settings)
+      : settings_(settings),
+        program_(settings.scenario->program({settings.options, settings.seed, reporter_})) {
+    options_.seed = settings.seed;
+    if (settings.options.all().contains("faults"))
+      options_.faults_max = static_cast<size_t>(settings.options.integer("faults"));
+    options_.adjust_node = [this](NodeOptions& node) {
+      if (settings_.scenario->adjust_node)
+        settings_.scenario->adjust_node(node, worst_plan(), settings_.seed);
+      node.mutants = settings_.mutants;
+    };
+    options_.before_run = [this] { reporter_.results = {}; };
+    if (settings.scenario->verdict)
+      options_.judge = [this](const explore::Schedule& schedule) { return judge(schedule); };
+  }
+
+  ExploreOutcome run(const std::function<bool(const ExploreProgress&)>& go_on) {
+    options_.go_on = [&go_on](const explore::ExploreOptions::Progress& progress) {
+      return go_on({.fault_sets = progress.fault_sets,
+                    .fault_sets_all = progress.fault_sets_all,
+                    .schedules = progress.schedules,
+                    .part = progress.part});
+    };
+    const explore::Exploration found = explore::explore(program_, options_);
+    ExploreOutcome outcome{.complete = found.complete};
+    for (const auto& row : found.rows)
+      outcome.rows.push_back({.faults = faults_text(row.faults),
+                              .schedules = row.schedules,
+                              .stopped = row.stopped,
+                              .steps = row.steps});
+    if (!found.failing) return outcome;
+    const explore::Schedule small = explore::shrink_schedule(program_, options_, *found.failing);
+    outcome.schedule = to_string(small);
+    outcome.failure = failure_of(explore::run_schedule(program_, options_, small));
+    return outcome;
+  }
+
+  RunOutcome run_one(const std::string& text) {
+    const explore::Schedule schedule = explore::parse_schedule(text, program_.names().size());
+    std::ofstream trace;
+    if (!settings_.trace_file.empty()) {
+      trace.open(settings_.trace_file);
+      if (!trace)
+        throw WrongUse("--trace " + settings_.trace_file +
+                       ": cannot be written; name another file");
+      options_.event_lines = &trace;
+    }
+    const sim::RunReport report = explore::run_schedule(program_, options_, schedule);
+    RunOutcome outcome{.ok = report.ok};
+    outcome.fingerprint = report.fingerprint;
+    outcome.virtual_seconds = report.virtual_seconds();
+    outcome.calls = static_cast<int64_t>(report.calls);
+    outcome.messages = static_cast<int64_t>(report.messages);
+    outcome.results = reporter_.results;
+    outcome.failure = failure_of(report);
+    return outcome;
+  }
+
+ private:
+  // Of all its runs: a false suspicion is what a long partition makes.
+  FaultPlan worst_plan() const {
+    return {.faults = Faults::none,
+            .crashes = static_cast<int>(options_.faults_max),
+            .long_partitions = options_.faults_max > 0};
+  }
+
+  std::optional<sim::RunFailure> judge(const explore::Schedule& schedule) const {
+    FaultPlan plan{.faults = Faults::none};
+    for (const explore::Transition& fault : schedule.faults)
+      if (fault.kind != explore::Transition::Kind::cut) ++plan.crashes;
+    const auto wrong = settings_.scenario->verdict(reporter_.results, plan);
+    if (!wrong) return std::nullopt;
+    return sim::RunFailure{"result", settings_.scenario->name, *wrong};
+  }
+
+  static std::optional<Failure> failure_of(const sim::RunReport& report) {
+    if (!report.failure) return std::nullopt;
+    return Failure{report.failure->oracle, report.failure->object, report.failure->message};
+  }
+
+  static std::string faults_text(const std::vector<explore::Transition>& faults) {
+    std::string text;
+    for (const explore::Transition& fault : faults)
+      text += (text.empty() ? "" : " ") + to_string(fault);
+    return text;
+  }
+
+  const RunSettings& settings_;
+  Reporter reporter_;
+  const Program program_;
+  explore::ExploreOptions options_;
+};
+
+}  // namespace
+
+ExploreOutcome explore_all(const RunSettings& settings,
+                           const std::function<bool(const ExploreProgress&)>& go_on) {
+  return Exploring(settings).run(go_on);
+}
+
+RunOutcome run_one_schedule(const RunSettings& settings, const std::string& schedule) {
+  return Exploring(settings).run_one(schedule);
+}
+
+}  // namespace rehearsal::command_line

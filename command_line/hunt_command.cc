@@ -1,0 +1,168 @@
+// `hunt`: many seeds on all cores; the first failure, in the order of seeds, is reported.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "command_line/commands.h"
+#include "command_line/delay_bound.h"
+#include "command_line/explanation.h"
+#include "command_line/hunt_result.h"
+#include "command_line/hunt_search.h"
+#include "command_line/junit.h"
+#include "command_line/output_folder.h"
+#include "command_line/run_file.h"
+#include "command_line/shrinker.h"
+#include "command_line/wrong_use.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSearch& search) {
+  HuntResult result{.identity = identity_of(command),
+                    .runs = search.runs(),
+                    .spent = {},
+                    .wall_seconds = search.seconds(),
+                    .shard_seconds = search.seconds(),
+                    .failure = std::nullopt};
+  for (const auto& [strategy, spent] : search.spent())
+    result.spent[strategy.empty() ? tool.backends.strategies.front() : strategy] = spent;
+  return result;
+}
+
+std::string file_in(const HuntCommand& command, const char* name) {
+  if (command.directory.empty()) return "";
+  return (std::filesystem::path(command.directory) / name).string();
+}
+
+std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
+                                   const RunSettings& settings) {
+  if (command.shrink_seconds <= 0 || !tool.backends.shrink) return std::nullopt;
+  Shrunk shrunk =
+      shrink_run(tool, settings, {command.shrink_seconds, file_in(command, "failure.run")});
+  if (shrunk.end == Shrunk::End::shrunk) return shrunk;
+  std::cerr << "hunt: the same run "
+            << (shrunk.end == Shrunk::End::holds ? "held" : "was not the same")
+            << " when it was run again; 'rehearsal verify " << settings.scenario->name
+            << "' says more" << std::endl;
+  return std::nullopt;
+}
+
+void leave_files(const HuntCommand& command, const Json& report, const RunSettings& smallest,
+                 const Failure& failure) {
+  if (command.directory.empty()) return;
+  std::ofstream(file_in(command, "failure.json")) << report.dump(2) << "\n";
+  write_run_file(file_in(command, "failure.run"), smallest, failure);
+}
+
+void leave_pictures(const HuntCommand& command, const std::optional<Explanation>& explanation) {
+  if (command.directory.empty() || !explanation) return;
+  write_pictures(*explanation, file_in(command, "failure.html"),
+                 file_in(command, "failure.trace.json"));
+}
+
+std::string crash_text(const RunSettings& settings) {
+  if (!settings.crash_at) return "";
+  return settings.crash_at->worker + ":" + std::to_string(settings.crash_at->decision);
+}
+
+struct FoundRun {
+  const RunSettings& settings;
+  const RunOutcome& outcome;
+  double wall_seconds = 0;  // until it was found
+};
+
+// The failure as it was found, then as small as it could be made.
+HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const FoundRun& found) {
+  const auto& [settings, outcome, wall_seconds] = found;
+  const Failure failure = outcome.failure.value_or(Failure{});
+  const std::string as_found = replay_command(tool.program, settings);
+  const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings);
+  const RunSettings& smallest = shrunk ? shrunk->settings : settings;
+  const HuntFailure last{.scenario = settings.scenario->name,
+                         .seed = settings.seed.value,
+                         .crash_at = crash_text(settings),
+                         .failure = shrunk ? shrunk->failure : failure,
+                         .replay = replay_command(tool.program, smallest),
+                         .as_found = as_found,
+                         .others = shrunk ? others_json(tool, *shrunk) : Json::array()};
+  Json report = report_json(settings, outcome, wall_seconds, as_found);
+  if (shrunk) report["shrunk"] = to_json(last.failure, last.replay);
+  leave_files(command, report, smallest, last.failure);
+  if (shrunk) (tool.json ? std::cerr : std::cout) << others_text(tool, *shrunk);
+  leave_pictures(command, explain_failure(tool, smallest, last.failure));
+  return last;
+}
+
+// "hunt: storm, seed 1: no failure with at most 2 deviations from first come, first served, in 212
+// choices: 22579 schedules"
+std::string certificate(const HuntCommand& command, const RunSettings& settings,
+                        const DelaySearch& search) {
+  std::string text = settings.scenario->name + ", seed " + std::to_string(settings.seed.value) +
+                     ": no failure with at most " + std::to_string(*command.delay_bound) +
+                     " deviation" + (*command.delay_bound == 1 ? "" : "s") +
+                     " from first come, first served, in " + std::to_string(search.choices) +
+                     " choices: " + std::to_string(search.schedules) + " schedules";
+  if (command.shard_count > 1)
+    text +=
+        " in part " + std::to_string(command.shard) + " of " + std::to_string(command.shard_count);
+  if (!search.complete) text += " so far, not all of them: no time was left";
+  return text;
+}
+
+Json delays_json(const HuntCommand& command, const RunSettings& settings,
+                 const DelaySearch& search) {
+  return {{"scenario", settings.scenario->name}, {"seed", settings.seed.value},
+          {"deviations", *command.delay_bound},  {"choices", search.choices},
+          {"schedules", search.schedules},       {"decisions", search.decisions},
+          {"complete", search.complete}};
+}
+
+// All schedules within the bound, of every seed.
+int hunt_delays(const Tool& tool, const HuntCommand& command) {
+  const Stopwatch stopwatch;
+  HuntResult result{.identity = identity_of(command)};
+  Json certificates = Json::array();
+  for (uint64_t i = 0; i < command.seed_count.value_or(1) && !result.failure; ++i) {
+    for (RunSettings settings : command.scenarios) {
+      settings.seed = Seed{command.first_seed + i};
+      const DelaySearch search = search_delays(command, settings);
+      result.runs[settings.scenario->name] += search.schedules;
+      result.spent["delays"].runs += search.schedules;
+      result.spent["delays"].decisions += search.decisions;
+      result.wall_seconds = result.shard_seconds = stopwatch.seconds();
+      if (search.failed) {
+        result.failure =
+            failure_of(tool, command, {*search.failed, search.outcome, result.wall_seconds});
+        break;
+      }
+      certificates.push_back(delays_json(command, settings, search));
+      if (!tool.json) std::cout << "hunt: " << certificate(command, settings, search) << std::endl;
+    }
+  }
+  write_junit(command.junit_file, "hunt", junit_cases(result));
+  if (result.failure) return print_result(tool, result);
+  Json json = to_json(result);
+  json["certificates"] = std::move(certificates);
+  if (tool.json) std::cout << json.dump(2) << std::endl;
+  return kHolds;
+}
+
+}  // namespace
+
+int hunt(const Tool& tool, const HuntCommand& command) {
+  make_folder("--out", command.directory);
+  check_junit_file(command.junit_file);
+  if (command.delay_bound) return hunt_delays(tool, command);
+  const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command, tool.backends)
+                                              : seed_tasks(command, tool.backends);
+  HuntSearch search(command, tasks);
+  const std::optional<HuntSearch::Found> found = search.search();
+  HuntResult result = result_of(tool, command, search);
+  if (found)
+    result.failure =
+        failure_of(tool, command, {found->settings, found->outcome, result.wall_seconds});
+  write_junit(command.junit_file, "hunt", junit_cases(result));
+  return print_result(tool, result);
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,68 @@
+#include "command_line/hunt_search.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+#include <utility>
+
+namespace rehearsal::command_line {
+
+HuntSearch::HuntSearch(const HuntCommand& command, const HuntTasks& tasks)
+    : command_(command), tasks_(tasks), crew_(make_crew(command.jobs, Crew::Errors::shown)) {
+  for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
+}
+
+std::optional<HuntSearch::Found> HuntSearch::search() {
+  while (true) {
+    if (!found_) hand_out();
+    if (!crew_.busy()) return std::move(found_);
+    for (Crew::Done& done : crew_.wait()) take(done);
+    show_progress();
+  }
+}
+
+bool HuntSearch::tasks_left() const {
+  const bool in_time = command_.seed_count || stopwatch_.seconds() < command_.seconds;
+  return in_time && (!tasks_.count || next_task_ < *tasks_.count);
+}
+
+void HuntSearch::hand_out() {
+  for (size_t child = 0; child < crew_.size(); ++child) {
+    while (crew_.can_take(child) && tasks_left() && knows_enough()) {
+      RunSettings settings = tasks_.settings_of(next_task_);
+      if (tasks_.learns) settings = learning_.improve(next_task_, settings);
+      settings.tell_features = tasks_.guided;
+      crew_.give(child, next_task_, settings);
+      given_.emplace(next_task_++, std::move(settings));
+    }
+  }
+}
+
+void HuntSearch::take(Crew::Done& done) {
+  ++done_count_;
+  RunSettings settings = std::move(given_.at(done.task));
+  given_.erase(done.task);
+  settings.tell_features = false;
+  count_spent(settings, done.outcome);
+  if (tasks_.learns) learning_.learn(done.task, settings, done.outcome);
+  if (done.outcome.ok || (found_ && found_->task < done.task)) return;
+  if (!done.outcome.strategy.empty()) settings.strategy = done.outcome.strategy;
+  found_ = Found{done.task, std::move(settings), std::move(done.outcome)};
+}
+
+void HuntSearch::count_spent(const RunSettings& settings, const RunOutcome& outcome) {
+  ++runs_[settings.scenario->name];
+  Spent& spent = spent_[strategy_label(settings)];
+  ++spent.runs;
+  for (const auto& [worker, decisions] : outcome.decisions) spent.decisions += decisions;
+}
+
+void HuntSearch::show_progress() {
+  std::ostringstream text;
+  text << "hunt: " << done_count_ << " runs, " << std::fixed << std::setprecision(0)
+       << static_cast<double>(done_count_) / std::max(seconds(), 1e-3) << " a second";
+  if (tasks_.count) text << ", of " << *tasks_.count;
+  progress_.show(text.str());
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,31 @@
+// What a hunt runs, as a numbered list. The failure with the smallest number is reported.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "command_line/commands.h"
+#include "command_line/crew.h"
+
+namespace rehearsal::command_line {
+
+struct HuntTasks {
+  std::optional<size_t> count;  // without: no end
+  std::function<RunSettings(size_t)> settings_of;
+  bool learns = false;  // later ones from earlier ones
+  bool guided = false;  // some of them go on from what others showed
+};
+
+// The seeds of this shard, each for every scenario.
+[[nodiscard]] HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends);
+
+// The same, and each of these runs again for every event of every worker, with a crash of that
+// worker before it. Simulates the runs without a crash first, to count the events; if one of them
+// fails, it is the only task.
+[[nodiscard]] HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends);
+
+// Children that simulate what they are given.
+[[nodiscard]] Crew make_crew(int jobs, Crew::Errors errors);
+
+}  // namespace rehearsal::command_line

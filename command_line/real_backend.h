@@ -1,0 +1,13 @@
+// One worker over TCP, from the settings of the command line.
+#pragma once
+
+#include "command_line/backends.h"
+
+namespace rehearsal::command_line {
+
+// From rendezvous to shutdown. An error of the worker is in the outcome. Throws WrongUse if its
+// place is missing or does not fit.
+RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& place,
+                             Reporter& reporter);
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,129 @@
+#include "command_line/replay_command.h"
+
+#include <fstream>
+#include <iostream>
+#include <utility>
+
+#include "command_line/arguments.h"
+#include "command_line/terminal.h"
+#include "command_line/wrong_use.h"
+#include "sim/hunt/crash_report.h"
+#include "sim/replay/replay.h"
+#include "sim/world/event_lines.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+Reporter reporter_of(const Tool& tool) {
+  Reporter reporter;
+  reporter.line = [json = tool.json](const std::string& text) {
+    (json ? std::cerr : std::cout) << text << std::endl;
+  };
+  reporter.progress = [](const std::string&) {};
+  return reporter;
+}
+
+// What starts this replay in a debugger, stopping before `entry` if one is named.
+std::string debugger_line(const Tool& tool, const std::string& file,
+                          std::optional<uint64_t> entry = std::nullopt) {
+  std::string stop;
+  if (entry)
+    stop = " -ex 'break rehearsal::sim::replay_entry' -ex 'ignore 1 " + std::to_string(*entry) +
+           "' -ex run";
+  return "gdb" + stop + " --args " + shell_command(tool.program, {"replay", file});
+}
+
+std::string how_it_ended(const sim::ReplayReport& report) {
+  if (!report.ended) return "the record stops there, as its worker's process did";
+  if (!report.failure) return "the worker ended well";
+  return "the worker ended with: " + to_string(*report.failure);
+}
+
+std::string to_text(const sim::Divergence& divergence) {
+  return "entry " + std::to_string(divergence.entry) + " (" + divergence.input +
+         "): " + divergence.text;
+}
+
+Json json_of(const ReplayCommand& command, const sim::ReplayReport& report,
+             const std::string& worker, const std::string& debugger) {
+  Json json{{"command", "replay"},
+            {"scenario", command.settings.scenario->name},
+            {"seed", command.settings.seed.value},
+            {"worker", worker},
+            {"ok", !report.divergence},
+            {"entries", report.entries},
+            {"acts", report.acts},
+            {"ended", report.ended},
+            {"failure", report.failure ? Json(to_string(*report.failure)) : Json()},
+            {"divergence", nullptr},
+            {"debugger", debugger}};
+  if (report.divergence)
+    json["divergence"] = {{"entry", report.divergence->entry},
+                          {"input", report.divergence->input},
+                          {"message", report.divergence->text}};
+  return json;
+}
+
+// What the process says if it dies, as the worker may have: with the same signal as then.
+sim::CrashReport::Texts crash_texts(const Tool& tool, const ReplayCommand& command) {
+  sim::CrashReport::Texts texts;
+  texts.standard_error = command.file + ": the process of the replay ended\n" +
+                         debugger_line(tool, command.file) + "\n";
+  return texts;
+}
+
+}  // namespace
+
+ReplayCommand read_replay(const std::string& file, const std::vector<Scenario>& scenarios,
+                          const Backends& backends) {
+  Result<std::unique_ptr<record::Record>> record = record::read_record(file);
+  if (!record.ok()) throw WrongUse(record.error().text);
+  ReplayCommand command{.file = file, .record = std::move(record).value()};
+  const record::RecordHeader& header = command.record->header;
+  // Before anything else: another build may not even know the scenario.
+  if (const auto why = sim::refusal(*command.record)) throw WrongUse(file + ": " + *why);
+  if (header.arguments.empty())
+    throw WrongUse(file + ": was recorded by a program that runs no scenario of this tool");
+  ParsedCommand parsed = parse_arguments(header.arguments, scenarios, backends);
+  auto* run = std::get_if<RunCommand>(&parsed.command);
+  if (run == nullptr) throw WrongUse(file + ": says of no run that it was recorded in");
+  command.settings = std::move(run->settings);
+  return command;
+}
+
+int replay(const Tool& tool, const ReplayCommand& command) {
+  const RunSettings& settings = command.settings;
+  const record::RecordHeader& header = command.record->header;
+  const std::string& worker = header.node.names[header.node.id.value];
+  Reporter reporter = reporter_of(tool);
+  const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
+  if (const auto why = sim::refusal(*command.record, program))
+    throw WrongUse(command.file + ": " + *why);
+  std::ofstream trace;
+  if (!command.trace_file.empty()) trace.open(command.trace_file);
+  if (!command.trace_file.empty() && !trace)
+    throw WrongUse("--trace " + command.trace_file + ": cannot be written; name another file");
+  sim::EventLines lines(trace, header.node.names);
+  sim::ReplayReport report;
+  {
+    const sim::CrashReport crash_report(crash_texts(tool, command));
+    report = sim::replay(*command.record, program, {.lines = trace.is_open() ? &lines : nullptr});
+  }
+  const std::string debugger = report.divergence
+                                   ? debugger_line(tool, command.file, report.divergence->entry)
+                                   : debugger_line(tool, command.file);
+  if (tool.json) std::cout << json_of(command, report, worker, debugger).dump(2) << std::endl;
+  std::ostream& out = tool.json ? std::cerr : std::cout;
+  if (report.divergence) {
+    out << worker << " DIVERGED from its record at " << to_text(*report.divergence) << "\n"
+        << debugger << std::endl;
+    return kFailed;
+  }
+  if (tool.json) return kHolds;
+  out << worker << ": " << report.entries << " inputs replayed, and " << report.acts
+      << " events were as recorded; " << how_it_ended(report) << "\n"
+      << debugger << std::endl;
+  return kHolds;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,79 @@
+#include "command_line/run_file.h"
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "command_line/wrong_use.h"
+#include "sim/decisions/decision_words.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr const char* kEnd = "end";
+constexpr const char* kDecide = "--decide ";
+constexpr const char* kWords = "  # ";  // in front of what a decision means
+
+// Empty if it is none that the simulator knows.
+std::string words_of(const std::string& decision, const std::vector<std::string>& workers) {
+  try {
+    return in_words(sim::parse_override(decision), workers);
+  } catch (const std::invalid_argument&) {
+    return "";
+  }
+}
+
+std::string text_of(const RunSettings& settings, const Failure& failure) {
+  const std::vector<std::string> workers = worker_names(settings);
+  std::ostringstream text;
+  std::istringstream lines(settings.scenario->name + " FAILED: " + to_text(failure));
+  for (std::string line; std::getline(lines, line);) text << "# " << line << "\n";
+  RunSettings without_decisions = settings;
+  without_decisions.decisions.clear();
+  const std::vector<std::string> words = run_arguments(without_decisions);
+  for (size_t i = 0; i < words.size(); ++i)
+    text << (i == 0 ? "" : words[i].starts_with("--") ? "\n" : " ") << words[i];
+  text << "\n";
+  for (const std::string& decision : settings.decisions) {
+    const std::string meaning = words_of(decision, workers);
+    text << kDecide << sim::with_names(decision, workers)
+         << (meaning.empty() ? "" : kWords + meaning) << "\n";
+  }
+  text << kEnd << "\n";
+  return text.str();
+}
+
+}  // namespace
+
+void write_run_file(const std::string& name, const RunSettings& settings, const Failure& failure) {
+  const std::string written = name + ".new";
+  std::ofstream file(written);
+  file << text_of(settings, failure);
+  file.close();
+  if (!file || std::rename(written.c_str(), name.c_str()) != 0)
+    throw WrongUse("--out " + name + ": cannot be written; name another file");
+}
+
+std::vector<std::string> read_run_file(const std::string& name) {
+  std::ifstream file(name);
+  if (!file) throw WrongUse(name + ": cannot be read; name a file that 'shrink --out' wrote");
+  std::vector<std::string> words;
+  bool ended = false;
+  for (std::string line; !ended && std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    if (line.starts_with(kDecide)) line.resize(std::min(line.size(), line.find(kWords)));
+    ended = line == kEnd;
+    if (ended) continue;
+    const size_t space = line.find(' ');
+    words.push_back(line.substr(0, space));
+    if (space != std::string::npos) words.push_back(line.substr(space + 1));
+    if (words.front() != "run") break;
+  }
+  if (words.empty() || words.front() != "run")
+    throw WrongUse(name + ": is no file of 'shrink --out': its first line is 'run NAME --seed N'");
+  if (!ended) throw WrongUse(name + ": is cut short: its last line is not 'end'");
+  return words;
+}
+
+}  // namespace rehearsal::command_line

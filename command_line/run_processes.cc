@@ -1,0 +1,150 @@
+// `run --net tcp`: one process for each worker on this machine.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+
+#include "command_line/child_process.h"
+#include "command_line/commands.h"
+#include "command_line/output_folder.h"
+#include "command_line/spans_file.h"
+#include "command_line/temporary_folder.h"
+#include "command_line/terminal.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+// When one worker has failed, the others have this long to notice and end by themselves: the
+// default peer_timeout of 30 s, and time to spare.
+constexpr double kGraceSeconds = 60;
+constexpr double kWaitSecondsMax = 0.2;
+constexpr const char* kLoopback = "127.0.0.1";
+
+// A port that is free now. It is closed again, so another program could take it in between; the
+// rendezvous then says that it is in use.
+int free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  const bool bound = descriptor >= 0 && bind(descriptor, generic, size) == 0 &&
+                     getsockname(descriptor, generic, &size) == 0;
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (!bound) throw std::system_error(error, std::generic_category(), "no free port on loopback");
+  return ntohs(address.sin_port);
+}
+
+struct WorkerProcess {
+  std::string name;
+  std::unique_ptr<ChildProcess> process;
+  std::optional<RunOutcome> outcome;
+};
+
+std::vector<WorkerProcess> start_workers(const RunSettings& settings,
+                                         const std::vector<std::string>& names,
+                                         const std::string& spans_folder) {
+  const std::string port = std::to_string(free_port());
+  const std::string world_size = std::to_string(names.size());
+  std::vector<WorkerProcess> workers;
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    ChildSetup setup{.arguments = {kWorkerChildCommand},
+                     .environment = {{"RANK", std::to_string(rank)},
+                                     {"WORLD_SIZE", world_size},
+                                     {"MASTER_ADDR", kLoopback},
+                                     {"MASTER_PORT", port}},
+                     .directory = {}};
+    workers.push_back({names[rank], std::make_unique<ChildProcess>(setup), std::nullopt});
+    Json request = to_json(settings);
+    request["place"] = {{"rank", rank},
+                        {"world_size", names.size()},
+                        {"rendezvous", std::string("tcp://") + kLoopback + ":" + port},
+                        {"spans", spans_folder}};
+    workers.back().process->send(request);
+  }
+  return workers;
+}
+
+void pass_on(const Json& report, WorkerProcess& worker, Reporter& reporter) {
+  const std::string kind = report.at("report").get<std::string>();
+  if (kind == "line") reporter.line(report.at("text").get<std::string>());
+  if (kind == "progress") reporter.progress(report.at("text").get<std::string>());
+  if (kind == "outcome") worker.outcome = outcome_from_json(report.at("outcome"));
+}
+
+// The failure of a worker that has ended without success, if it did.
+std::optional<Failure> failure_of(WorkerProcess& worker) {
+  if (worker.outcome && worker.outcome->ok) return std::nullopt;
+  if (worker.outcome && worker.outcome->failure) {
+    Failure failure = *worker.outcome->failure;
+    if (failure.object.empty()) failure.object = worker.name;
+    return failure;
+  }
+  return Failure{"process", worker.name, "ended with " + describe_status(worker.process->wait())};
+}
+
+// Follows the workers until all have ended. Returns the first failure, in the order of time: what
+// comes later is what it did to the others.
+std::optional<Failure> follow(std::vector<WorkerProcess>& workers, Reporter& reporter) {
+  std::optional<Failure> first_failure;
+  std::optional<Stopwatch> since_failure;
+  std::vector<WorkerProcess*> running;
+  for (WorkerProcess& worker : workers) running.push_back(&worker);
+  while (!running.empty()) {
+    std::vector<ChildProcess*> processes;
+    for (const WorkerProcess* worker : running) processes.push_back(worker->process.get());
+    wait_for_reports(processes, kWaitSecondsMax);
+    std::vector<WorkerProcess*> still_running;
+    for (WorkerProcess* worker : running) {
+      for (const Json& report : worker->process->take_reports()) pass_on(report, *worker, reporter);
+      if (!worker->process->reports_ended()) {
+        still_running.push_back(worker);
+      } else if (const auto failure = failure_of(*worker)) {
+        reporter.line("a worker failed: " + to_text(*failure));
+        if (!first_failure) first_failure = failure;
+        if (!since_failure) since_failure.emplace();
+      }
+    }
+    running = std::move(still_running);
+    if (since_failure && since_failure->seconds() > kGraceSeconds) {
+      for (const WorkerProcess* worker : running) worker->process->kill();
+    }
+  }
+  return first_failure;
+}
+
+}  // namespace
+
+RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
+  make_folder("--record", settings.record_folder);
+  make_folder("--checkpoints", settings.checkpoints);
+  check_spans_file(settings.spans_file);
+  Reporter unused;
+  const Program program = settings.scenario->program({settings.options, settings.seed, unused});
+  const TemporaryFolder folder;
+  RunSettings placed = settings;
+  if (placed.checkpoints.empty()) placed.checkpoints = folder.file("checkpoints");
+  const std::string spans = settings.spans_file.empty() ? "" : folder.file("spans");
+  std::vector<WorkerProcess> workers = start_workers(placed, program.names(), spans);
+  RunOutcome outcome;
+  outcome.failure = follow(workers, reporter);
+  outcome.ok = !outcome.failure;
+  if (!spans.empty()) merge_spans_files(spans, settings.spans_file);
+  for (const WorkerProcess& worker : workers) {
+    if (!worker.outcome) continue;
+    outcome.calls += worker.outcome->calls;
+    outcome.messages += worker.outcome->messages;
+    outcome.torch_threads = std::max(outcome.torch_threads, worker.outcome->torch_threads);
+    outcome.results.merge(worker.outcome->results);
+  }
+  return outcome;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,243 @@
+#include "command_line/run_settings.h"
+
+#include <algorithm>
+
+#include "command_line/suggestion.h"
+#include "command_line/wrong_use.h"
+#include "sim/decisions/decision_words.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr const char* kRunSize = "full";
+
+bool needs_quotes(const std::string& word) {
+  const auto plain = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') ||
+           std::string_view("-_./:=,+%@").find(letter) != std::string_view::npos;
+  };
+  return word.empty() || !std::all_of(word.begin(), word.end(), plain);
+}
+
+std::string quoted(const std::string& word) {
+  if (!needs_quotes(word)) return word;
+  std::string result = "'";
+  for (const char letter : word)
+    result += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return result + "'";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+template <class T>
+void set_if_given(Json& json, const char* key, const std::optional<T>& value) {
+  if (value) json[key] = *value;
+}
+
+template <class T>
+std::optional<T> get_if_given(const Json& json, const char* key) {
+  if (!json.contains(key)) return std::nullopt;
+  return json.at(key).get<T>();
+}
+
+}  // namespace
+
+FaultPlan RunSettings::fault_plan() const {
+  FaultPlan plan;
+  const bool asked = faults || crashes || long_partitions || long_pauses || crash_at;
+  if (!asked && scenario->draw_faults) plan = scenario->draw_faults(options, seed);
+  plan.faults = faults.value_or(plan.faults);
+  plan.crashes = crashes.value_or(plan.crashes);
+  plan.restarts = restarts.value_or(plan.restarts);
+  plan.long_partitions = long_partitions.value_or(plan.long_partitions);
+  plan.long_pauses = long_pauses.value_or(plan.long_pauses);
+  for (const std::string& fault : without) {
+    if (fault == "crashes") plan.crashes = 0;
+    if (fault == "partitions") plan.long_partitions = false;
+    if (fault == "pauses") plan.long_pauses = false;
+  }
+  return plan;
+}
+
+std::vector<std::string> worker_names(const RunSettings& settings) {
+  Reporter unused;
+  return settings.scenario->program({settings.options, settings.seed, unused}).names();
+}
+
+std::vector<std::string> run_arguments(const RunSettings& settings) {
+  std::vector<std::string> arguments = {"run", settings.scenario->name, "--seed",
+                                        std::to_string(settings.seed.value)};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    arguments.push_back(flag);
+    arguments.push_back(value);
+  };
+  if (settings.net != Net::sim) add("--net", name_of(settings.net));
+  for (const std::string& assignment : settings.options.assignments()) add("--set", assignment);
+  if (settings.faults) add("--faults", name_of(*settings.faults));
+  if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
+  if (settings.restarts) add("--restarts", name_of(*settings.restarts));
+  if (settings.long_partitions.value_or(false)) add("--partitions", "long");
+  if (settings.long_pauses.value_or(false)) add("--pauses", "long");
+  if (!settings.network.empty()) add("--network", settings.network);
+  if (!settings.without.empty()) add("--without", joined(settings.without));
+  if (settings.crash_at) {
+    add("--crash-at",
+        settings.crash_at->worker + ":" + std::to_string(settings.crash_at->decision));
+  }
+  if (!settings.strategy.empty()) add("--strategy", settings.strategy);
+  for (const std::string& redraw : settings.redraws) add("--redraw", redraw);
+  if (!settings.checkpoints.empty()) add("--checkpoints", settings.checkpoints);
+  for (const std::string& mutant : settings.mutants) add("--mutant", mutant);
+  if (settings.benign) arguments.emplace_back("--benign");
+  if (settings.decisions.empty()) return arguments;
+  const std::vector<std::string> workers = worker_names(settings);
+  for (const std::string& decision : settings.decisions)
+    add("--decide", sim::with_names(decision, workers));
+  return arguments;
+}
+
+std::string replay_command(const std::string& program, const RunSettings& settings) {
+  return shell_command(program, run_arguments(settings));
+}
+
+std::string shell_command(const std::string& program, const std::vector<std::string>& arguments) {
+  std::string command = quoted(program);
+  for (const std::string& argument : arguments) command += " " + quoted(argument);
+  return command;
+}
+
+Json to_json(const RunSettings& settings) {
+  Json json{{"scenario", settings.scenario->name},
+            {"seed", settings.seed.value},
+            {"net", name_of(settings.net)},
+            {"set", settings.options.assignments()},
+            {"network", settings.network},
+            {"without", settings.without},
+            {"strategy", settings.strategy},
+            {"trace_file", settings.trace_file},
+            {"choices_file", settings.choices_file},
+            {"history_file", settings.history_file},
+            {"checkpoints", settings.checkpoints},
+            {"record_folder", settings.record_folder},
+            {"mutants", settings.mutants},
+            {"decisions", settings.decisions},
+            {"benign", settings.benign},
+            {"record", settings.record},
+            {"redraws", settings.redraws},
+            {"tell_widths", settings.tell_widths},
+            {"tell_features", settings.tell_features}};
+  if (settings.faults) json["faults"] = name_of(*settings.faults);
+  if (settings.restarts) json["restarts"] = name_of(*settings.restarts);
+  if (settings.crash_at) {
+    json["crash_at"] = {{"worker", settings.crash_at->worker},
+                        {"decision", settings.crash_at->decision}};
+  }
+  set_if_given(json, "record_bytes", settings.record_bytes);
+  set_if_given(json, "crashes", settings.crashes);
+  set_if_given(json, "long_partitions", settings.long_partitions);
+  set_if_given(json, "long_pauses", settings.long_pauses);
+  return json;
+}
+
+RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& scenarios) {
+  RunSettings settings;
+  settings.scenario = &find_scenario(scenarios, json.at("scenario").get<std::string>());
+  settings.options =
+      settings.scenario->options.parse(json.at("set").get<std::vector<std::string>>(), kRunSize);
+  settings.seed = Seed{json.at("seed").get<uint64_t>()};
+  settings.net = parse_net(json.at("net").get<std::string>());
+  if (json.contains("faults")) settings.faults = parse_faults(json.at("faults").get<std::string>());
+  if (json.contains("restarts"))
+    settings.restarts = parse_restarts(json.at("restarts").get<std::string>());
+  if (json.contains("crash_at")) {
+    const Json& crash_at = json.at("crash_at");
+    settings.crash_at = {crash_at.at("worker").get<std::string>(),
+                         crash_at.at("decision").get<uint64_t>()};
+  }
+  settings.crashes = get_if_given<int>(json, "crashes");
+  settings.long_partitions = get_if_given<bool>(json, "long_partitions");
+  settings.long_pauses = get_if_given<bool>(json, "long_pauses");
+  settings.network = json.at("network").get<std::string>();
+  settings.without = json.at("without").get<std::vector<std::string>>();
+  settings.strategy = json.at("strategy").get<std::string>();
+  settings.trace_file = json.at("trace_file").get<std::string>();
+  settings.choices_file = json.at("choices_file").get<std::string>();
+  settings.history_file = json.at("history_file").get<std::string>();
+  settings.checkpoints = json.at("checkpoints").get<std::string>();
+  settings.record_folder = json.at("record_folder").get<std::string>();
+  settings.record_bytes = get_if_given<uint64_t>(json, "record_bytes");
+  settings.mutants = json.at("mutants").get<std::vector<std::string>>();
+  settings.decisions = json.at("decisions").get<std::vector<std::string>>();
+  settings.benign = json.at("benign").get<bool>();
+  settings.record = json.at("record").get<bool>();
+  settings.redraws = json.at("redraws").get<std::vector<std::string>>();
+  settings.tell_widths = json.at("tell_widths").get<bool>();
+  settings.tell_features = json.at("tell_features").get<bool>();
+  return settings;
+}
+
+const char* name_of(Faults faults) {
+  switch (faults) {
+    case Faults::none:
+      return "none";
+    case Faults::mild:
+      return "mild";
+    case Faults::hostile:
+      return "hostile";
+  }
+  return "?";
+}
+
+const char* name_of(Restarts restarts) {
+  switch (restarts) {
+    case Restarts::never:
+      return "never";
+    case Restarts::amnesia:
+      return "amnesia";
+    case Restarts::checkpoint:
+      return "checkpoint";
+    case Restarts::drawn:
+      return "drawn";
+  }
+  return "?";
+}
+
+const char* name_of(Net net) { return net == Net::sim ? "sim" : "tcp"; }
+
+Faults parse_faults(const std::string& text) {
+  for (const Faults faults : {Faults::none, Faults::mild, Faults::hostile}) {
+    if (text == name_of(faults)) return faults;
+  }
+  throw WrongUse("--faults " + text + ": type none, mild or hostile");
+}
+
+Restarts parse_restarts(const std::string& text) {
+  for (const Restarts restarts :
+       {Restarts::never, Restarts::amnesia, Restarts::checkpoint, Restarts::drawn}) {
+    if (text == name_of(restarts)) return restarts;
+  }
+  throw WrongUse("--restarts " + text + ": type never, amnesia, checkpoint or drawn");
+}
+
+Net parse_net(const std::string& text) {
+  for (const Net net : {Net::sim, Net::tcp}) {
+    if (text == name_of(net)) return net;
+  }
+  throw WrongUse("--net " + text + ": type sim or tcp");
+}
+
+const Scenario& find_scenario(const std::vector<Scenario>& scenarios, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Scenario& scenario : scenarios) {
+    if (scenario.name == name) return scenario;
+    names.push_back(scenario.name);
+  }
+  throw WrongUse("no scenario '" + name + "'; " + suggestion(name, names));
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,75 @@
+// A scenario: a distributed program with a name, options and a declared result. The command line
+// lists, runs, hunts and verifies any of them; a program of your own becomes one by filling this
+// struct.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "command_line/options.h"
+#include "command_line/results.h"
+#include "core/base/ids.h"
+#include "core/node/node.h"
+#include "core/node/program.h"
+
+namespace rehearsal {
+
+// What the network does by itself. Under `mild` and `hostile` every call still succeeds.
+enum class Faults { none, mild, hostile };
+
+// Whether crashed workers come back: with their checkpoints, without them (amnesia), or as each
+// crash draws.
+enum class Restarts { never, amnesia, checkpoint, drawn };
+
+// What goes wrong in a simulated run.
+struct FaultPlan {
+  Faults faults = Faults::mild;
+  int crashes = 0;  // workers that crash, at drawn moments
+  Restarts restarts = Restarts::never;
+  bool long_partitions = false;  // partitions that outlive `peer_timeout`
+  bool long_pauses = false;      // the same of workers that stand still, and clocks that jump
+};
+
+// What a worker of a scenario tells those who watch and those who compare. Use it from
+// `worker_main` only. Workers of one simulated cluster share one; results of real workers are
+// merged, in rank order.
+struct Reporter {
+  std::function<void(const std::string&)> line;      // a line that stays: an epoch, an episode
+  std::function<void(const std::string&)> progress;  // replaces the last one; on a terminal only
+  Results results;
+};
+
+// One run of a scenario. All of it outlives the run.
+struct ScenarioRun {
+  const Options& options;
+  Seed seed;
+  Reporter& reporter;
+};
+
+struct Scenario {
+  std::string name;
+  std::string summary;  // what it shows, in one line
+  OptionTable options;
+
+  // The program of this run; the same in every process. Throws WrongUse if the options do not fit
+  // each other or what they name cannot be used.
+  std::function<Program(const ScenarioRun&)> program;
+
+  // The faults of a simulated run for which nobody asked for any; without this, `mild` and no more.
+  std::function<FaultPlan(const Options&, Seed)> draw_faults;
+
+  // Whether the results of a run without crashes depend on options and seed only, never on the
+  // order of events or on faults. The simulator then compares them with those of a run without
+  // faults.
+  bool schedule_independent = false;
+
+  // Time-outs and limits of a simulated run's nodes other than the default; the same at all.
+  std::function<void(NodeOptions&, const FaultPlan&, Seed)> adjust_node;
+
+  // What is wrong with the results of a simulated run under these faults, if anything.
+  std::function<std::optional<std::string>(const Results&, const FaultPlan&)> verdict;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,66 @@
+// `shrink`: a run that fails, made small; see shrinker.h.
+#include <iomanip>
+#include <iostream>
+
+#include "command_line/explanation.h"
+#include "command_line/shrinker.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+int report_holds(const Tool& tool) {
+  if (tool.json) {
+    std::cout << Json{{"command", "shrink"}, {"ok", true}}.dump(2) << std::endl;
+  } else {
+    std::cout << "shrink: the run holds; there is nothing to shrink" << std::endl;
+  }
+  return kHolds;
+}
+
+// Exit status 3, as of `verify`, which says more.
+int report_differs(const Tool& tool, const Shrunk& shrunk) {
+  const Failure failure{"determinism", "",
+                        "two runs of it in two processes were not the same; 'rehearsal verify " +
+                            shrunk.settings.scenario->name + " --first-seed " +
+                            std::to_string(shrunk.settings.seed.value) + " --seeds 1' says more"};
+  if (tool.json) {
+    const Json json{{"command", "shrink"},
+                    {"ok", false},
+                    {"scenario", shrunk.settings.scenario->name},
+                    {"failure", to_json(failure, replay_command(tool.program, shrunk.settings))}};
+    std::cout << json.dump(2) << std::endl;
+  }
+  print_failure(tool, shrunk.settings, failure);
+  return kNondeterminism;
+}
+
+Json shrunk_json(const Tool& tool, const Shrunk& shrunk) {
+  return {{"command", "shrink"},
+          {"ok", false},
+          {"scenario", shrunk.settings.scenario->name},
+          {"runs", shrunk.runs},
+          {"decisions", shrunk.settings.decisions},
+          {"failure", to_json(shrunk.failure, replay_command(tool.program, shrunk.settings))},
+          {"other_failures", others_json(tool, shrunk)},
+          {"wall_seconds", shrunk.seconds}};
+}
+
+}  // namespace
+
+int shrink(const Tool& tool, const ShrinkCommand& command) {
+  const Shrunk shrunk = shrink_run(tool, command.settings, {command.seconds, command.file});
+  if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
+  if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
+  if (tool.json) {
+    std::cout << shrunk_json(tool, shrunk).dump(2) << std::endl;
+  } else {
+    std::cout << others_text(tool, shrunk) << "shrink: " << shrunk.settings.decisions.size()
+              << " decisions are left, after " << shrunk.runs << " runs and " << std::fixed
+              << std::setprecision(1) << shrunk.seconds << " s" << std::endl;
+  }
+  static_cast<void>(explain_failure(tool, shrunk.settings, shrunk.failure));
+  print_failure(tool, shrunk.settings, shrunk.failure);
+  return kFailed;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,320 @@
+#include "command_line/shrinker.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "command_line/hunt_tasks.h"
+#include "command_line/run_file.h"
+#include "command_line/temporary_folder.h"
+#include "sim/decisions/keyed_decisions.h"
+#include "sim/hunt/failure_kind.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr double kSaveInterval = 0.5;  // of the file, in seconds
+
+// Of the time, for fewer workers, operations and classes of faults: the rest is for decisions.
+constexpr double kStructureShare = 0.4;
+
+constexpr size_t kPrintedDecisionsMax = 30;  // of a failure seen on the way
+
+bool alike(const Failure& one, const Failure& other) {
+  return one.oracle == other.oracle &&
+         sim::kind_of_object(one.object) == sim::kind_of_object(other.object);
+}
+
+// The same run with one class of faults less, or a milder one.
+std::vector<RunSettings> milder(const RunSettings& settings) {
+  const FaultPlan plan = settings.fault_plan();
+  RunSettings same = settings;
+  same.faults = plan.faults;
+  same.crashes = plan.crashes;
+  same.restarts.reset();  // never, as the crashes are given now
+  if (plan.restarts != Restarts::never) same.restarts = plan.restarts;
+  same.long_partitions = plan.long_partitions;
+  same.long_pauses = plan.long_pauses;
+  std::vector<RunSettings> candidates;
+  const auto add = [&](auto change) { change(candidates.emplace_back(same)); };
+  if (!settings.strategy.empty()) add([](RunSettings& other) { other.strategy.clear(); });
+  if (plan.crashes > 0) add([](RunSettings& other) { other.crashes = 0; });
+  if (plan.crashes > 1) add([&](RunSettings& other) { other.crashes = plan.crashes - 1; });
+  if (plan.restarts != Restarts::never) add([](RunSettings& other) { other.restarts.reset(); });
+  if (plan.long_partitions) add([](RunSettings& other) { other.long_partitions = false; });
+  if (plan.long_pauses) add([](RunSettings& other) { other.long_pauses = false; });
+  if (plan.faults != Faults::none) add([](RunSettings& other) { other.faults = Faults::none; });
+  if (plan.faults == Faults::hostile) add([](RunSettings& other) { other.faults = Faults::mild; });
+  return candidates;
+}
+
+std::vector<RunSettings> with_fewer_redraws(const RunSettings& settings) {
+  if (settings.redraws.empty()) return {};
+  std::vector<RunSettings> candidates(2, settings);
+  candidates[0].redraws.clear();
+  candidates[1].redraws.pop_back();
+  return candidates;
+}
+
+std::vector<RunSettings> smaller(const RunSettings& settings) {
+  std::vector<RunSettings> candidates;
+  for (const Options& options : settings.scenario->options.smaller(settings.options)) {
+    candidates.push_back(settings);
+    candidates.back().options = options;
+  }
+  return candidates;
+}
+
+std::vector<RunSettings> drawn_anew(const std::vector<RunSettings>& settings) {
+  constexpr int kSchedules = 12;
+  std::vector<RunSettings> candidates;
+  for (int salt = 1; salt <= kSchedules; ++salt)
+    for (const RunSettings& one : settings) {
+      candidates.push_back(one);
+      candidates.back().redraws = {std::to_string(salt) + "/1"};
+    }
+  return candidates;
+}
+
+// What a strategy chose; its deviations from the order of instants say the same without it.
+bool is_of_strategy(const std::string& decision) {
+  return decision.starts_with("pick:") || decision.starts_with("priority:") ||
+         decision.starts_with("plan:");
+}
+bool is_deviation(const std::string& decision) { return decision.starts_with("hold:"); }
+
+// The order of a run's events helps to leave them out together; people and version control want one
+// that stays. Decisions that the simulator does not know stay where they are.
+void sort_by_key(std::vector<std::string>& decisions) {
+  try {
+    std::map<sim::Key, std::string> sorted;
+    for (const std::string& decision : decisions)
+      sorted.emplace(sim::parse_override(decision).key, decision);
+    decisions.clear();
+    for (const auto& [key, decision] : sorted) decisions.push_back(decision);
+  } catch (const std::invalid_argument&) {
+  }
+}
+
+// In the order in which they first came up. Of one key the last line counts; a line without an end
+// is not whole.
+std::vector<std::string> read_choices(const std::string& name) {
+  std::vector<std::string> choices;
+  std::map<std::string, size_t> places;
+  std::ifstream file(name);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    const auto [place, is_new] = places.emplace(line.substr(0, line.find('=')), choices.size());
+    if (is_new) {
+      choices.push_back(line);
+    } else {
+      choices[place->second] = line;
+    }
+  }
+  return choices;
+}
+
+class Shrinker {
+ public:
+  Shrinker(const Tool& tool, const RunSettings& settings, const ShrinkBudget& budget)
+      : tool_(tool), budget_(budget), crew_(make_crew(1, Crew::Errors::hidden)) {
+    result_.settings = settings;
+  }
+
+  Shrunk run() {
+    if (!begin()) return finish();
+    save();
+    // A list of decisions belongs to one program and one set of faults.
+    if (settings().decisions.empty()) shrink_structure();
+    in_structure_ = false;
+    if (list_decisions()) {
+      shrink_decisions();
+      // What is left may need less than the whole program.
+      while (accept_one_of(smaller(settings()))) shrink_decisions();
+    }
+    sort_by_key(result_.settings.decisions);
+    save();
+    return finish();
+  }
+
+ private:
+  const RunSettings& settings() const { return result_.settings; }
+
+  bool may_go_on() const {
+    return stopwatch_.seconds() < budget_.seconds * (in_structure_ ? kStructureShare : 1);
+  }
+
+  // Whether the run fails, and again so in another process.
+  bool begin() {
+    const RunOutcome first = attempt(settings(), crew_);
+    if (first.ok || !first.failure) return false;
+    result_.settings.strategy = first.strategy.empty() ? settings().strategy : first.strategy;
+    result_.failure = *first.failure;
+    Crew other = make_crew(1, Crew::Errors::hidden);
+    const RunOutcome second = attempt(settings(), other);
+    const bool same = first.fingerprint == second.fingerprint && second.failure &&
+                      to_text(*first.failure) == to_text(*second.failure);
+    result_.end = same ? Shrunk::End::shrunk : Shrunk::End::differs;
+    return same;
+  }
+
+  Shrunk finish() {
+    result_.seconds = stopwatch_.seconds();
+    return std::move(result_);
+  }
+
+  RunOutcome attempt(const RunSettings& candidate, Crew& crew) {
+    ++result_.runs;
+    show_progress();
+    crew.give(0, result_.runs, candidate);
+    while (true)
+      for (Crew::Done& done : crew.wait()) return std::move(done.outcome);
+  }
+
+  bool accept(RunSettings candidate) {
+    RunOutcome outcome = attempt(candidate, crew_);
+    if (outcome.ok || !outcome.failure) return false;
+    // A smaller program has other events: those that it does not have need not be given.
+    drop_absent(candidate, outcome);
+    if (!alike(*outcome.failure, result_.failure)) {
+      // That a decision has nothing to decide is no failure of the program.
+      if (outcome.failure->oracle != "decisions")
+        note_other({std::move(candidate), std::move(*outcome.failure)});
+      return false;
+    }
+    result_.settings = std::move(candidate);
+    result_.failure = std::move(*outcome.failure);
+    if (stopwatch_.seconds() - saved_ > kSaveInterval) save();
+    return true;
+  }
+
+  // Nothing asked for them: without them the run is the same.
+  static void drop_absent(RunSettings& candidate, const RunOutcome& outcome) {
+    if (outcome.absent.empty()) return;
+    const std::set<std::string> absent(outcome.absent.begin(), outcome.absent.end());
+    std::erase_if(candidate.decisions, [&absent](const std::string& decision) {
+      return absent.contains(decision.substr(0, decision.find('=')));
+    });
+  }
+
+  void note_other(OtherFailure other) {
+    for (OtherFailure& known : result_.others) {
+      if (!alike(known.failure, other.failure)) continue;
+      if (other.settings.benign && (!known.settings.benign || other.settings.decisions.size() <
+                                                                  known.settings.decisions.size()))
+        known = std::move(other);
+      return;
+    }
+    result_.others.push_back(std::move(other));
+  }
+
+  bool accept_one_of(const std::vector<RunSettings>& candidates) {
+    return std::any_of(candidates.begin(), candidates.end(), [this](const RunSettings& candidate) {
+      return may_go_on() && accept(candidate);
+    });
+  }
+
+  // A smaller program needs another schedule to fail alike: where the given one does not do, some
+  // are tried in which every choice is drawn anew.
+  void shrink_structure() {
+    do {
+      while (accept_one_of(with_fewer_redraws(settings())) || accept_one_of(smaller(settings())) ||
+             accept_one_of(milder(settings()))) {
+      }
+    } while (accept_one_of(drawn_anew(smaller(settings()))) ||
+             accept_one_of(drawn_anew(milder(settings()))));
+  }
+
+  // A run that ends its process leaves them in a file.
+  std::vector<std::string> recorded_choices() {
+    RunSettings recorded = settings();
+    recorded.record = true;
+    if (result_.failure.oracle != "process") return attempt(recorded, crew_).choices;
+    const TemporaryFolder folder;
+    recorded.choices_file = folder.file("choices");
+    static_cast<void>(attempt(recorded, crew_));
+    return read_choices(recorded.choices_file);
+  }
+
+  // The same run as a list of what is not benign in it. Where it does not fail without its
+  // strategy, the strategy stays.
+  bool list_decisions() {
+    if (settings().benign && settings().strategy.empty()) return true;
+    const std::vector<std::string> choices = recorded_choices();
+    RunSettings listed = settings();
+    listed.benign = true;
+    listed.redraws.clear();
+    listed.decisions = choices;
+    std::erase_if(listed.decisions, is_deviation);
+    const RunSettings with_strategy = listed;
+    listed.strategy.clear();
+    listed.decisions = choices;
+    std::erase_if(listed.decisions, is_of_strategy);
+    return accept(listed) || (!settings().strategy.empty() && accept(with_strategy));
+  }
+
+  void shrink_decisions() {
+    const ShrinkTrial trial{.fails =
+                                [this](const std::vector<std::string>& decisions) {
+                                  RunSettings candidate = settings();
+                                  candidate.decisions = decisions;
+                                  return accept(candidate);
+                                },
+                            .may_go_on = [this] { return may_go_on(); }};
+    if (tool_.backends.shrink)
+      static_cast<void>(tool_.backends.shrink(settings().decisions, trial));
+  }
+
+  void save() {
+    if (!budget_.file.empty()) write_run_file(budget_.file, settings(), result_.failure);
+    saved_ = stopwatch_.seconds();
+  }
+
+  void show_progress() {
+    std::ostringstream text;
+    text << "shrink: " << result_.runs << " runs";
+    if (settings().benign) text << ", " << settings().decisions.size() << " decisions left";
+    progress_.show(text.str());
+  }
+
+  const Tool& tool_;
+  const ShrinkBudget budget_;
+  Crew crew_;
+  Stopwatch stopwatch_;
+  ProgressLine progress_;
+  double saved_ = 0;  // when
+  bool in_structure_ = true;
+  Shrunk result_;
+};
+
+std::string repeat_text(const Tool& tool, const OtherFailure& other) {
+  const size_t decisions = other.settings.decisions.size();
+  if (decisions > kPrintedDecisionsMax)
+    return "(a run with " + std::to_string(decisions) + " decisions)";
+  return replay_command(tool.program, other.settings);
+}
+
+}  // namespace
+
+Shrunk shrink_run(const Tool& tool, const RunSettings& settings, const ShrinkBudget& budget) {
+  return Shrinker(tool, settings, budget).run();
+}
+
+std::string others_text(const Tool& tool, const Shrunk& shrunk) {
+  std::string text;
+  for (const OtherFailure& other : shrunk.others)
+    text += "also seen, and not this failure: " + to_text(other.failure) + "\n  " +
+            repeat_text(tool, other) + "\n";
+  return text;
+}
+
+Json others_json(const Tool& tool, const Shrunk& shrunk) {
+  Json others = Json::array();
+  for (const OtherFailure& other : shrunk.others)
+    others.push_back(to_json(other.failure, replay_command(tool.program, other.settings)));
+  return others;
+}
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,47 @@
+// A run that fails, made small: smaller options, fewer faults, then the fewest decisions with the
+// least values, all others benign. The order of events is one of deviations from first come, first
+// served, whatever strategy found it. Only what fails alike is accepted: the same oracle, on the
+// same kind of object.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command_line/commands.h"
+
+namespace rehearsal::command_line {
+
+struct ShrinkBudget {
+  double seconds = 60;
+  // Gets what fails and is smallest so far, as `replay` and `shrink` read it, from the beginning
+  // on: who ends the process can go on from it. Empty: none.
+  std::string file;
+};
+
+// A failure that is not the one that is made small, seen on the way.
+struct OtherFailure {
+  RunSettings settings;
+  Failure failure;
+};
+
+struct Shrunk {
+  enum class End {
+    holds,    // there is nothing to shrink
+    differs,  // two runs of it were not the same: nothing can be said of a third one
+    shrunk,
+  };
+  End end = End::holds;
+  RunSettings settings;
+  Failure failure;
+  size_t runs = 0;  // that it took
+  double seconds = 0;
+  std::vector<OtherFailure> others;  // one of each kind, that with the fewest decisions
+};
+[[nodiscard]] Shrunk shrink_run(const Tool& tool, const RunSettings& settings,
+                                const ShrinkBudget& budget);
+
+// For people, a line each: what else failed on the way, and how to repeat it.
+[[nodiscard]] std::string others_text(const Tool& tool, const Shrunk& shrunk);
+[[nodiscard]] Json others_json(const Tool& tool, const Shrunk& shrunk);
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,120 @@
+#include "core/calls/caller.h"
+
+#include <algorithm>
+
+#include "core/calls/profiler_range.h"
+
+namespace rehearsal {
+
+WorkerId Caller::find(const Target& target) const {
+  if (target.id()) {
+    if (target.id()->value < names_.size()) return *target.id();
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "there is no worker of that rank: ranks go from 0 to " +
+                            std::to_string(names_.size() - 1),
+                    .worker = mailbox_->name()});
+  }
+  const auto found = std::find(names_.begin(), names_.end(), target.name());
+  if (found != names_.end()) return WorkerId{static_cast<uint32_t>(found - names_.begin())};
+  std::string known;
+  for (const std::string& name : names_) known += " " + name;
+  throw RpcError({.kind = ErrorKind::bad_arguments,
+                  .text = "there is no worker named '" + target.name() + "'; there are:" + known,
+                  .worker = mailbox_->name()});
+}
+
+Draft Caller::draft(const Target& target) const {
+  Execution& running = mailbox_->running();
+  Draft draft;
+  draft.to = find(target);
+  draft.call.id = CallId{running.next_id()};
+  draft.call.depth = running.depth;
+  draft.deadline = running.deadline;
+  return draft;
+}
+
+void Caller::record(Draft& draft) const {
+  if (!draft.call.context) return;
+  draft.call.autograd = records_->record_send(*draft.call.context, draft.to, draft.call.arguments,
+                                              "the arguments of '" + draft.function + "'");
+}
+
+Duration Caller::time_left(const Draft& draft) const {
+  Duration left = draft.timeout.or_default(rpc_timeout_);
+  if (!draft.deadline) return left;
+  const Duration inherited = std::max(*draft.deadline - mailbox_->runtime().now(), Duration(1));
+  return left.count() == 0 ? inherited : std::min(left, inherited);
+}
+
+void Caller::start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const {
+  draft.call.time_left = time_left(draft);
+  mailbox_->trace().on_event({.kind = EventKind::api_call,
+                              .worker = mailbox_->self(),
+                              .peer = draft.to,
+                              .id = draft.call.id,
+                              .number = static_cast<uint64_t>(draft.call.time_left.count()),
+                              .digest = static_cast<uint64_t>(form),
+                              .text = draft.function});
+  pending_->start(std::move(draft), std::move(done));
+}
+
+Status Caller::wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const {
+  const ProfilerRange range([&] { return text_of(CallForm::rpc_sync, draft); });
+  record(draft);
+  return mailbox_->wait(draft.function, draft.call.id, [&](WaitHandle handle) {
+    start_on_strand(std::move(draft), CallForm::rpc_sync,
+                    [&answer, handle](Result<Answer>&& given) {
+                      if (!handle.lasts()) return;
+                      answer.emplace(std::move(given));
+                      handle.end();
+                    });
+  });
+}
+
+void Caller::start(Draft&& draft, WhenAnswered done) const {
+  const ProfilerRange range([&] { return text_of(CallForm::rpc_async, draft); });
+  record(draft);
+  struct Starting {
+    Draft draft;
+    WhenAnswered done;
+  };
+  auto call = std::make_unique<Starting>(std::move(draft), std::move(done));
+  mailbox_->post([this, call = std::move(call)] {
+    start_on_strand(std::move(call->draft), CallForm::rpc_async, std::move(call->done));
+  });
+}
+
+// A length of time that leads beyond all instants is over at the last of them.
+Instant Caller::when_passed(Duration time) const {
+  const Instant now = mailbox_->runtime().now();
+  return time < Instant::max() - now ? now + time : Instant::max();
+}
+
+void Caller::visit_strand(std::string_view what, const std::function<void()>& body) const {
+  const Status status = mailbox_->wait(what, {}, [&body](WaitHandle wait) {
+    body();
+    wait.end();
+  });
+  if (!status.ok()) throw RpcError(status.error());
+}
+
+Future<Unit> Caller::after(Duration time) const {
+  auto state = std::make_shared<FutureState<Unit>>(mailbox_, CausalId{});
+  mailbox_->post([this, state, when = when_passed(time)] {
+    deadlines_->add(when, [state] { state->complete(Unit{}); });
+  });
+  return Future<Unit>(state);
+}
+
+void Caller::sleep(Duration time) const {
+  const Instant when = when_passed(time);
+  const Status slept = mailbox_->wait(
+      "time to pass", {}, [&](WaitHandle wait) { deadlines_->add(when, [wait] { wait.end(); }); });
+  if (!slept.ok()) throw RpcError(slept.error());
+}
+
+void Caller::record_answer(Answer& answer) const {
+  if (answer.autograd) records_->record_receive(*answer.autograd, answer.from, answer.value);
+}
+
+}  // namespace rehearsal

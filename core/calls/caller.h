@@ -1,0 +1,208 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/future.h"
+#include "core/calls/draft.h"
+#include "core/calls/hooks.h"
+#include "core/calls/pending_calls.h"
+#include "core/functions/function_registry.h"
+
+namespace rehearsal {
+
+class Gatherings;
+
+// Who a worker is. Equal if the worker is; may be sent.
+struct WorkerInfo {
+  std::string name;
+  WorkerId id;
+  bool operator==(const WorkerInfo& other) const { return id == other.id; }
+  auto operator<=>(const WorkerInfo& other) const { return id <=> other.id; }
+  friend void describe(WorkerInfo& info, auto&& fields) { fields(info.name, info.id.value); }
+};
+
+// The worker that a call goes to: by name, rank, id or WorkerInfo.
+class Target {
+ public:
+  Target(const char* name) : name_(name) {}
+  Target(std::string name) : name_(std::move(name)) {}
+  // A rank that nobody has is refused by the call, as a name is.
+  template <std::signed_integral Rank>
+  Target(Rank rank)
+      : id_(std::in_range<uint32_t>(rank) ? WorkerId{static_cast<uint32_t>(rank)}
+                                          : WorkerId{UINT32_MAX}) {}
+  Target(WorkerId id) : id_(id) {}
+  Target(const WorkerInfo& worker) : id_(worker.id) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::optional<WorkerId>& id() const { return id_; }
+
+ private:
+  std::string name_;
+  std::optional<WorkerId> id_;
+};
+
+// What typed code reaches its node by. Outlives the node.
+class Caller {
+ public:
+  Caller(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<const FunctionRegistry> registry,
+         std::vector<std::string> names, Duration rpc_timeout)
+      : mailbox_(std::move(mailbox)),
+        registry_(std::move(registry)),
+        names_(std::move(names)),
+        rpc_timeout_(rpc_timeout) {}
+
+  // What the caller of one node works with; all of them die with the node.
+  struct Parts {
+    PendingCalls* pending = nullptr;
+    RecordHook* records = nullptr;
+    Deadlines* deadlines = nullptr;
+    Gatherings* gatherings = nullptr;
+  };
+  void set_parts(const Parts& parts) {
+    pending_ = parts.pending;
+    records_ = parts.records;
+    deadlines_ = parts.deadlines;
+    gatherings_ = parts.gatherings;
+  }
+
+  // A draft of a call by the running execution. Throws RpcError for a worker that does not exist,
+  // std::logic_error on a thread that is not registered.
+  [[nodiscard]] Draft draft(const Target& target) const;
+
+  // Records the arguments' tensors in the context, if the draft has one. Before the call starts.
+  void record(Draft& draft) const;
+
+  // Starts it and parks until `answer` is there; the error is why this execution cannot wait.
+  [[nodiscard]] Status wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const;
+
+  // Starts it. `done` runs on the strand; never if the node has ended by then.
+  void start(Draft&& draft, WhenAnswered done) const;
+
+  // The value of an answer; makes its tensors outputs of a receive function.
+  template <class T>
+  [[nodiscard]] Result<T> decode(Answer&& answer) const;
+
+  // `start`, decoded.
+  template <class T>
+  [[nodiscard]] Future<T> start_typed(Draft&& draft) const;
+  template <class T>
+  [[nodiscard]] Result<T> wait_typed(Draft&& draft) const {
+    std::optional<Result<Answer>> answer;
+    if (Status status = wait_for(draft, answer); !status.ok()) return std::move(status.error());
+    if (!answer->ok()) return std::move(answer->error());
+    return decode<T>(std::move(*answer).value());
+  }
+
+  // What a call is named: `rpc_sync#add(trainer -> ps)`.
+  [[nodiscard]] std::string text_of(CallForm form, const Draft& draft) const {
+    return call_text(form, draft.function, mailbox_->name(), names_[draft.to.value]);
+  }
+
+  // Runs `body` on the strand, where the node's tables may be read; the calling stack parks for
+  // this moment and is said to wait for `what`. Throws RpcError if it cannot wait.
+  void visit_strand(std::string_view what, const std::function<void()>& body) const;
+
+  // The instant at which so much time has passed.
+  [[nodiscard]] Instant when_passed(Duration time) const;
+
+  // A future that is complete once so much time has passed. Any thread, any stack; never parks.
+  [[nodiscard]] Future<Unit> after(Duration time) const;
+
+  // Parks the calling stack until so much time has passed. Throws RpcError when the node ends.
+  void sleep(Duration time) const;
+
+  [[nodiscard]] WorkerId find(const Target& target) const;
+  [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] Duration time_left(const Draft& draft) const;
+  [[nodiscard]] Duration rpc_timeout() const { return rpc_timeout_; }
+  [[nodiscard]] Gatherings& gatherings() const { return *gatherings_; }
+  [[nodiscard]] RecordHook* records() const { return records_; }
+  // To be used on the strand, while the mailbox is open.
+  [[nodiscard]] Deadlines& deadlines() const { return *deadlines_; }
+
+  // To be used on the strand, while the mailbox is open.
+  [[nodiscard]] PendingCalls& pending() const { return *pending_; }
+
+ private:
+  void start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const;
+  void record_answer(Answer& answer) const;
+
+  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<const FunctionRegistry> registry_;
+  const std::vector<std::string> names_;
+  const Duration rpc_timeout_;
+  PendingCalls* pending_ = nullptr;
+  RecordHook* records_ = nullptr;
+  Deadlines* deadlines_ = nullptr;
+  Gatherings* gatherings_ = nullptr;
+};
+
+// Encodes arguments as the parameters' types into an empty payload. Throws RpcError (bad_arguments)
+// for values that cannot be sent.
+template <class... P, class... A>
+void encode_arguments(Parameters<P...>, Payload& payload, const A&... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A), "wrong number of arguments");
+  try {
+    ValueWriter writer(payload);
+    (Value<P>::write(writer, arguments), ...);
+    writer.finish();
+  } catch (const BadValue& bad) {
+    throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
+  }
+}
+
+template <class T>
+Result<T> Caller::decode(Answer&& answer) const {
+  const auto decode = [&]() -> Result<T> {
+    try {
+      record_answer(answer);
+      ValueReader reader(answer.value);
+      T value = Value<T>::read(reader);
+      reader.finish();
+      return value;
+    } catch (const BadValue& bad) {
+      return Error{.kind = ErrorKind::bad_arguments,
+                   .text = std::string("the result does not fit its type: ") + bad.what(),
+                   .worker = mailbox_->name()};
+    }
+  };
+  Result<Result<T>> read =
+      run_user_code(mailbox_->name(), "result", decode, mailbox_->exception_hook());
+  if (!read.ok()) return std::move(read.error());
+  return std::move(read).value();
+}
+
+template <class T>
+Future<T> Caller::start_typed(Draft&& draft) const {
+  const CallId id = draft.call.id;
+  Promise<T> promise(mailbox_, id);
+  promise.future().state()->set_canceller([this, id] { return pending_->cancel(id); });
+  start(std::move(draft), [this, id, promise](Result<Answer>&& answer) {
+    if (!answer.ok()) return promise.complete(std::move(answer.error()));
+    // User code reads the value: off the strand.
+    mailbox_->run_continuation(id, [this, promise, answer = std::move(answer)]() mutable {
+      promise.complete(decode<T>(std::move(answer).value()));
+    });
+  });
+  return promise.future();
+}
+
+}  // namespace rehearsal
+
+template <>
+struct std::hash<rehearsal::WorkerInfo> {
+  size_t operator()(const rehearsal::WorkerInfo& info) const {
+    return std::hash<rehearsal::WorkerId>()(info.id);
+  }
+};

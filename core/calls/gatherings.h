@@ -1,0 +1,96 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/future.h"
+#include "core/calls/deadlines.h"
+#include "core/session/session.h"
+#include "core/values/value.h"
+
+namespace rehearsal {
+
+// What one worker gives to a gathering: a value, encoded. References cannot be in it.
+struct GatherShare {
+  std::string bytes;
+  std::vector<at::Tensor> tensors;
+  friend void describe(GatherShare& share, auto&& fields) { fields(share.bytes, share.tensors); }
+};
+
+// Names one gathering: its members, in rank order, how many lives they have had together, and the
+// number of gatherings that these members have had in these lives.
+struct GatherRound {
+  std::vector<uint32_t> members;
+  uint64_t lives = 0;
+  uint64_t number = 0;
+  auto operator<=>(const GatherRound&) const = default;
+  friend void describe(GatherRound& round, auto&& fields) {
+    fields(round.members, round.lives, round.number);
+  }
+};
+
+// All-gathers of this node: each member sends its share to the first of them, as a call, and is
+// answered with all shares when the last has come. The n-th gathering of a member meets the n-th of
+// the others; each time one of them comes back in a new life, all count from zero. A member that is
+// lost, or comes back, fails the gathering for all, and so does the first whose time is up: whoever
+// comes later is refused at once. On the strand.
+class Gatherings {
+ public:
+  using Shares = std::vector<GatherShare>;
+
+  Gatherings(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+             Deadlines& deadlines);
+
+  // The next round of these members, of which this worker is one.
+  [[nodiscard]] GatherRound next_round(std::vector<uint32_t> members);
+
+  // A member's share, at the first member; `gathered` is completed with all, in rank order.
+  // `deadline`: when the member gives up.
+  void contribute(WorkerId from, const GatherRound& round, GatherShare share,
+                  const std::optional<Instant>& deadline,
+                  std::shared_ptr<FutureState<Shares>> gathered);
+
+  // For people: who has not come to a gathering that is under way or has failed, each after a
+  // space; empty if nobody or not known here.
+  [[nodiscard]] std::string missing(const GatherRound& round) const;
+
+  void on_peer_joined(WorkerId peer, uint32_t life);
+  void on_peer_fenced(WorkerId peer, const Error& why);
+  void clear() { gatherings_.clear(); }
+  [[nodiscard]] uint64_t size() const { return gatherings_.size(); }
+
+ private:
+  struct Gathering {
+    std::map<uint32_t, GatherShare> shares;  // by member; their tensors are gone once it has failed
+    std::vector<std::shared_ptr<FutureState<Shares>>> waiting;
+    DeadlineId deadline;
+    std::optional<Instant> when;
+    MaybeError failed;
+  };
+
+  void fail(const GatherRound& round, const Error& why);
+  void finish(const GatherRound& round);
+  void forget_if_all_came(const GatherRound& round);
+  void set_deadline(const GatherRound& round, Instant when);
+  [[nodiscard]] uint64_t lives_of(const std::vector<uint32_t>& members) const;
+  [[nodiscard]] MaybeError why_impossible(const GatherRound& round) const;
+  [[nodiscard]] bool is_round(WorkerId from, const GatherRound& round) const;
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  Deadlines& deadlines_;
+  std::vector<uint32_t> lives_;  // of each worker, as far as this one has met them
+  std::map<std::vector<uint32_t>, std::pair<uint64_t, uint64_t>> next_;  // lives, number
+  std::map<GatherRound, Gathering> gatherings_;                          // at their first member
+};
+
+}  // namespace rehearsal

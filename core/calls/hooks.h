@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/base/unique_function.h"
+#include "core/functions/function.h"
+#include "core/session/session.h"
+#include "core/wire/message.h"
+
+// What layers above rpc do to calls. rpc knows neither remote references nor autograd.
+namespace rehearsal {
+
+// Remote references in payloads.
+class ForkHook {
+ public:
+  virtual ~ForkHook() = default;
+
+  // Makes a fork of each handle in the payload, for `to`, and pins its parent. The payload is the
+  // arguments of `call` or its result, as `which` says (kArgumentForks, kResultForks): the forks
+  // are named after it. The error: a handle that cannot be used; then nothing is made. On the
+  // strand.
+  [[nodiscard]] virtual Status prepare_forks(WorkerId to, const CausalId& call, uint64_t which,
+                                             Payload& payload) = 0;
+
+  // The id behind a handle, or why it cannot be used. On the strand.
+  [[nodiscard]] virtual Result<RRefId> resolve(const RRefHandle& handle) = 0;
+
+  // The frame that carried these forks was never handed to the transport. On the strand.
+  virtual void undo_forks(WorkerId to, const std::vector<Fork>& forks) = 0;
+
+  // Forks arrived from `from`: makes a handle of each in the payload, and calls `ready` when all
+  // are confirmed, or one is refused. On the strand.
+  virtual void adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) = 0;
+};
+
+// Autograd messages. `record_send` and `record_receive` run off the strand, on the execution that
+// sends or receives.
+class RecordHook {
+ public:
+  virtual ~RecordHook() = default;
+
+  // Makes a send function of the payload's tensors that need gradients; none: no metadata. `what`
+  // says for people what the payload is: "the arguments of 'forward'".
+  [[nodiscard]] virtual std::optional<AutogradMetadata> record_send(const ContextName& context,
+                                                                    WorkerId to, Payload& payload,
+                                                                    const std::string& what) = 0;
+
+  // Makes the payload's tensors the outputs of a receive function.
+  virtual void record_receive(const AutogradMetadata& metadata, WorkerId from,
+                              Payload& payload) = 0;
+
+  // A call recorded in this context arrived. The error: it has ended. On the strand.
+  [[nodiscard]] virtual Status meet_context(const ContextName& context, WorkerId from) = 0;
+
+  // A call recorded in this context is sent; later, once, that the peer has it or never will. On
+  // the strand. A peer that is fenced gets no second report.
+  virtual void call_sent(const AutogradContextId& context, WorkerId to) = 0;
+  virtual void call_delivered(const AutogradContextId& context, WorkerId to) = 0;
+
+  // Reports the call to both when it is sent with these options.
+  void follow_call(const AutogradContextId& context, WorkerId to, SendOptions& options) {
+    call_sent(context, to);
+    options.on_acknowledged = [this, context, to] { call_delivered(context, to); };
+    options.on_withdrawn = [this, context, to, before = std::move(options.on_withdrawn)]() mutable {
+      if (before) before();
+      call_delivered(context, to);
+    };
+  }
+};
+
+// How a served call's run ends: with its value, or an error. On the strand, once.
+using Finisher = UniqueFunction<void(Result<HeldValue>)>;
+
+// Calls with a target, or whose result becomes a reference's value. On the strand.
+class ReferenceHook {
+ public:
+  virtual ~ReferenceHook() = default;
+
+  // Takes over a call that has arrived, its forks adopted (`gate` is asked to run when they are
+  // confirmed). `refused` is an error that decides the call already.
+  virtual void serve(WorkerId from, Call call, MaybeError refused) = 0;
+};
+
+}  // namespace rehearsal

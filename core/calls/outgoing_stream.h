@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/mailbox.h"
+#include "core/calls/hooks.h"
+#include "core/session/session.h"
+#include "core/wire/message.h"
+
+namespace rehearsal {
+
+// What an OutgoingStream works with; all of it outlives the stream.
+struct OutgoingStreamParts {
+  const SessionOptions& options;
+  Mailbox& mailbox;
+  Sessions& sessions;
+  ForkHook* forks;
+  RecordHook* records;
+  // The first writer begins to wait for credit; none waits any more. On the strand.
+  std::function<void(bool waits)> on_waiting;
+};
+
+// The callee's end of a stream: the values of one call's answer, in the order in which they were
+// written. On the strand, unless said otherwise.
+class OutgoingStream {
+ public:
+  OutgoingStream(OutgoingStreamParts parts, WorkerId to, const Call& call, std::string function);
+
+  // Sends a value once the caller has given credit for it. Off the strand; parks. Throws RpcError.
+  void write(Payload&& value);
+
+  // The caller has room for so many values in all.
+  void on_credit(uint64_t items);
+
+  // Nothing more can be written: whoever writes gets `why`.
+  void close(const Error& why);
+
+  // How many values were sent.
+  [[nodiscard]] uint64_t items() const { return sent_; }
+
+ private:
+  // A value whose writer is parked until it is sent.
+  struct Written {
+    Payload value;
+    std::optional<AutogradMetadata> autograd;
+    WaitHandle writer;
+    MaybeError* failed;  // on the writer's stack, for as long as it waits
+  };
+
+  void take(Written&& written);
+  void send(Written&& written);
+  void refuse(Written&& written, const Error& why);
+  [[nodiscard]] SendOptions send_options(const Item& item);
+  [[nodiscard]] bool has_credit() const;
+
+  const OutgoingStreamParts parts_;
+  const WorkerId to_;
+  const CallId call_;
+  const std::optional<ContextName> context_;
+  const std::string function_;
+  uint64_t credit_;  // in all
+  uint64_t sent_ = 0;
+  std::deque<Written> waiting_;
+  MaybeError closed_;
+};
+
+}  // namespace rehearsal

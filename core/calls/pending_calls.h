@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/spare_nodes.h"
+#include "core/base/wait_view.h"
+#include "core/calls/deadlines.h"
+#include "core/calls/draft.h"
+#include "core/calls/hooks.h"
+#include "core/calls/incoming_stream.h"
+#include "core/functions/exception_types.h"
+#include "core/session/session.h"
+
+namespace rehearsal {
+
+// The calls that this node waits for. On the strand.
+class PendingCalls {
+ public:
+  PendingCalls(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+               Deadlines& deadlines)
+      : options_(options), mailbox_(mailbox), sessions_(sessions), deadlines_(deadlines) {}
+
+  void set_hooks(ForkHook* forks, RecordHook* records, const ExceptionEncoder* exceptions) {
+    forks_ = forks;
+    records_ = records;
+    exceptions_ = exceptions;
+  }
+
+  // Sends it, with `call.time_left` filled in.
+  void start(Draft&& draft, WhenAnswered done);
+
+  void on_response(WorkerId from, Response&& response);
+  void on_item(WorkerId from, Item&& item);
+  void on_end(WorkerId from, End&& end);
+
+  // The next value of a stream that a call of this id opened, now or when it comes.
+  void take(const CallId& id, IncomingStream& stream, ValueTaker taker);
+
+  // Gives up a call: its callee is told, and it completes with the error that is returned. Nothing
+  // if it has completed already.
+  Error cancel(const CallId& id);
+
+  // Gives up the calls whose target is such a reference: each completes with `why`.
+  void give_up_uses(const std::function<bool(const RRefHandle&)>& is_used, const Error& why);
+
+  // Gives up the calls that an execution of this path has made, and refuses those that it will
+  // make, until it is forgotten: whoever waits for it has given up.
+  void cancel_calls_of(const Hash128& maker);
+  void forget_maker(const Hash128& maker) { cancelled_makers_.erase(maker); }
+
+  void on_peer_fenced(WorkerId peer, const Error& why);
+
+  // Fails all, in the order they were made.
+  void fail_all(const Error& why);
+  void forget_all() { pending_.clear(); }
+
+  [[nodiscard]] uint64_t size() const { return pending_.size(); }
+  // Of them, those to `worker`.
+  [[nodiscard]] uint64_t count_to(WorkerId worker) const;
+  [[nodiscard]] std::vector<WaitViews::UnansweredCall> views() const;
+
+ private:
+  struct Pending {
+    WorkerId to;
+    uint64_t number = 0;  // order of starting
+    std::string function;
+    DeadlineId deadline;
+    std::shared_ptr<RRefHandle> target;
+    std::shared_ptr<IncomingStream> stream;
+    WhenAnswered done;
+  };
+
+  void complete(const CallId& id, Result<Answer>&& answer);
+  void trace_completed(const CallId& id, WorkerId to, const Result<Answer>& answer);
+  // The call ends before anybody else has heard of it.
+  void fail_at_once(const Draft& draft, Error error, WhenAnswered& done);
+  // Of a response; takes its value if that is an exception.
+  [[nodiscard]] Error error_of(Error error, uint32_t exception, Payload& value) const;
+  void time_out(const CallId& id, Duration after);
+  void give_up(const CallId& id, Error why);
+  void tell_given_up(const CallId& id);
+  void refuse_cancelled(const Draft& draft, WhenAnswered done);
+  [[nodiscard]] Error cancelled_error(WorkerId to, const std::string& function,
+                                      std::string_view why) const;
+  [[nodiscard]] IncomingStream* stream_of(const CallId& id, WorkerId from);
+  void put_value(const CallId& id, uint64_t position, Result<Answer>&& value);
+  void end_stream(WorkerId from, End&& end);
+  void settle_stream(const CallId& id);
+  void grant_credit(const CallId& id);
+  void break_off(WorkerId peer, const std::string& what);
+  void fail_in_order(std::vector<std::pair<uint64_t, CallId>> calls, const Error& why);
+  [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  Deadlines& deadlines_;
+  ForkHook* forks_ = nullptr;
+  RecordHook* records_ = nullptr;
+  const ExceptionEncoder* exceptions_ = nullptr;
+  uint64_t next_number_ = 0;
+  using Table = std::unordered_map<CausalId, Pending, CausalIdHash>;
+  Table pending_;  // look-up only
+  SpareNodes<Table> spare_;
+  std::set<Hash128> cancelled_makers_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,89 @@
+// The caller's side of streams: calls that are answered by many values.
+#include "core/calls/pending_calls.h"
+
+namespace rehearsal {
+
+IncomingStream* PendingCalls::stream_of(const CallId& id, WorkerId from) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end() || found->second.to != from) return nullptr;
+  return found->second.stream.get();
+}
+
+void PendingCalls::break_off(WorkerId peer, const std::string& what) {
+  sessions_.fence(peer, {.kind = ErrorKind::protocol,
+                         .text = "worker '" + name(peer) + "' sent " + what,
+                         .worker = name(peer)});
+}
+
+void PendingCalls::on_item(WorkerId from, Item&& item) {
+  const CallId id = item.call;
+  IncomingStream* const stream = stream_of(id, from);
+  if (stream != nullptr && !stream->note(item.position))
+    return break_off(from, "a value of a stream that it may not send");
+  if (stream == nullptr) mailbox_.mark("a value came after its stream was given up");
+  if (stream == nullptr && options_.mutants.on(Mutant::unwanted_response_unread)) return;
+  auto answer = std::make_shared<Answer>(Answer{from, std::move(item.value), item.autograd});
+  // The forks of an unwanted value are adopted all the same, and released with its payload.
+  forks_->adopt_forks(from, answer->value,
+                      [this, id, position = item.position, answer,
+                       error = std::move(item.error)](Status confirmed) {
+                        if (stream_of(id, answer->from) == nullptr)
+                          return mailbox_.release_later(answer);
+                        if (confirmed.ok() && !error)
+                          return put_value(id, position, std::move(*answer));
+                        put_value(id, position, error ? *error : confirmed.error());
+                        mailbox_.release_later(answer);
+                      });
+}
+
+void PendingCalls::put_value(const CallId& id, uint64_t position, Result<Answer>&& value) {
+  pending_.at(id).stream->put(position, std::move(value), options_.mutants);
+  settle_stream(id);
+}
+
+void PendingCalls::on_end(WorkerId from, End&& end) {
+  if (end.value.forks.empty()) {
+    if (end.error) end.error = error_of(*end.error, end.exception, end.value);
+    return end_stream(from, std::move(end));
+  }
+  // The references in its exception are confirmed first; one that is refused says so when used.
+  auto held = std::make_shared<End>(std::move(end));
+  auto answer = std::make_shared<Answer>(Answer{from, std::move(held->value), {}});
+  forks_->adopt_forks(from, answer->value, [this, from, held, answer](Status) {
+    if (stream_of(held->call, from) != nullptr)
+      held->error = error_of(*held->error, held->exception, answer->value);
+    end_stream(from, std::move(*held));
+    mailbox_.release_later(answer);
+  });
+}
+
+void PendingCalls::end_stream(WorkerId from, End&& end) {
+  IncomingStream* const stream = stream_of(end.call, from);
+  if (stream == nullptr) return mailbox_.mark("the end came of a stream that was given up");
+  if (!stream->note_end(end.items, std::move(end.error)))
+    return break_off(from, "the end of a stream that it may not send");
+  settle_stream(end.call);
+}
+
+void PendingCalls::settle_stream(const CallId& id) {
+  IncomingStream& stream = *pending_.at(id).stream;
+  stream.hand_on();
+  std::optional<Status> outcome = stream.outcome();
+  if (!outcome) return grant_credit(id);
+  if (outcome->ok()) return complete(id, Answer{});
+  if (!stream.end_known()) tell_given_up(id);
+  complete(id, outcome->error());
+}
+
+void PendingCalls::take(const CallId& id, IncomingStream& stream, ValueTaker taker) {
+  stream.take(std::move(taker));
+  if (pending_.contains(id)) grant_credit(id);
+}
+
+void PendingCalls::grant_credit(const CallId& id) {
+  const Pending& pending = pending_.at(id);
+  if (const uint64_t credit = pending.stream->more_credit(); credit > 0)
+    sessions_.send(pending.to, Message{Credit{id, credit}});
+}
+
+}  // namespace rehearsal

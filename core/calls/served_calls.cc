@@ -1,0 +1,460 @@
+#include "core/calls/served_calls.h"
+
+#include "core/base/check.h"
+#include "core/base/user_code.h"
+#include "core/calls/profiler_range.h"
+#include "core/functions/operator_call.h"
+
+namespace rehearsal {
+namespace {
+
+Error cancelled_error() {
+  return {.kind = ErrorKind::cancelled, .text = "the caller gave up before the call started"};
+}
+
+}  // namespace
+
+Error ServedCalls::overloaded(uint32_t calls, const char* which) const {
+  return {.kind = ErrorKind::overloaded,
+          .text = std::to_string(calls) + " calls are " + which,
+          .worker = mailbox_.name()};
+}
+
+MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
+  if (call.context)
+    if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
+  if (call.credit > 0 && call.kind != CallKind::function)
+    return Error{.kind = ErrorKind::protocol, .text = "a stream of what is not a function"};
+  if (call.kind == CallKind::fetch || call.kind == CallKind::await) {
+    if (call.target && !call.created) return std::nullopt;
+    return Error{.kind = ErrorKind::protocol, .text = "a fetch without a target"};
+  }
+  if (call.kind == CallKind::operator_) {
+    if (!call.target) return check_operator(call.name);
+    return Error{.kind = ErrorKind::bad_arguments, .text = "a target for what is not a method"};
+  }
+  if (call.function >= registry_.functions().size())
+    return Error{.kind = ErrorKind::unknown_function,
+                 .text = "no function number " + std::to_string(call.function)};
+  const Function& function = registry_.functions()[call.function];
+  if (function.is_stream != (call.credit > 0) || (function.is_stream && call.created))
+    return Error{.kind = ErrorKind::bad_arguments,
+                 .text = function.is_stream ? "its answer is a stream: call it with rpc_stream"
+                                            : "its answer is one value, not a stream"};
+  const bool is_method = !function.is_constructor && function.object_type != typeid(void);
+  if (is_method != call.target.has_value())
+    return Error{.kind = ErrorKind::bad_arguments,
+                 .text = is_method ? "a method needs a remote reference to call it on"
+                                   : "a target for what is not a method"};
+  return std::nullopt;
+}
+
+void ServedCalls::on_call(WorkerId from, Call&& call) {
+  MaybeError refused = why_refused(from, call);
+  if (!refused && served_.size() >= options_.served_limit)
+    refused = overloaded(options_.served_limit, "not answered yet");
+  if (call.target || call.created)
+    return references_->serve(from, std::move(call), std::move(refused));
+  const std::shared_ptr<ServedCall> served = take_in(from, std::move(call));
+  served->refused = std::move(refused);
+  if (!served->call.arguments.forks.empty())
+    return await_forks(served, [this, served](Status ready) { start(served, ready); });
+  start(served, Unit{});
+}
+
+void ServedCalls::start(const std::shared_ptr<ServedCall>& served, const Status& ready) {
+  if (served->refused) return answer_error(served, *served->refused);
+  if (!ready.ok()) return answer_error(served, ready.error());
+  run(served, {}, {}, {});
+}
+
+std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
+                                               UniqueFunction<void(Status)> ready) {
+  std::shared_ptr<ServedCall> served = take_in(from, std::move(call));
+  await_forks(served, std::move(ready));
+  return served;
+}
+
+std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
+  auto served = std::make_shared<ServedCall>(from, std::move(call));
+  if (served->call.time_left.count() > 0)
+    served->deadline = mailbox_.runtime().now() + served->call.time_left;
+  const auto [place, fresh] = spare_.add(served_, served->call.id);
+  if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
+  if (!early_cancels_.empty()) served->cancelled = was_cancelled_early(from, served->call.id);
+  return served;
+}
+
+void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
+                              UniqueFunction<void(Status)> ready) {
+  forks_->adopt_forks(served->caller, served->call.arguments,
+                      [this, served, ready = std::move(ready)](Status confirmed) mutable {
+                        // Not before `admit` has returned to its caller.
+                        mailbox_.post([this, served, confirmed = std::move(confirmed),
+                                       ready = std::move(ready)]() mutable {
+                          if (served->cancelled) return ready(cancelled_error());
+                          ready(std::move(confirmed));
+                        });
+                      });
+}
+
+void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
+                         std::optional<ErrorKind> failed) {
+  mailbox_.trace().on_event({.kind = EventKind::call_served,
+                             .worker = mailbox_.self(),
+                             .peer = served->caller,
+                             .id = served->call.id,
+                             .number = failed ? 1 + static_cast<uint64_t>(*failed) : 0,
+                             .text = served->label});
+  const auto found = served_.find(served->call.id);
+  if (found != served_.end() && found->second == served &&
+      !session_options_.mutants.on(Mutant::answered_calls_stay)) {
+    found->second.reset();
+    spare_.erase(served_, found);
+  }
+  if (served->cancelled && served->execution) nested_.forget_maker(served->execution->path());
+  Payload& arguments = served->call.arguments;
+  if (!arguments.tensors.empty() || !arguments.handles.empty())
+    mailbox_.release_later(std::make_shared<Payload>(std::move(arguments)));
+  mailbox_.progressed();
+}
+
+// Who waits for a value that will not come may own, by the object of its method, what would have
+// brought it: neither would ever be let go.
+void ServedCalls::clear() {
+  const auto ended = std::make_shared<decltype(served_)>(std::exchange(served_, {}));
+  for (auto& [id, served] : *ended) {
+    if (served->execution)
+      mailbox_.release_later(
+          std::make_shared<std::vector<Task>>(std::exchange(served->execution->when_given_up, {})));
+    if (Task given_up = std::exchange(served->on_given_up, nullptr)) given_up();
+    if (served->stream)
+      served->stream->close({.kind = ErrorKind::node_stopped,
+                             .text = "this worker has stopped",
+                             .worker = mailbox_.name(),
+                             .function = std::string(served->label)});
+  }
+  for (auto& [id, weak] : std::exchange(given_up_, {}))
+    if (const std::shared_ptr<Run> run = weak.lock())
+      mailbox_.release_later(std::move(run->target.object.value));
+  mailbox_.release_later(ended);
+  mailbox_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
+}
+
+// ---- running ----------------------------------------------------------------
+
+Where ServedCalls::where_of(const Call& call) const {
+  if (call.kind == CallKind::operator_) return where_of_operator(call.arguments);
+  return registry_.functions()[call.function].where;
+}
+
+void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget target,
+                      Finisher created, Task done) {
+  auto run = std::make_shared<Run>();
+  run->served = served;
+  run->target = std::move(target);
+  run->created = std::move(created);
+  run->done = std::move(done);
+  // Nested calls never wait for those that wait for them; nor do creations, since what executes may
+  // wait for their values.
+  const bool is_awaited = served->call.depth > 0 || served->call.created.has_value();
+  run->counts = !is_awaited || session_options_.mutants.on(Mutant::nested_calls_count);
+  if (!run->counts || running_outer_ < options_.execution_limit) return launch(std::move(run));
+  mailbox_.mark("a call waits for its turn to execute");
+  if (queue_.size() >= options_.queue_limit) {
+    const std::optional<std::shared_ptr<Run>> last = queue_.give_way(served->caller);
+    conclude(last ? *last : run, overloaded(options_.queue_limit, "waiting already"));
+    if (!last) return;
+  }
+  queue_.push(served->caller, std::move(run));
+}
+
+void ServedCalls::launch(std::shared_ptr<Run> run) {
+  const std::shared_ptr<ServedCall>& served = run->served;
+  if (served->cancelled) {
+    mailbox_.mark("a call was given up before it started");
+    return conclude(run, cancelled_error());
+  }
+  const Call& call = served->call;
+  served->label = call.kind == CallKind::operator_
+                      ? std::string_view(call.name)
+                      : std::string_view(registry_.functions()[call.function].name);
+  mailbox_.make_execution(served->execution, call.id, served->label);
+  served->execution->depth = call.depth + 1;
+  served->execution->deadline = served->deadline;
+  if (run->counts) ++running_outer_;
+  if (call.credit > 0) open_stream(*served, run->counts);
+  const Where where = where_of(call);
+  if (!run->target.monitor) return enter(std::move(run), where);
+  Monitor& monitor = *run->target.monitor;
+  monitor.enter([this, run = std::move(run), where]() mutable {
+    // The node ended while the call waited for its turn.
+    if (mailbox_.closed()) {
+      run->target.monitor->leave();
+      return mailbox_.release_later(std::move(run));
+    }
+    if (session_options_.mutants.on(Mutant::monitor_kept_while_parked))
+      run->done = [monitor = run->target.monitor, done = std::move(run->done)]() mutable {
+        monitor->leave();
+        if (done) done();
+      };
+    else
+      run->served->execution->monitor = run->target.monitor;
+    enter(std::move(run), where);
+  });
+}
+
+void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
+  ++running_;
+  Execution& execution = *run->served->execution;
+  mailbox_.trace().on_event({.kind = EventKind::execution_started,
+                             .worker = mailbox_.self(),
+                             .peer = run->served->caller,
+                             .id = execution.started_by(),
+                             .text = execution.label()});
+  mailbox_.trace().on_event({.kind = EventKind::call_executed,
+                             .worker = mailbox_.self(),
+                             .peer = run->served->caller,
+                             .id = execution.started_by(),
+                             .text = execution.label()});
+  auto mailbox = mailbox_.shared_from_this();
+  mailbox_.runtime().execute(execution, where,
+                             [this, run = std::move(run), mailbox = std::move(mailbox)] {
+                               perform(*run);
+                               mailbox->post_always([this, run, mailbox] {
+                                 if (mailbox->killed()) return;
+                                 if (!mailbox->closed())
+                                   return ended(run, std::move(*run->outcome));
+                                 // The node has ended meanwhile: nobody waits for the outcome.
+                                 Execution& execution = *run->served->execution;
+                                 if (execution.monitor)
+                                   std::exchange(execution.monitor, nullptr)->leave();
+                                 --running_;
+                               });
+                             });
+}
+
+// Sets the run's outcome, in place.
+void ServedCalls::perform(Run& run) {
+  const ServedCall& served = *run.served;
+  const ProfilerRange range([&] { return std::string(served.label); });
+  Status performed = guarded(served, [&]() -> Unit {
+    Returned returned = invoke(run);
+    HeldValue* value = std::get_if<HeldValue>(&returned);
+    if (value == nullptr || run.created) {
+      run.outcome.emplace(std::move(returned));
+    } else {
+      run.outcome.emplace(encode(served, *value));
+    }
+    return {};
+  });
+  if (!performed.ok()) run.outcome.emplace(std::move(performed.error()));
+}
+
+// Runs user code of the call. What cannot be read or sent is bad_arguments.
+template <class F>
+auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>> {
+  using Given = Result<std::invoke_result_t<F>>;
+  const auto run = [&]() -> Given {
+    try {
+      return body();
+    } catch (const BadValue& bad) {
+      return Error{.kind = ErrorKind::bad_arguments,
+                   .text = bad.what(),
+                   .worker = mailbox_.name(),
+                   .function = std::string(served.label)};
+    }
+  };
+  Result<Given> given =
+      run_user_code(mailbox_.name(), served.label, run, mailbox_.exception_hook());
+  if (!given.ok()) return std::move(given.error());
+  return std::move(given).value();
+}
+
+Returned ServedCalls::invoke(Run& run) {
+  ServedCall& served = *run.served;
+  Call& call = served.call;
+  if (call.autograd) records_->record_receive(*call.autograd, served.caller, call.arguments);
+  if (call.kind == CallKind::operator_) return call_operator(call.name, call.arguments);
+  const Function& function = registry_.functions()[call.function];
+  std::optional<Returned> returned;
+  with_context_(run.served, [&](CallContext& context) {
+    returned = function.invoke(
+        {context, run.target.object.value.get(), call.arguments, served.stream.get()});
+  });
+  return std::move(*returned);
+}
+
+Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
+  if (value.type->write == nullptr)
+    throw BadValue("a value of this type cannot be sent: use `remote` and a reference to it");
+  Response encoded{.id = served.call.id, .value = {}, .error = {}, .autograd = {}};
+  ValueWriter writer(encoded.value);
+  value.type->write(value.value.get(), writer);
+  writer.finish();
+  if (served.call.context)
+    encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,
+                                             "the result of '" + std::string(served.label) + "'");
+  return encoded;
+}
+
+// ---- ending -----------------------------------------------------------------
+
+void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome) {
+  Execution& execution = *run->served->execution;
+  mailbox_.trace().on_event({.kind = EventKind::execution_ended,
+                             .worker = mailbox_.self(),
+                             .id = execution.started_by(),
+                             .text = execution.label()});
+  if (execution.monitor) std::exchange(execution.monitor, nullptr)->leave();
+  --running_;
+  if (run->counts) --running_outer_;
+  conclude(run, std::move(outcome));
+  start_queued();
+  mailbox_.progressed();
+}
+
+void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome) {
+  if (outcome.ok()) {
+    if (Returned* returned = std::get_if<Returned>(&outcome.value())) {
+      if (PendingValue* pending = std::get_if<PendingValue>(returned))
+        return await_value(run, std::move(*pending));
+      run->created(std::move(std::get<HeldValue>(*returned)));
+      forget(run->served, std::nullopt);
+    } else {
+      send_answer(run->served, std::move(std::get<Response>(outcome.value())));
+    }
+  } else if (run->created) {
+    if (!session_options_.mutants.on(Mutant::remote_error_not_stored))
+      run->created(outcome.error());
+    forget(run->served, outcome.error().kind);
+  } else {
+    answer_error(run->served, outcome.error());
+  }
+  mailbox_.release_later(std::move(run->target.object.value));
+  if (run->done) run->done();
+}
+
+void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pending) {
+  // Nobody else waits for it; but a creation's value may be waited for by all who have references.
+  if (!run->created && run->served->cancelled) {
+    mailbox_.release_later(std::make_shared<PendingValue>(std::move(pending)));
+    return stop_awaiting(run);
+  }
+  run->served->on_given_up = [this, weak = std::weak_ptr(run)] {
+    if (const std::shared_ptr<Run> run = weak.lock()) stop_awaiting(run);
+  };
+  pending([this, run](Result<HeldValue> value) {
+    run->served->on_given_up = nullptr;
+    if (run->given_up) {
+      given_up_.erase(run->served->call.id);
+      mailbox_.release_later(std::move(run->target.object.value));
+      if (value.ok()) mailbox_.release_later(std::move(value.value().value));
+      return;
+    }
+    if (!value.ok()) return conclude(run, value.error());
+    if (run->created) return conclude(run, Outcome(Returned(std::move(value).value())));
+    if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
+    // What comes back is encoded as user code of the call, off the strand.
+    auto done = [this, run] {
+      mailbox_.release_later(std::move(run->target.object.value));
+      if (run->done) run->done();
+    };
+    answer(run->served, {std::move(value).value(), run->target.monitor}, std::move(done));
+  });
+}
+
+void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done) {
+  if (!served->execution) {
+    served->label = "fetch";
+    mailbox_.make_execution(served->execution, served->call.id, served->label);
+  }
+  auto monitor = value.monitor;
+  auto mailbox = mailbox_.shared_from_this();
+  Task enter = [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
+    ++running_;
+    mailbox_.runtime().execute(
+        *served->execution, Where::inline_,
+        [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
+          auto encoded = std::make_shared<Result<Response>>(
+              guarded(*served, [&] { return encode(*served, value.object); }));
+          mailbox->post_always([this, served, monitor = value.monitor, encoded, mailbox,
+                                done = std::move(done)]() mutable {
+            if (mailbox->killed()) return;
+            --running_;
+            if (monitor) monitor->leave();
+            if (mailbox->closed()) return;
+            if (encoded->ok())
+              send_answer(served, std::move(*encoded).value());
+            else
+              answer_error(served, encoded->error());
+            if (done) done();
+            mailbox_.progressed();
+          });
+        });
+  };
+  if (monitor) return monitor->enter(std::move(enter));
+  enter();
+}
+
+void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer) {
+  if (served->call.credit > 0) return end_stream(served, std::nullopt);
+  const CallId& id = served->call.id;
+  if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
+      !prepared.ok())
+    return answer_error(served, prepared.error());
+  SendOptions options;
+  if (!answer.value.tensors.empty()) {
+    Response changed{.id = id,
+                     .value = {},
+                     .error = Error{.kind = ErrorKind::bad_arguments,
+                                    .text = "a tensor of the result was changed in place before it "
+                                            "was acknowledged, and the link was lost meanwhile",
+                                    .worker = mailbox_.name(),
+                                    .function = std::string(served->label)},
+                     .autograd = {}};
+    changed.value.forks = answer.value.forks;
+    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
+        .tensors = answer.value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
+  }
+  if (!answer.value.forks.empty())
+    options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
+      forks_->undo_forks(to, forks);
+    };
+  const std::optional<ErrorKind> failed =
+      answer.error ? std::optional(answer.error->kind) : std::nullopt;
+  sessions_.send(served->caller, Message{std::move(answer)}, std::move(options));
+  forget(served, failed);
+}
+
+void ServedCalls::answer_error(const std::shared_ptr<ServedCall>& served, Error error) {
+  if (error.worker.empty()) error.worker = mailbox_.name();
+  if (served->call.credit > 0) return end_stream(served, std::move(error));
+  const ErrorKind kind = error.kind;
+  if (error.exception != nullptr) return send_exception(served, std::move(error));
+  sessions_.send(
+      served->caller,
+      Message{
+          Response{.id = served->call.id, .value = {}, .error = std::move(error), .autograd = {}}});
+  forget(served, kind);
+}
+
+// The exception travels as a value does: with its tensors, and with a new fork of each reference.
+void ServedCalls::send_exception(const std::shared_ptr<ServedCall>& served, Error error) {
+  const auto exception = std::static_pointer_cast<const EncodedException>(error.exception);
+  Response answer{.id = served->call.id,
+                  .value = exception->payload(),
+                  .error = std::move(error),
+                  .autograd = {},
+                  .exception = exception->position() + 1};
+  answer.error->exception.reset();
+  send_answer(served, std::move(answer));
+}
+
+void ServedCalls::start_queued() {
+  while (!queue_.empty() && running_outer_ < options_.execution_limit) {
+    launch(queue_.pop());
+  }
+}
+
+}  // namespace rehearsal

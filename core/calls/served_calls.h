@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/base/monitor.h"
+#include "core/base/spare_nodes.h"
+#include "core/calls/deadlines.h"
+#include "core/calls/fair_queue.h"
+#include "core/calls/hooks.h"
+#include "core/calls/outgoing_stream.h"
+#include "core/calls/pending_calls.h"
+#include "core/functions/function_registry.h"
+#include "core/session/session.h"
+
+namespace rehearsal {
+
+// One call that arrived. Lives until it is answered and its execution has ended.
+struct ServedCall {
+  ServedCall(WorkerId from, Call&& arrived) : caller(from), call(std::move(arrived)) {}
+
+  const WorkerId caller;
+  Call call;
+  std::string_view label;  // the function's name
+  std::optional<Execution> execution;
+  std::optional<Instant> deadline;  // when the caller gives up
+  // These belong to the strand.
+  bool cancelled = false;                  // the caller has given up
+  MaybeError refused;                      // what it is answered instead of being run
+  std::unique_ptr<OutgoingStream> stream;  // its answer, if that is one, from when it runs
+  Task on_given_up;                        // while its function has returned a Future
+};
+
+// Makes the CallContext of a served call and runs `body` with it.
+using WithContext =
+    std::function<void(const std::shared_ptr<ServedCall>&, UniqueFunction<void(CallContext&)>)>;
+
+// What a served call runs on: the object of a method and the monitor that guards it.
+struct ServedTarget {
+  HeldValue object;
+  std::shared_ptr<Monitor> monitor;
+};
+
+struct ServedCallsOptions {
+  uint32_t execution_limit = 0;  // functions running at once, nested calls and creations aside
+  // Calls waiting for that, workers taking turns. When there are more, the last of the worker that
+  // has most waiting is refused.
+  uint32_t queue_limit = 0;
+  // Calls of all kinds that are not answered. One more is refused: what is nested or creates a
+  // value waits for no place, and a fetch waits for its value, so that a flood of them would grow
+  // without end.
+  uint32_t served_limit = 1 << 17;
+};
+
+// The calls that this node serves: decodes, runs and answers them, each at most once. On the
+// strand.
+class ServedCalls {
+ public:
+  // `nested`: the calls that those served here make.
+  ServedCalls(ServedCallsOptions options, const SessionOptions& session_options, Mailbox& mailbox,
+              Sessions& sessions, PendingCalls& nested, const FunctionRegistry& registry)
+      : options_(options),
+        session_options_(session_options),
+        mailbox_(mailbox),
+        sessions_(sessions),
+        nested_(nested),
+        registry_(registry) {}
+
+  void set_hooks(ForkHook* forks, RecordHook* records, ReferenceHook* references,
+                 WithContext with_context) {
+    forks_ = forks;
+    records_ = records;
+    references_ = references;
+    with_context_ = std::move(with_context);
+  }
+
+  void on_call(WorkerId from, Call&& call);
+  void on_cancel(WorkerId from, const Cancel& cancel);
+  void on_credit(const Credit& credit);
+  void on_peer_fenced(WorkerId peer);
+
+  // For the ReferenceHook. Takes the call in and adopts its forks; `ready` runs when these are
+  // confirmed, or with why the call may not start.
+  std::shared_ptr<ServedCall> admit(WorkerId from, Call call, UniqueFunction<void(Status)> ready);
+
+  // Runs the call's function, on `target` if it is a method. If `created` is given it gets the
+  // value, else the value is the answer. `done` runs at the end.
+  void run(const std::shared_ptr<ServedCall>& served, ServedTarget target, Finisher created,
+           Task done);
+
+  // Answers with a value: encodes it off the strand, in its monitor. `done` runs at the end.
+  void answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done);
+  void answer_error(const std::shared_ptr<ServedCall>& served, Error error);
+
+  // The call is over without an answer (it created a reference); `failed`: with an error.
+  void forget(const std::shared_ptr<ServedCall>& served, std::optional<ErrorKind> failed);
+
+  // Drops every call, unanswered: the node ends.
+  void clear();
+
+  // Calls that are not answered, and executions that have not ended.
+  [[nodiscard]] uint64_t size() const { return served_.size() + running_; }
+
+ private:
+  // What a run gave: an answer, or a value that somebody else needs, or that is to come.
+  using Outcome = std::variant<Response, Returned>;
+  struct Run {
+    std::shared_ptr<ServedCall> served;
+    ServedTarget target;
+    Finisher created;
+    Task done;
+    bool counts = false;                     // against the limit
+    bool given_up = false;                   // while its value was awaited
+    std::optional<Result<Outcome>> outcome;  // once it has run
+  };
+
+  [[nodiscard]] std::shared_ptr<ServedCall> take_in(WorkerId from, Call&& call);
+  // `ready` runs in a turn of its own.
+  void await_forks(const std::shared_ptr<ServedCall>& served, UniqueFunction<void(Status)> ready);
+  void start(const std::shared_ptr<ServedCall>& served, const Status& ready);
+  void give_up(const std::shared_ptr<ServedCall>& served);
+  [[nodiscard]] bool was_cancelled_early(WorkerId from, const CallId& call);
+  [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);
+  [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
+  [[nodiscard]] Where where_of(const Call& call) const;
+  void launch(std::shared_ptr<Run> run);
+  void enter(std::shared_ptr<Run> run, Where where);
+  void perform(Run& run);
+  template <class F>
+  [[nodiscard]] auto guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>>;
+  [[nodiscard]] Returned invoke(Run& run);
+  [[nodiscard]] Response encode(const ServedCall& served, const HeldValue& value);
+  void ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
+  void conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
+  void await_value(const std::shared_ptr<Run>& run, PendingValue pending);
+  void stop_awaiting(const std::shared_ptr<Run>& run);
+  void send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer);
+  void open_stream(ServedCall& served, bool counts);
+  void end_stream(const std::shared_ptr<ServedCall>& served, MaybeError error);
+  [[nodiscard]] SendOptions put_exception(WorkerId to, const EncodedException& exception, End& end);
+  void send_exception(const std::shared_ptr<ServedCall>& served, Error error);
+  void start_queued();
+
+  const ServedCallsOptions options_;
+  const SessionOptions& session_options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  PendingCalls& nested_;
+  const FunctionRegistry& registry_;
+  ForkHook* forks_ = nullptr;
+  RecordHook* records_ = nullptr;
+  ReferenceHook* references_ = nullptr;
+  WithContext with_context_;
+  using Table = std::map<CausalId, std::shared_ptr<ServedCall>>;
+  Table served_;
+  SpareNodes<Table> spare_;
+  FairQueue<std::shared_ptr<Run>> queue_;
+  // Of calls that may still be on their way, on the other lane.
+  std::map<WorkerId, std::set<CausalId>> early_cancels_;
+  uint64_t running_ = 0;        // executions
+  uint64_t running_outer_ = 0;  // of them, not nested
+  // Calls that were given up before the value of their function was there. Their objects live until
+  // it comes, or the node ends.
+  std::map<CausalId, std::weak_ptr<Run>> given_up_;
+};
+
+}  // namespace rehearsal

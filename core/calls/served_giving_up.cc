@@ -1,0 +1,69 @@
+// The callee's side of calls whose caller gives up, or is lost.
+#include "core/calls/served_calls.h"
+
+namespace rehearsal {
+
+// Both lanes are in order, but not with each other: a cancellation may overtake its call.
+void ServedCalls::on_cancel(WorkerId from, const Cancel& cancel) {
+  const auto found = served_.find(cancel.id);
+  if (found != served_.end()) return give_up(std::shared_ptr(found->second));
+  if (sessions_.all_received(from)) {
+    early_cancels_.erase(from);
+    return mailbox_.mark("a cancellation came after its call had ended");
+  }
+  mailbox_.mark("a cancellation came that may be before its call");
+  early_cancels_[from].insert(cancel.id);
+}
+
+bool ServedCalls::was_cancelled_early(WorkerId from, const CallId& call) {
+  const auto found = early_cancels_.find(from);
+  if (found == early_cancels_.end()) return false;
+  const bool cancelled = found->second.erase(call) > 0;
+  // What has not come by now has ended before it was cancelled.
+  if (sessions_.all_received(from)) early_cancels_.erase(found);
+  return cancelled;
+}
+
+// What it calls is given up with it, as its deadline is theirs; but not what a creation calls: its
+// value may be waited for by others than its creator.
+void ServedCalls::give_up(const std::shared_ptr<ServedCall>& served) {
+  if (std::exchange(served->cancelled, true)) return;
+  if (served->stream)
+    served->stream->close({.kind = ErrorKind::cancelled,
+                           .text = "the caller of the stream has given up, or is lost",
+                           .worker = session_options_.names[served->caller.value],
+                           .function = std::string(served->label)});
+  const bool is_nested = served->execution && !served->call.created;
+  if (is_nested && !session_options_.mutants.on(Mutant::cancel_not_nested))
+    nested_.cancel_calls_of(served->execution->path());
+  if (served->execution) {
+    served->execution->given_up = true;
+    for (Task& task : std::exchange(served->execution->when_given_up, {})) task();
+  }
+  if (served->call.created) return;
+  if (Task given_up = std::exchange(served->on_given_up, nullptr)) given_up();
+}
+
+// The value may never come: the call does not stay for it. But what completes it may use the object
+// of a method: that lives for as long as somebody may.
+void ServedCalls::stop_awaiting(const std::shared_ptr<Run>& run) {
+  run->given_up = true;
+  if (!served_.contains(run->served->call.id))  // The node ends: nobody is answered any more.
+    return mailbox_.release_later(std::move(run->target.object.value));
+  given_up_[run->served->call.id] = run;
+  answer_error(run->served, {.kind = ErrorKind::cancelled,
+                             .text = "the caller gave up before the value was there",
+                             .worker = mailbox_.name(),
+                             .function = std::string(run->served->label)});
+  if (run->done) run->done();
+}
+
+void ServedCalls::on_peer_fenced(WorkerId peer) {
+  early_cancels_.erase(peer);
+  std::vector<std::shared_ptr<ServedCall>> given_up;
+  for (const auto& [id, served] : served_)
+    if (served->caller == peer) given_up.push_back(served);
+  for (const auto& served : given_up) give_up(served);
+}
+
+}  // namespace rehearsal

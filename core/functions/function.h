@@ -1,0 +1,190 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <typeindex>
+#include <utility>
+#include <variant>
+
+#include "core/base/future.h"
+#include "core/base/runtime.h"
+#include "core/functions/signature.h"
+#include "core/functions/stream_writer.h"
+#include "core/values/value.h"
+
+namespace rehearsal {
+
+// What a value is, where its type is known no longer.
+struct ValueType {
+  std::type_index type;
+  void (*write)(const void* value, ValueWriter& writer);  // null: it cannot be sent
+};
+
+template <class T>
+const ValueType& value_type_of() {
+  static constexpr auto write = [] {
+    if constexpr (Sendable<T>)
+      return +[](const void* value, ValueWriter& writer) {
+        Value<T>::write(writer, *static_cast<const T*>(value));
+      };
+    else
+      return static_cast<void (*)(const void*, ValueWriter&)>(nullptr);
+  }();
+  static const ValueType type{typeid(T), write};
+  return type;
+}
+
+// A value of any type.
+struct HeldValue {
+  std::shared_ptr<void> value;
+  const ValueType* type = nullptr;
+
+  template <class T>
+  static HeldValue of(T value) {
+    return {std::make_shared<T>(std::move(value)), &value_type_of<T>()};
+  }
+};
+
+// A value to come: a function's Future. `observe` is called on the strand, once.
+using PendingValue = UniqueFunction<void(UniqueFunction<void(Result<HeldValue>)>)>;
+
+using Returned = std::variant<HeldValue, PendingValue>;
+
+// One run of a registered function.
+struct Invocation {
+  CallContext& context;
+  void* object;  // of methods; of the type that the method is registered for
+  Payload& arguments;
+  OutgoingStream* stream = nullptr;  // of functions whose answer is one
+};
+
+// A registered function, method or constructor.
+struct Function {
+  std::string name;
+  std::string parameters;  // wire signature, such as "Tensor,int64,"
+  std::string result;      // the same of its result; empty if that cannot be sent
+  std::type_index object_type{typeid(void)};  // of methods
+  bool is_constructor = false;
+  bool is_parallel = false;   // a method that guards itself
+  bool is_stream = false;     // its answer is one
+  bool takes_schema = false;  // its arguments are SchemaArguments, its result is an IValue
+  Where where = Where::pool;
+  std::function<Returned(const Invocation&)> invoke;
+};
+
+namespace detail {
+
+template <class... P>
+std::string sign_parameters(Parameters<P...>) {
+  WireSignature signature;
+  ((Value<P>::sign(signature), signature += ','), ...);
+  return signature.text();
+}
+
+template <class T>
+std::string sign_result() {
+  if constexpr (is_stream<T>) {
+    return "stream<" + sign_result<typename Streamed<T>::type>() + ">";
+  } else {
+    WireSignature signature;
+    if constexpr (Sendable<T>) Value<T>::sign(signature);
+    return signature.text();
+  }
+}
+
+template <class R>
+Returned pack(R returned) {
+  if constexpr (is_future<R>) {
+    using T = typename R::value_type;
+    if (!returned.valid()) throw std::logic_error("the function returned an empty future");
+    return PendingValue(
+        [future = std::move(returned)](UniqueFunction<void(Result<HeldValue>)> done) {
+          future.state()->observe([done = std::move(done)](FutureState<T>& state) mutable {
+            if (state.result().ok())
+              done(HeldValue::of<T>(state.result().value()));
+            else
+              done(state.result().error());
+          });
+        });
+  } else {
+    return HeldValue::of<R>(std::move(returned));
+  }
+}
+
+template <class... P>
+std::tuple<P...> read_arguments(ValueReader& reader) try {
+  return std::tuple<P...>{(reader.begin_argument(), Value<P>::read(reader))...};
+} catch (const BadValue& bad) {
+  throw reader.in_argument(bad);
+}
+
+// A method's object: the value itself, or what it points to.
+template <class T, class Owner>
+concept PointsTo = requires(T& value) {
+  { *value } -> std::convertible_to<const Owner&>;
+};
+template <class Owner, class T>
+auto& receiver_of(T& value) {
+  if constexpr (std::is_base_of_v<Owner, T>)
+    return value;
+  else
+    return *value;
+}
+
+// Reads the arguments, calls, packs the result.
+template <class T, class F, class... P>
+Returned invoke(F function, const Invocation& invocation, Parameters<P...>) {
+  ValueReader reader(invocation.arguments);
+  std::tuple<P...> arguments = read_arguments<P...>(reader);
+  reader.finish();
+  using S = Signature<F>;
+  auto call = [&](auto&&... argument) -> decltype(auto) {
+    if constexpr (S::is_method)
+      return (receiver_of<typename S::owner>(*static_cast<T*>(invocation.object)).*
+              function)(std::forward<decltype(argument)>(argument)...);
+    else
+      return function(std::forward<decltype(argument)>(argument)...);
+  };
+  auto call_with_given = [&](auto&... argument) -> decltype(auto) {
+    if constexpr (!std::is_void_v<typename S::item>) {
+      StreamWriter<typename S::item> writer(*invocation.stream);
+      if constexpr (S::takes_context)
+        return call(invocation.context, writer, std::move(argument)...);
+      else
+        return call(writer, std::move(argument)...);
+    } else if constexpr (S::takes_context) {
+      return call(invocation.context, std::move(argument)...);
+    } else {
+      return call(std::move(argument)...);
+    }
+  };
+  if constexpr (std::is_void_v<typename S::raw_result>) {
+    std::apply(call_with_given, arguments);
+    return HeldValue::of<Unit>({});
+  } else {
+    return pack<std::decay_t<typename S::raw_result>>(std::apply(call_with_given, arguments));
+  }
+}
+
+template <class T, bool takes_context, class... P>
+Returned construct(const Invocation& invocation, Parameters<P...>) {
+  ValueReader reader(invocation.arguments);
+  std::tuple<P...> arguments = read_arguments<P...>(reader);
+  reader.finish();
+  auto value = std::apply(
+      [&](auto&... argument) {
+        if constexpr (takes_context)
+          return std::make_shared<T>(invocation.context, std::move(argument)...);
+        else
+          return std::make_shared<T>(std::move(argument)...);
+      },
+      arguments);
+  return HeldValue{std::move(value), &value_type_of<T>()};
+}
+
+}  // namespace detail
+}  // namespace rehearsal

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/calls/deadlines.h"
+#include "core/groups/group.h"
+#include "core/session/session.h"
+
+namespace rehearsal {
+
+// A group whose workers come and go at any time, each on its own. On the strand.
+//
+// Join: worker 0 founds the group in its first life. Whoever else comes makes a session with every
+// worker that it finds, and each tells the other whom it has met (GroupView). It has joined when
+// one of them is a member, and each worker that any of them has met has met it too, or is lost: who
+// has joined before is then known to it, and it to them. Of two that join at once the later to meet
+// a common member learns of the earlier there. A member that loses a worker tells those who have
+// not joined yet, so that they do not wait for it.
+//
+// Leave: when its main has ended, a worker says so to all (Leaving): from then on they ask it
+// nothing new, and say (NothingMore) when they have the answers to what they had asked. When all
+// have, those who came meanwhile too, and it has the answers to what itself had asked, it releases
+// its references, tells the others that it goes (Leave), and goes. A worker that is lost meanwhile
+// is waited for no longer. One that has no main leaves when all that have one have come and
+// left, or none of them has been there for as long as a join may take.
+class DynamicGroup final : public Group {
+ public:
+  // `has_main`: by worker.
+  DynamicGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+               Deadlines& deadlines, NodeView view, std::vector<bool> has_main);
+
+  void join(Duration timeout, UniqueFunction<void(Status)> done) override;
+  // The time runs from when it begins to leave.
+  void shut_down(Duration timeout, UniqueFunction<void(Status)> done) override;
+
+  void on_peer_joined(WorkerId peer, uint32_t life) override;
+  void on_peer_fenced(WorkerId peer, const Error& why) override;
+  void on_hello_refused(WorkerId peer, const Error& why) override;
+  bool on_message(WorkerId from, const Message& message) override;
+  void progressed() override;
+  void fail(const Error& why) override;
+
+  // Once this worker has told the others that it goes.
+  [[nodiscard]] MaybeError refuses(const std::string& newcomer) const override;
+  [[nodiscard]] std::vector<WorkerId> members() const override;
+  void when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  [[nodiscard]] std::string describe() const override;
+
+ private:
+  // How far this worker is with leaving.
+  enum class Stage : uint8_t { works, waits_for_mains, drains, releases, goes };
+  struct Peer {
+    std::optional<uint32_t> life;                  // the latest that we have met
+    std::optional<std::vector<Acquaintance>> met;  // whom it has met, when it last said
+    bool member = false;
+    bool leaves = false;
+    bool asks_nothing = false;  // it has said so
+    bool told_nothing = false;  // we have
+    bool has_left = false;      // in good order, in its latest life
+  };
+
+  [[nodiscard]] Peer& peer(WorkerId id) { return peers_[id.value]; }
+  [[nodiscard]] const Peer& peer(WorkerId id) const { return peers_[id.value]; }
+  [[nodiscard]] std::vector<WorkerId> met() const;
+  [[nodiscard]] bool is_founder() const;
+  [[nodiscard]] bool knows(const Acquaintance& other) const;
+  [[nodiscard]] std::string missing_from_join() const;
+  [[nodiscard]] std::string missing_from_leaving() const;
+  void send_view(WorkerId to);
+  void settle_join();
+  void become_member();
+  void finish_join(Status status);
+  void on_view(WorkerId from, const GroupView& view);
+  void on_leaving(WorkerId from);
+  void on_gone(WorkerId from);
+  void recheck();
+  void answer_leavers();
+  void watch_mains();
+  [[nodiscard]] bool mains_have_gone() const;
+  void begin_to_leave();
+  [[nodiscard]] bool drained() const;
+  void settle_leaving();
+  void tell_all(const Message& message);
+  void go();
+  void finish_leaving(Status status);
+
+  const SessionOptions& options_;
+  Mailbox& mailbox_;
+  Sessions& sessions_;
+  Deadlines& deadlines_;
+  const NodeView view_;
+  const std::vector<bool> has_main_;
+  std::vector<Peer> peers_;  // by worker; our own is unused
+  Arrivals arrivals_;
+  bool check_due_ = false;
+
+  bool member_ = false;
+  UniqueFunction<void(Status)> join_done_;
+  DeadlineId join_deadline_;
+  Duration join_timeout_{};
+
+  Stage stage_ = Stage::works;
+  DeadlineId mains_deadline_;   // for a worker with a main to come; while there is none
+  bool no_mains_come_ = false;  // it has passed
+  bool lingering_ = false;      // the deadline of the last acknowledgements runs
+  UniqueFunction<void(Status)> leave_done_;
+  Duration leave_timeout_{};
+  DeadlineId leave_deadline_;
+};
+
+}  // namespace rehearsal

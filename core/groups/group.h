@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/unique_function.h"
+#include "core/wire/message.h"
+
+namespace rehearsal {
+
+// What the group asks of the rest of the node, and tells it.
+struct NodeView {
+  // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
+  std::function<bool(uint32_t phase)> quiet;
+  // What there is of all these, for people: "2 calls, 1 reference". Empty: nothing.
+  std::function<std::string()> left;
+  // Releases the references that are left.
+  std::function<void()> release_references;
+  // Messages handled so far, those of the shutdown itself aside.
+  std::function<uint64_t()> activity;
+  // `peer`, which leaves, has been told that nothing more is asked of it. Dynamic groups only.
+  std::function<void(WorkerId peer)> nothing_more;
+  // Whether a call to `peer` or a creation there is not answered. Dynamic groups only.
+  std::function<bool(WorkerId peer)> asked;
+  // Whether anything is awaited of it: that, a fork's confirmation or a pass. Dynamic groups only.
+  std::function<bool(WorkerId peer)> awaits;
+  // All that this worker holds of others is released, and acknowledged. Dynamic groups only.
+  std::function<bool()> holds_nothing;
+};
+
+// The workers that belong together: how they come together, and how they part. On the strand.
+class Group {
+ public:
+  virtual ~Group() = default;
+
+  // `done` when this worker has joined, or why it cannot.
+  virtual void join(Duration timeout, UniqueFunction<void(Status)> done) = 0;
+
+  // The worker's main has ended. `done` when it may go, or why it has to although somebody is busy.
+  virtual void shut_down(Duration timeout, UniqueFunction<void(Status)> done) = 0;
+
+  virtual void on_peer_joined(WorkerId peer, uint32_t life) = 0;
+  virtual void on_peer_fenced(WorkerId peer, const Error& why) = 0;
+  virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
+
+  // Handles a message that makes the group; false if it is none of this kind of group.
+  virtual bool on_message(WorkerId from, const Message& message) = 0;
+
+  // Something that the end depends on may have changed. Cheap while nobody waits for it.
+  virtual void progressed() = 0;
+
+  // Ends whatever waits.
+  virtual void fail(const Error& why) = 0;
+
+  // Why `newcomer` comes too late, if it does.
+  [[nodiscard]] virtual MaybeError refuses(const std::string& newcomer) const = 0;
+
+  // Who is here now, this worker too, in rank order.
+  [[nodiscard]] virtual std::vector<WorkerId> members() const = 0;
+
+  // Runs `here` when `worker` is a member, at once if it is one.
+  virtual void when_here(WorkerId worker, UniqueFunction<void()> here) = 0;
+
+  // What waits here, for people: a line each.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+// Who waits for whom to come. On the strand.
+class Arrivals {
+ public:
+  void add(WorkerId worker, UniqueFunction<void()> here) {
+    waiting_.emplace_back(worker, std::move(here));
+  }
+  void arrived(WorkerId worker) {
+    std::vector<UniqueFunction<void()>> due;
+    for (auto& [awaited, here] : waiting_)
+      if (awaited == worker) due.push_back(std::move(here));
+    std::erase_if(waiting_, [worker](const auto& entry) { return entry.first == worker; });
+    for (auto& here : due) here();
+  }
+  void clear() { waiting_.clear(); }
+
+ private:
+  std::vector<std::pair<WorkerId, UniqueFunction<void()>>> waiting_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,172 @@
+#include "core/session/mutants.h"
+
+#include <array>
+#include <stdexcept>
+
+namespace rehearsal {
+namespace {
+
+using enum Mutant;
+using enum MutantKind;
+
+constexpr std::array kRows = std::to_array<MutantRow>({
+    {no_deduplication, "no_deduplication", fault,
+     "a frame that is received twice is handled twice"},
+    {deduplication_slides, "deduplication_slides", ordering,
+     "what is missing before a frame that has arrived counts as received"},
+    {deduplication_forgotten, "deduplication_forgotten", fault,
+     "a reconnection forgets which frames were received"},
+    {reset_is_final, "reset_is_final", fault, "the loss of a link is the loss of the peer"},
+    {room_wakes_nobody, "room_wakes_nobody", other,
+     "an acknowledgement does not wake the messages that wait for room"},
+    {no_back_pressure, "no_back_pressure", other,
+     "calls do not wait for room: the queue to a slow peer grows without end"},
+    {no_fencing, "no_fencing", fault, "a silent peer is never given up"},
+    {fenced_side_not_told, "fenced_side_not_told", fault, "who is fenced is not told"},
+    {destination_unchecked, "destination_unchecked", fault,
+     "frames for another life of their receiver are taken"},
+    {calls_never_time_out, "calls_never_time_out", fault, "a call's time-out never comes"},
+    {nested_calls_count, "nested_calls_count", ordering,
+     "nested calls wait for a place among the functions that execute at once"},
+    {monitor_kept_while_parked, "monitor_kept_while_parked", other,
+     "a method that waits keeps other methods out of its object"},
+    {answered_calls_stay, "answered_calls_stay", other, "an answered call stays in its table"},
+    {remote_error_not_stored, "remote_error_not_stored", other,
+     "the error of a function that creates a value is not kept for those that ask for it"},
+    {context_lost_in_async, "context_lost_in_async", other,
+     "the answer of an asynchronous function is not recorded in its autograd context"},
+    {unwanted_response_unread, "unwanted_response_unread", ordering,
+     "the references in a response that nobody waits for any more are dropped unread"},
+    {forks_undone_at_timeout, "forks_undone_at_timeout", ordering,
+     "a call that times out takes back the forks that it sent"},
+    {uses_in_flight_hold_nothing, "uses_in_flight_hold_nothing", ordering,
+     "a call to a referenced value does not hold its reference until it is answered"},
+    {stream_without_credit, "stream_without_credit", other,
+     "a function writes more values to its stream than the reader has credit for"},
+    {stream_ignores_order, "stream_ignores_order", ordering,
+     "the values of a stream are handed on as they arrive"},
+    {stream_cancel_lost, "stream_cancel_lost", other,
+     "the function whose stream is read no more is not told"},
+    {cancel_not_nested, "cancel_not_nested", other,
+     "what a call that was given up has called goes on"},
+    {no_confirmation_gate, "no_confirmation_gate", ordering,
+     "user code starts before its references are confirmed"},
+    {confirm_never_refuses, "confirm_never_refuses", fault,
+     "a fork of a value that is gone is confirmed"},
+    {unknown_id_is_to_come, "unknown_id_is_to_come", fault,
+     "what asks for a value that is gone waits for it"},
+    {delete_before_answer, "delete_before_answer", ordering,
+     "UserDelete leaves before its registration is answered"},
+    {accept_on_adoption, "accept_on_adoption", ordering,
+     "ChildAccept leaves when a fork arrives, not when its owner has answered"},
+    {refused_child_accepts_not, "refused_child_accepts_not", fault,
+     "a fork that is refused sends no ChildAccept"},
+    {pins_survive_fencing, "pins_survive_fencing", fault,
+     "pins stay although their holder is fenced"},
+    {lost_owner_leaves_pending, "lost_owner_leaves_pending", fault,
+     "forks that are not confirmed stay so when their owner is lost"},
+    {lost_creator_refuses_nothing, "lost_creator_refuses_nothing", fault,
+     "what waits for a creation goes on waiting when its creator is lost"},
+    {owner_handles_keep_nothing, "owner_handles_keep_nothing", other,
+     "the owner's own handles do not keep its value"},
+    {owner_fork_registered_late, "owner_fork_registered_late", ordering,
+     "a fork that the owner makes is registered later than it is sent"},
+    {creation_in_two_steps, "creation_in_two_steps", ordering,
+     "a created value exists before its creator's fork is registered"},
+    {creation_withdrawn, "creation_withdrawn", ordering,
+     "a creation that waits for room is withdrawn when it times out"},
+    {failed_creation_wakes_nobody, "failed_creation_wakes_nobody", ordering,
+     "who waits for a value is not woken when its creation fails"},
+    {unsent_forks_stay, "unsent_forks_stay", fault,
+     "the forks in a message that is never sent stay registered"},
+    {handle_released_in_place, "handle_released_in_place", ordering,
+     "the destructor of a reference changes the tables itself"},
+    {received_references_stay, "received_references_stay", other,
+     "a shutdown releases only the references that a worker created"},
+    {undefined_gradient_not_sent, "undefined_gradient_not_sent", other,
+     "a message without any defined gradient is not sent"},
+    {backward_returns_early, "backward_returns_early", ordering,
+     "gradients are answered before what they cause is"},
+    {backward_returns_before_commit, "backward_returns_before_commit", ordering,
+     "backward returns before all workers have their gradients"},
+    {unused_result_hangs, "unused_result_hangs", other,
+     "a pass waits for the gradient of a result that nothing depends on"},
+    {failure_not_told, "failure_not_told", fault, "nobody is told that a pass has failed"},
+    {failure_told_upwards_only, "failure_told_upwards_only", fault,
+     "workers that were sent gradients are not told that their pass has failed"},
+    {forget_dead_epochs, "forget_dead_epochs", ordering,
+     "late gradients of a failed pass are taken"},
+    {release_overtakes_calls, "release_overtakes_calls", ordering,
+     "a context is released before the calls in it have arrived"},
+    {holders_need_gradients, "holders_need_gradients", other,
+     "a worker that was sent no tensor to differentiate is not told of its context's end"},
+    {contexts_released_by_relays, "contexts_released_by_relays", fault,
+     "a context is released by whoever called there, not by its creator"},
+    {lost_creator_keeps_contexts, "lost_creator_keeps_contexts", fault,
+     "the loss of a context's creator does not release it"},
+    {leaves_when_empty, "leaves_when_empty", ordering,
+     "at shutdown a worker leaves as soon as it is empty"},
+    {partial_barrier, "partial_barrier", ordering, "a shutdown asks only those that have arrived"},
+    {shutdown_counts_own_calls_only, "shutdown_counts_own_calls_only", ordering,
+     "a shutdown waits for mains only, not for what they and others have set going"},
+    {shutdown_skips_references, "shutdown_skips_references", other,
+     "a shutdown does not wait for references to be released"},
+    {newcomers_not_told, "newcomers_not_told", fault,
+     "who has arrived at the shutdown does not say so to a worker that comes back"},
+    {shutdown_awaits_lost, "shutdown_awaits_lost", fault,
+     "a shutdown waits for workers that are lost"},
+    {shutdown_has_five_seconds, "shutdown_has_five_seconds", fault,
+     "a shutdown gives up after five seconds, whatever it was given"},
+    {arrival_is_timed, "arrival_is_timed", fault,
+     "who has arrived at the shutdown gives up on workers that work on for five seconds"},
+    {acknowledgement_wakes_no_shutdown, "acknowledgement_wakes_no_shutdown", ordering,
+     "the last acknowledgement does not wake a shutdown that waits for it"},
+    {lives_share_paths, "lives_share_paths", fault,
+     "what a worker makes has the same path in each of its lives"},
+    {serves_before_met, "serves_before_met", fault,
+     "a worker that comes back is called before it has met all workers"},
+    {joins_by_one_member, "joins_by_one_member", ordering,
+     "who joins a dynamic group does not wait until all members know it"},
+    {leaver_is_asked_on, "leaver_is_asked_on", other,
+     "who leaves a dynamic group is sent new calls until it has gone"},
+    {leaves_undrained, "leaves_undrained", ordering,
+     "who leaves a dynamic group does not wait for the others' last calls"},
+});
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kRows.size(); ++i)
+    if (static_cast<size_t>(kRows[i].mutant) != i) return false;
+  return kRows.size() <= kMutantsMax;
+}
+static_assert(in_order(), "a row for each mutant, in the order of the enum");
+
+}  // namespace
+
+std::span<const MutantRow> mutant_table() {
+  if constexpr (kHasMutants) return kRows;
+  return {};
+}
+
+Mutants Mutants::from_names(const std::vector<std::string>& names) {
+  Mutants mutants;
+  for (const std::string& name : names) {
+    if (!kHasMutants)
+      throw std::invalid_argument("there is no mutant '" + name + "': this build has none");
+    bool known = false;
+    for (const MutantRow& row : mutant_table()) {
+      if (row.name != name) continue;
+      mutants.turn_on(row.mutant);
+      known = true;
+    }
+    if (!known) throw std::invalid_argument("there is no mutant named '" + name + "'");
+  }
+  return mutants;
+}
+
+std::vector<std::string> mutant_names() {
+  std::vector<std::string> names;
+  for (const MutantRow& row : mutant_table()) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace rehearsal

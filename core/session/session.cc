@@ -1,0 +1,448 @@
+#include "core/session/session.h"
+
+#include <algorithm>
+
+#include "core/values/tensor_form.h"
+
+namespace rehearsal {
+namespace {
+
+// What may have to wait for room carries it.
+const Payload* payload_of(const Message& message) {
+  if (const Call* call = std::get_if<Call>(&message.content)) return &call->arguments;
+  if (const Item* item = std::get_if<Item>(&message.content)) return &item->value;
+  return nullptr;
+}
+
+// The lane that its payload will need, about; everything else that may wait is small.
+Lane lane_of(const Message& message) {
+  const Payload* payload = payload_of(message);
+  if (payload == nullptr) return Lane::small;
+  uint64_t bytes = payload->values.size();
+  for (const at::Tensor& tensor : payload->tensors)
+    if (tensor.defined()) bytes += memory_bytes(tensor);
+  return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
+}
+
+// The references that it passes on.
+const std::vector<Fork>* forks_of(const Message& message) {
+  if (const Call* call = std::get_if<Call>(&message.content)) return &call->arguments.forks;
+  if (const Response* response = std::get_if<Response>(&message.content))
+    return &response->value.forks;
+  if (const Item* item = std::get_if<Item>(&message.content)) return &item->value.forks;
+  if (const End* end = std::get_if<End>(&message.content)) return &end->value.forks;
+  return nullptr;
+}
+
+// How long an acknowledgement waits for a data frame to ride on.
+constexpr Duration kAcknowledgementDelay = std::chrono::milliseconds(5);
+
+}  // namespace
+
+Sessions::Sessions(SessionOptions options, Mailbox& mailbox, Transport& transport, Codec& codec,
+                   SessionListener& listener)
+    : options_(std::move(options)),
+      mailbox_(mailbox),
+      transport_(transport),
+      codec_(codec),
+      listener_(listener),
+      peers_(options_.names.size()) {
+  if (!options_.dynamic) return;
+  for (uint32_t id = 0; id < peers_.size(); ++id)
+    if (WorkerId{id} != options_.self)
+      peers_[id].lost =
+          Error{.kind = ErrorKind::peer_lost,
+                .text = "worker '" + options_.names[id] + "' has not joined the group",
+                .worker = options_.names[id]};
+}
+
+void Sessions::start() {
+  last_tick_ = mailbox_.runtime().now();
+  for (uint32_t id = 0; id < peers_.size(); ++id) {
+    peers_[id].heard = last_tick_;
+    if (WorkerId{id} != options_.self) transport_.open(WorkerId{id});
+  }
+  tick_timer_ = mailbox_.runtime().call_at(last_tick_ + tick(), [this] { judge_silence(); });
+}
+
+void Sessions::stop() {
+  if (std::exchange(stopped_, true)) return;
+  mailbox_.runtime().cancel(tick_timer_);
+  for (const Peer& peer : peers_)
+    if (peer.acknowledgement_due) mailbox_.runtime().cancel(peer.acknowledgement_timer);
+}
+
+const MaybeError& Sessions::lost(WorkerId id) const { return peer(id).lost; }
+
+const MaybeError& Sessions::unavailable(WorkerId id) const {
+  return peer(id).lost ? peer(id).lost : peer(id).leaves;
+}
+
+void Sessions::ask_nothing_new(WorkerId id, const Error& why) { peer(id).leaves = why; }
+
+bool Sessions::joined(WorkerId id) const {
+  return id == options_.self || (peer(id).incarnation.value != 0 && !peer(id).lost);
+}
+
+Incarnation Sessions::incarnation(WorkerId id) const {
+  return id == options_.self ? options_.incarnation : peer(id).incarnation;
+}
+
+std::vector<Incarnation> Sessions::fenced() const { return {fenced_.begin(), fenced_.end()}; }
+
+std::vector<WorkerId> Sessions::lost_workers() const {
+  std::vector<WorkerId> workers;
+  for (uint32_t id = 0; id < peers_.size(); ++id)
+    if (peers_[id].lost) workers.push_back(WorkerId{id});
+  return workers;
+}
+
+bool Sessions::all_received(WorkerId id) const {
+  return id == options_.self || peer(id).received.contiguous();
+}
+
+void Sessions::begin_to_serve(WorkerId id) {
+  peer(id).serves = true;
+  admit_held(id);
+  admit_to_all();
+}
+
+void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
+
+// ---- sending ----------------------------------------------------------------
+
+// What is on its way in bytes holds up large messages only: it leaves a small one's lane free.
+bool Sessions::has_room(const Peer& to, Lane lane) const {
+  if (options_.mutants.on(Mutant::no_back_pressure)) return true;
+  return to.kept.size() < options_.window_frames &&
+         (lane == Lane::small || to.kept_bytes < options_.window_bytes);
+}
+
+// We have made the reference, and its owner may not have met us: if we were lost, it would never
+// know that the value will not come.
+bool Sessions::is_unknown_to_its_owner(const Fork& fork) const {
+  const WorkerId owner = fork.rref.owner;
+  return fork.rref.causal.incarnation == options_.incarnation && owner != options_.self &&
+         fork.rref.owner_incarnation == peer(owner).incarnation && !peer(owner).lost &&
+         !peer(owner).serves;
+}
+
+// Nothing goes to a peer that has not been met, and what does not make the group not before it has
+// met all others, nor before the owners of the references in it have met us.
+bool Sessions::takes(const Peer& to, const Message& message) const {
+  if (to.incarnation.value == 0) return false;
+  if (options_.mutants.on(Mutant::serves_before_met)) return true;
+  if (!to.serves) return makes_the_group(message);
+  const std::vector<Fork>* forks = forks_of(message);
+  return forks == nullptr || std::none_of(forks->begin(), forks->end(), [this](const Fork& fork) {
+           return is_unknown_to_its_owner(fork);
+         });
+}
+
+void Sessions::send(WorkerId to, Message message, SendOptions options) {
+  if (stopped_) return;
+  if (to == options_.self) return send_to_self(message, std::move(options));
+  Peer& receiver = peer(to);
+  if (receiver.lost) {
+    drop_frame(to, "its receiver is lost");
+    if (options.on_withdrawn) options.on_withdrawn();
+    return;
+  }
+  const Lane lane = lane_of(message);
+  std::list<Held>& held = receiver.held[static_cast<size_t>(lane)];
+  const bool taken = takes(receiver, message);
+  const bool others_wait_for_room = !held.empty() && takes(receiver, held.front().message);
+  const bool must_wait =
+      !taken || (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
+  if (!must_wait) return transmit_new(to, message, std::move(options));
+  some_are_not_taken_ |= !taken;
+  if (taken)
+    mailbox_.mark("a message waits for room");
+  else
+    mailbox_.mark("a message waits until its receiver serves");
+  held.push_back({std::move(message), std::move(options)});
+}
+
+void Sessions::send_to_self(const Message& message, SendOptions&& options) {
+  ++to_self_;
+  auto body = codec_.encode(message);
+  mailbox_.trace().on_event({.kind = EventKind::frame_sent,
+                             .worker = options_.self,
+                             .peer = options_.self,
+                             .id = causal_id_of(message),
+                             .message_type = message.type(),
+                             .bytes = body->bytes()});
+  mailbox_.post([this, body = std::move(body), options = std::move(options)]() mutable {
+    if (stopped_) return;
+    Result<Message> decoded = codec_.decode(*body);
+    REHEARSAL_CHECK(decoded.ok(), decoded.error().text);
+    mailbox_.trace().on_event({.kind = EventKind::frame,
+                               .worker = options_.self,
+                               .peer = options_.self,
+                               .id = causal_id_of(decoded.value()),
+                               .message_type = decoded.value().type(),
+                               .digest = hash_bytes(body->envelope.data(), body->envelope.size()),
+                               .bytes = body->bytes()});
+    if (options.on_acknowledged) options.on_acknowledged();
+    listener_.on_message(options_.self, std::move(decoded).value());
+    --to_self_;
+    progressed();
+  });
+}
+
+void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& options) {
+  Peer& to = peer(id);
+  Kept kept;
+  kept.sequence = to.next_sequence++;
+  kept.of_shutdown = options.of_shutdown;
+  if (kept.of_shutdown) ++to.kept_of_shutdown;
+  kept.body = codec_.encode(message);
+  if (options.carried) {
+    std::vector<at::Tensor>& tensors = options.carried->tensors;
+    std::erase_if(tensors, [](const at::Tensor& tensor) {
+      return !tensor.defined() || tensor.is_inference();
+    });
+    for (const at::Tensor& tensor : tensors)
+      kept.versions.push_back(static_cast<uint32_t>(tensor._version()));
+    kept.carried = std::move(options.carried);
+  }
+  kept.on_acknowledged = std::move(options.on_acknowledged);
+  const uint64_t bytes = kept.body->bytes();
+  mailbox_.trace().on_event({.kind = EventKind::frame_sent,
+                             .worker = options_.self,
+                             .peer = id,
+                             .id = causal_id_of(message),
+                             .message_type = message.type(),
+                             .number = kept.sequence,
+                             .bytes = bytes});
+  to.kept_bytes += bytes;
+  to.kept.push(std::move(kept));
+  if (to.link_up) transmit(id, to.kept.back());
+}
+
+void Sessions::transmit(WorkerId id, const Kept& kept) {
+  Peer& to = peer(id);
+  to.spoke = mailbox_.runtime().now();
+  to.acknowledged_to_peer = to.received.base() - 1;
+  to.unanswered_frames = 0;
+  transport_.send(id, {.header = {.kind = FrameKind::message,
+                                  .source = options_.incarnation,
+                                  .destination = to.incarnation,
+                                  .sequence = kept.sequence,
+                                  .acknowledged = to.acknowledged_to_peer},
+                       .body = kept.body});
+}
+
+void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
+  Peer& to = peer(id);
+  to.spoke = mailbox_.runtime().now();
+  to.acknowledged_to_peer = to.received.base() - 1;
+  to.unanswered_frames = 0;
+  transport_.send(id, {.header = {.kind = kind,
+                                  .source = options_.incarnation,
+                                  .destination = to.incarnation,
+                                  .acknowledged = to.acknowledged_to_peer},
+                       .body = nullptr});
+}
+
+void Sessions::replace_if_changed(Peer& to, Kept& kept) {
+  if (!kept.carried) return;
+  const std::vector<at::Tensor>& tensors = kept.carried->tensors;
+  const bool same = std::equal(tensors.begin(), tensors.end(), kept.versions.begin(),
+                               [](const at::Tensor& tensor, uint32_t version) {
+                                 return static_cast<uint32_t>(tensor._version()) == version;
+                               });
+  if (same) return;
+  mailbox_.mark("a tensor changed before it was resent");
+  to.kept_bytes -= kept.body->bytes();
+  const std::shared_ptr<CarriedTensors> carried = std::move(kept.carried);
+  kept.body = codec_.encode(carried->instead);
+  to.kept_bytes += kept.body->bytes();
+  if (carried->on_changed) carried->on_changed();
+  mailbox_.release_later(carried);
+}
+
+void Sessions::resend_all(WorkerId id) {
+  Peer& to = peer(id);
+  if (!to.kept.empty()) mailbox_.mark("frames are resent");
+  const size_t count = to.kept.size();  // What comes meanwhile is sent by whoever adds it.
+  for (size_t i = 0; i < std::min(count, to.kept.size()); ++i) {
+    replace_if_changed(to, to.kept.at(i));
+    mailbox_.trace().on_event({.kind = EventKind::frame_resent,
+                               .worker = options_.self,
+                               .peer = id,
+                               .number = to.kept.at(i).sequence,
+                               .bytes = to.kept.at(i).body->bytes()});
+    transmit(id, to.kept.at(i));
+  }
+}
+
+void Sessions::admit_held(WorkerId id) {
+  Peer& to = peer(id);
+  for (const Lane lane : {Lane::small, Lane::large}) {
+    std::list<Held>& waiting = to.held[static_cast<size_t>(lane)];
+    for (auto next = waiting.begin(); next != waiting.end();) {
+      if (!takes(to, next->message)) {
+        some_are_not_taken_ = true;
+        ++next;
+        continue;
+      }
+      if (next->options.waits_for_room && !has_room(to, lane)) break;
+      Held held = std::move(*next);
+      next = waiting.erase(next);
+      transmit_new(id, held.message, std::move(held.options));
+    }
+  }
+}
+
+void Sessions::admit_to_all() {
+  if (!std::exchange(some_are_not_taken_, false)) return;
+  for (uint32_t id = 0; id < peers_.size(); ++id) admit_held(WorkerId{id});
+}
+
+bool Sessions::withdraw(WorkerId id, const CallId& call) {
+  if (id == options_.self) return false;
+  for (std::list<Held>& held : peer(id).held) {
+    const auto found = std::find_if(held.begin(), held.end(), [&](const Held& waiting) {
+      const Call* content = std::get_if<Call>(&waiting.message.content);
+      return content != nullptr && content->id == call;
+    });
+    if (found == held.end()) continue;
+    Held withdrawn = std::move(*found);
+    held.erase(found);
+    if (withdrawn.options.on_withdrawn) withdrawn.options.on_withdrawn();
+    return true;
+  }
+  return false;
+}
+
+void Sessions::on_drained(WorkerId id) {
+  mailbox_.trace().on_event({.kind = EventKind::drained, .worker = options_.self, .peer = id});
+  admit_held(id);
+}
+
+// ---- receiving --------------------------------------------------------------
+
+void Sessions::drop_frame(WorkerId id, std::string_view why) {
+  mailbox_.trace().on_event(
+      {.kind = EventKind::frame_dropped, .worker = options_.self, .peer = id, .text = why});
+}
+
+void Sessions::on_frame(WorkerId id, Frame frame) {
+  if (stopped_) return;
+  Peer& from = peer(id);
+  const FrameHeader& header = frame.header;
+  const bool for_us = header.destination == options_.incarnation ||
+                      options_.mutants.on(Mutant::destination_unchecked);
+  if (header.source != from.incarnation || !for_us)
+    return drop_frame(id, "it is of another incarnation");
+  if (from.lost) return drop_frame(id, "its sender is fenced");
+  from.heard = mailbox_.runtime().now();
+  from.suspected = false;
+  if (header.kind != FrameKind::message)
+    mailbox_.trace().on_event({.kind = EventKind::ack_frame, .worker = options_.self, .peer = id});
+  const bool has_body = frame.body != nullptr;
+  if (header.acknowledged >= from.next_sequence || has_body != (header.kind == FrameKind::message))
+    return fence(id,
+                 {.kind = ErrorKind::protocol,
+                  .text = "worker '" + options_.names[id.value] + "' sent a frame that cannot be",
+                  .worker = options_.names[id.value]});
+  take_acknowledgement(id, header.acknowledged);
+  if (has_body) {
+    receive_message(id, frame);
+  } else if (header.kind == FrameKind::fenced) {
+    fence(id, {.kind = ErrorKind::fenced,
+               .text = "fenced by '" + options_.names[id.value] + "'",
+               .worker = options_.names[id.value]});
+  }
+}
+
+void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
+  Peer& from = peer(id);
+  bool any = false;
+  while (!from.kept.empty() && from.kept.front().sequence <= acknowledged) {
+    Kept kept = from.kept.pop();
+    from.kept_bytes -= kept.body->bytes();
+    if (kept.of_shutdown) --from.kept_of_shutdown;
+    any = true;
+    if (kept.on_acknowledged) kept.on_acknowledged();
+    if (kept.carried)
+      mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
+  }
+  if (!any) return;
+  if (from.held_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_held(id);
+  if (!options_.mutants.on(Mutant::acknowledgement_wakes_no_shutdown)) progressed();
+}
+
+void Sessions::receive_message(WorkerId id, const Frame& frame) {
+  Peer& from = peer(id);
+  const bool fresh = from.received.insert(frame.header.sequence);
+  if (options_.mutants.on(Mutant::deduplication_slides) && !from.received.contiguous())
+    from.received = IntervalSet(frame.header.sequence + 1);
+  owe_acknowledgement(id);
+  if (!fresh && !options_.mutants.on(Mutant::no_deduplication)) {
+    mailbox_.mark("a frame arrived twice");
+    return drop_frame(id, "it arrived before");
+  }
+  Result<Message> decoded = codec_.decode(*frame.body);
+  if (!decoded.ok()) {
+    Error error = decoded.error();
+    error.worker = options_.names[id.value];
+    return fence(id, error);
+  }
+  const std::string& envelope = frame.body->envelope;
+  mailbox_.trace().on_event({.kind = EventKind::frame,
+                             .worker = options_.self,
+                             .peer = id,
+                             .id = causal_id_of(decoded.value()),
+                             .message_type = decoded.value().type(),
+                             .number = frame.header.sequence,
+                             .digest = hash_bytes(envelope.data(), envelope.size()),
+                             .bytes = frame.body->bytes()});
+  listener_.on_message(id, std::move(decoded).value());
+}
+
+void Sessions::owe_acknowledgement(WorkerId id) {
+  Peer& from = peer(id);
+  ++from.unanswered_frames;
+  if (from.unanswered_frames >= options_.window_frames / 2)
+    return transmit_bare(id, FrameKind::ack);
+  if (from.acknowledgement_due) return;
+  from.acknowledgement_due = true;
+  const Instant now = mailbox_.runtime().now();
+  from.acknowledgement_timer = mailbox_.runtime().call_at(
+      hurried_ ? now : now + kAcknowledgementDelay, [this, id, incarnation = from.incarnation] {
+        Peer& to = peer(id);
+        if (stopped_ || to.incarnation != incarnation) return;
+        to.acknowledgement_due = false;
+        if (to.lost || !to.link_up) return;
+        if (to.unanswered_frames > 0) transmit_bare(id, FrameKind::ack);
+        progressed();
+      });
+}
+
+void Sessions::progressed() {
+  if (on_progress_) on_progress_();
+}
+
+bool Sessions::all_acknowledged() const {
+  if (to_self_ > 0) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
+    return to.lost || (to.kept.size() == to.kept_of_shutdown && to.held_count() == 0);
+  });
+}
+
+bool Sessions::flushed() const {
+  if (to_self_ > 0) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
+    return to.lost || (to.kept.empty() && to.held_count() == 0 && to.unanswered_frames == 0);
+  });
+}
+
+uint64_t Sessions::unacknowledged() const {
+  uint64_t frames = to_self_;
+  for (const Peer& to : peers_) frames += to.kept.size() + to.held_count();
+  return frames;
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,218 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/codec.h"
+#include "core/base/interval_set.h"
+#include "core/base/mailbox.h"
+#include "core/base/ring.h"
+#include "core/base/transport.h"
+#include "core/session/mutants.h"
+#include "core/wire/message.h"
+
+namespace rehearsal {
+
+struct SessionOptions {
+  WorkerId self;
+  Incarnation incarnation;
+  uint32_t life = 0;               // how many lives this worker has had before
+  std::vector<std::string> names;  // of all workers, by id
+  Duration peer_timeout{};         // silence after which a peer is fenced
+  Duration heartbeat{};            // an idle link says so this often
+  uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
+  uint64_t window_frames = 0;
+  bool dynamic = false;  // the group is: who has not come yet counts as lost
+  bool grouped = false;  // a peer is asked nothing before it serves (begin_to_serve)
+  Mutants mutants;
+};
+
+// What the sessions report; on the strand.
+class SessionListener {
+ public:
+  virtual ~SessionListener() = default;
+  virtual void on_message(WorkerId from, Message&& message) = 0;
+  // A session with a new incarnation of `peer` stands.
+  virtual void on_peer_joined(const Hello& hello) = 0;
+  // That incarnation is over for us: it will say nothing more, and we nothing to it.
+  virtual void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) = 0;
+  // Whether a peer that says this may talk to us. Of kind fenced: this is over, but a later life of
+  // the same worker may.
+  [[nodiscard]] virtual Status check_hello(const Hello& hello) = 0;
+  virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
+};
+
+// The tensors that a message carries by reference. If one is changed in place before the message is
+// resent, `instead` goes in its place.
+struct CarriedTensors {
+  std::vector<at::Tensor> tensors;
+  Message instead;
+  Task on_changed;  // `instead` went
+};
+
+// How a message is sent.
+struct SendOptions {
+  bool waits_for_room = false;  // calls and streams do; answers and control messages never
+  bool of_shutdown = false;     // not counted by all_acknowledged
+  std::unique_ptr<CarriedTensors> carried;  // null: none
+  Task on_acknowledged;                     // the peer's session has it
+  Task on_withdrawn;  // it was never handed to the transport, and never will be
+};
+
+// Exactly-once, unordered delivery of messages between this incarnation and each peer's, while
+// both live: sequence numbers, acknowledgements on data frames, resending after reconnect, and
+// de-duplication at the receiver. Also judges silence. Messages to oneself take the same path,
+// without a transport. On the strand.
+class Sessions final : public FrameSink {
+ public:
+  Sessions(SessionOptions options, Mailbox& mailbox, Transport& transport, Codec& codec,
+           SessionListener& listener);
+
+  // Links to every other worker, and starts to judge silence.
+  void start();
+
+  // Takes a message. To a peer that is fenced it is dropped (and `on_withdrawn` runs).
+  void send(WorkerId to, Message message, SendOptions options = {});
+
+  // Takes back a call that still waits for room (`on_withdrawn` runs); false if it is on its way.
+  bool withdraw(WorkerId to, const CallId& call);
+
+  // Ends the pair of incarnations: each side refuses the other from now on.
+  void fence(WorkerId peer, const Error& why);
+
+  // Why `peer` cannot be reached for good, if so.
+  [[nodiscard]] const MaybeError& lost(WorkerId peer) const;
+  // Why nothing new may be asked of it, if so: it is lost, or leaves.
+  [[nodiscard]] const MaybeError& unavailable(WorkerId peer) const;
+  // From now on nothing new may be asked of this incarnation of `peer`.
+  void ask_nothing_new(WorkerId peer, const Error& why);
+  // This incarnation of `peer` has said that it has met us and all others: what waited for that
+  // goes. Should we be lost, it will hear of it, and end what waits for us.
+  void begin_to_serve(WorkerId peer);
+  [[nodiscard]] bool joined(WorkerId peer) const;
+  [[nodiscard]] Incarnation incarnation(WorkerId peer) const;
+  [[nodiscard]] std::vector<Incarnation> fenced() const;
+  // The workers that are lost and have not come back, in rank order.
+  [[nodiscard]] std::vector<WorkerId> lost_workers() const;
+
+  // Whether nothing that `peer` sent before what arrived last is still on its way.
+  [[nodiscard]] bool all_received(WorkerId peer) const;
+
+  // The peer has said that it leaves: its silence is no failure.
+  void expect_silence(WorkerId peer);
+
+  // Acknowledges at once from now on: a shutdown waits for it.
+  void hurry() { hurried_ = true; }
+
+  // True when every frame sent to a living peer is acknowledged, those of the shutdown aside.
+  [[nodiscard]] bool all_acknowledged() const;
+
+  // True when every frame is, and all acknowledgements owed are out.
+  [[nodiscard]] bool flushed() const;
+  [[nodiscard]] uint64_t unacknowledged() const;
+
+  // Runs when all_acknowledged may have become true.
+  void set_on_progress(Task task) { on_progress_ = std::move(task); }
+
+  // Nothing is sent or received any more.
+  void stop();
+
+  // FrameSink.
+  void on_peer_up(const Hello& hello) override;
+  void on_frame(WorkerId peer, Frame frame) override;
+  void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override;
+  void on_drained(WorkerId peer) override;
+
+ private:
+  struct Kept {  // a frame that is not acknowledged
+    uint64_t sequence = 0;
+    bool of_shutdown = false;
+    std::shared_ptr<const FrameBody> body;
+    std::unique_ptr<CarriedTensors> carried;  // those whose changes can be seen
+    std::vector<uint32_t> versions;           // of these when they were sent
+    Task on_acknowledged;
+  };
+  struct Held {  // a message that waits for room
+    Message message;
+    SendOptions options;
+  };
+  struct Peer {
+    Incarnation incarnation;  // zero: not met yet
+    bool link_up = false;
+    bool serves = false;
+    bool may_be_silent = false;
+    bool suspected = false;
+    MaybeError lost;
+    MaybeError leaves;
+    uint64_t next_sequence = 1;
+    Ring<Kept> kept;
+    uint64_t kept_bytes = 0;
+    uint64_t kept_of_shutdown = 0;
+    std::array<std::list<Held>, 2> held;  // by lane: small calls do not wait for large ones
+    [[nodiscard]] size_t held_count() const { return held[0].size() + held[1].size(); }
+    IntervalSet received{1};
+    uint64_t acknowledged_to_peer = 0;  // what it was last told
+    uint64_t unanswered_frames = 0;     // received since then
+    bool acknowledgement_due = false;   // its timer runs
+    TimerId acknowledgement_timer{};
+    Instant heard{};
+    Instant spoke{};
+  };
+
+  [[nodiscard]] Peer& peer(WorkerId id) {
+    REHEARSAL_CHECK(id.value < peers_.size(), id);
+    return peers_[id.value];
+  }
+  [[nodiscard]] const Peer& peer(WorkerId id) const {
+    REHEARSAL_CHECK(id.value < peers_.size(), id);
+    return peers_[id.value];
+  }
+  [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
+  [[nodiscard]] bool takes(const Peer& peer, const Message& message) const;
+  [[nodiscard]] bool is_unknown_to_its_owner(const Fork& fork) const;
+  void admit_to_all();
+  void send_to_self(const Message& message, SendOptions&& options);
+  void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
+  void transmit(WorkerId id, const Kept& kept);
+  void transmit_bare(WorkerId id, FrameKind kind);
+  void resend_all(WorkerId id);
+  void replace_if_changed(Peer& to, Kept& kept);
+  void admit_held(WorkerId id);
+  void refuse(const Hello& hello, const Error& why);
+  void begin_session(const Hello& hello);
+  void end_session(WorkerId id, const Error& why);
+  // Closes the link; the other side hears why.
+  void tell_fenced(WorkerId id, std::string text);
+  void take_acknowledgement(WorkerId id, uint64_t acknowledged);
+  void owe_acknowledgement(WorkerId id);
+  void receive_message(WorkerId id, const Frame& frame);
+  void drop_frame(WorkerId id, std::string_view why);
+  void judge_silence();
+  void judge(WorkerId id);
+  void progressed();
+  [[nodiscard]] Duration tick() const;
+
+  const SessionOptions options_;
+  Mailbox& mailbox_;
+  Transport& transport_;
+  Codec& codec_;
+  SessionListener& listener_;
+  std::vector<Peer> peers_;  // by id; our own entry is unused
+  std::set<Incarnation> fenced_;
+  uint64_t to_self_ = 0;             // messages to ourselves on their way
+  bool some_are_not_taken_ = false;  // of the messages that are held
+  bool hurried_ = false;
+  bool stopped_ = false;
+  Instant last_tick_{};
+  TimerId tick_timer_{};
+  Task on_progress_;
+};
+
+}  // namespace rehearsal

@@ -1,0 +1,111 @@
+// Sessions: how they begin with a link, and how they end.
+#include "core/session/session.h"
+
+namespace rehearsal {
+
+void Sessions::on_peer_up(const Hello& hello) {
+  if (stopped_ || hello.worker.value >= peers_.size() || hello.worker == options_.self) return;
+  mailbox_.trace().on_event({.kind = EventKind::peer_up,
+                             .worker = options_.self,
+                             .peer = hello.worker,
+                             .number = hello.incarnation.value});
+  Peer& from = peer(hello.worker);
+  if (fenced_.contains(hello.incarnation)) {
+    tell_fenced(hello.worker, "this incarnation is fenced");
+    return;
+  }
+  if (from.incarnation != hello.incarnation) {
+    if (Status fits = listener_.check_hello(hello); !fits.ok()) return refuse(hello, fits.error());
+    begin_session(hello);
+  } else if (options_.mutants.on(Mutant::deduplication_forgotten)) {
+    from.received = IntervalSet(1);
+  }
+  from.link_up = true;
+  from.suspected = false;
+  from.heard = mailbox_.runtime().now();
+  resend_all(hello.worker);
+  admit_held(hello.worker);
+}
+
+void Sessions::refuse(const Hello& hello, const Error& why) {
+  transport_.close(hello.worker, why);
+  if (why.kind != ErrorKind::fenced) return listener_.on_hello_refused(hello.worker, why);
+  mailbox_.mark("a link to an earlier life of a peer");
+  peer(hello.worker).link_up = false;
+  transport_.open(hello.worker);
+}
+
+void Sessions::begin_session(const Hello& hello) {
+  Peer& from = peer(hello.worker);
+  if (from.incarnation.value != 0 && !from.lost)
+    end_session(hello.worker, {.kind = ErrorKind::peer_lost,
+                               .text = "worker '" + options_.names[hello.worker.value] +
+                                       "' was lost: it started again as a new incarnation",
+                               .worker = options_.names[hello.worker.value]});
+  decltype(from.held) early;
+  if (from.incarnation.value == 0) early = std::move(from.held);
+  if (from.acknowledgement_due) mailbox_.runtime().cancel(from.acknowledgement_timer);
+  from = Peer{};
+  from.held = std::move(early);
+  from.incarnation = hello.incarnation;
+  from.serves = !options_.grouped;
+  listener_.on_peer_joined(hello);
+}
+
+void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) {
+  if (stopped_) return;
+  mailbox_.trace().on_event(
+      {.kind = EventKind::peer_lost, .worker = options_.self, .peer = id, .text = why.text});
+  Peer& from = peer(id);
+  from.link_up = false;
+  const bool is_final = closed_by_peer || options_.mutants.on(Mutant::reset_is_final);
+  if (!is_final) return;
+  if (from.incarnation.value == 0) {
+    if (from.lost && why.kind == ErrorKind::fenced) from.lost = why;  // It has come, and lost us.
+    return listener_.on_hello_refused(id, why);
+  }
+  if (from.lost) return;
+  Error error = why;
+  if (why.kind != ErrorKind::fenced && why.kind != ErrorKind::peer_lost)
+    error.kind = ErrorKind::peer_lost;
+  error.worker = options_.names[id.value];
+  fence(id, error);
+}
+
+void Sessions::fence(WorkerId id, const Error& why) {
+  if (stopped_ || id == options_.self || peer(id).lost || peer(id).incarnation.value == 0) return;
+  tell_fenced(id, "fenced by '" + options_.names[options_.self.value] + "': " + why.text);
+  end_session(id, why);
+}
+
+void Sessions::tell_fenced(WorkerId id, std::string text) {
+  if (options_.mutants.on(Mutant::fenced_side_not_told)) return;
+  transport_.close(id, {.kind = ErrorKind::fenced,
+                        .text = std::move(text),
+                        .worker = options_.names[options_.self.value]});
+}
+
+void Sessions::end_session(WorkerId id, const Error& why) {
+  Peer& from = peer(id);
+  mailbox_.trace().on_event({.kind = EventKind::peer_fenced,
+                             .worker = options_.self,
+                             .peer = id,
+                             .number = from.incarnation.value,
+                             .text = why.text});
+  fenced_.insert(from.incarnation);
+  from.lost = why;
+  from.link_up = false;
+  // Arguments and their graphs die off the strand.
+  mailbox_.release_later(std::make_shared<Ring<Kept>>(std::exchange(from.kept, {})));
+  from.kept_bytes = 0;
+  from.kept_of_shutdown = 0;
+  auto held = std::exchange(from.held, {});
+  for (std::list<Held>& lane : held)
+    for (Held& message : lane)
+      if (message.options.on_withdrawn) message.options.on_withdrawn();
+  listener_.on_peer_fenced(id, from.incarnation, why);
+  admit_to_all();
+  progressed();
+}
+
+}  // namespace rehearsal

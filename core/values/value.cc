@@ -1,0 +1,338 @@
+#include "core/values/value.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "core/base/frame.h"
+#include "core/values/tensor_form.h"
+
+namespace rehearsal {
+namespace {
+
+constexpr const char* kEndsTooEarly = "the values end too early";
+constexpr const char* kOutOfRange = "an integer out of its type's range";
+constexpr uint64_t kSignedMax = INT64_MAX;
+
+std::string why_not_sendable(const at::Tensor& tensor) {
+  if (!tensor.device().is_cpu())
+    return "a tensor on " + tensor.device().str() + " cannot be sent yet: move it to the CPU";
+  return why_without_form(tensor);
+}
+
+// What is as good as the tensor, and stays when its memory goes.
+at::Tensor kept_alive(const at::Tensor& tensor) {
+  if (!is_borrowed(tensor)) return tensor;
+  if (at::GradMode::is_enabled()) return tensor.clone();  // Gradients pass through it.
+  return tensor.detach().clone().set_requires_grad(tensor.requires_grad());
+}
+
+// What the envelope holds for each tensor and reference, at most. A tensor of parts has three.
+constexpr uint64_t kTensorEntryBytes = 64;
+constexpr uint64_t kDimensionBytes = 20;
+constexpr uint64_t kPartsMax = 3;
+constexpr uint64_t kForkEntryBytes = 128;
+constexpr uint64_t kOtherEntriesBytes = 1 << 20;
+
+}  // namespace
+
+Nesting::Nesting(int& depth) : depth_(depth) {
+  if (depth_ == kNestingMax)
+    throw BadValue("values nested more than " + std::to_string(kNestingMax) + " deep");
+  ++depth_;
+}
+
+// ---- writing ------------------------------------------------------------------
+
+void ValueWriter::count(uint64_t number) {
+  std::array<char, 10> bytes;
+  size_t used = 0;
+  for (; number >= 0x80; number >>= 7) bytes[used++] = static_cast<char>(number | 0x80);
+  bytes[used++] = static_cast<char>(number);
+  payload_.values.append(bytes.data(), used);
+}
+
+void ValueWriter::integer(int64_t number) {
+  count((static_cast<uint64_t>(number) << 1) ^ static_cast<uint64_t>(number >> 63));
+}
+
+// The zigzag of a number above 2^63 - 1 has 65 bits: nine bytes of seven, and the two that are
+// left.
+void ValueWriter::unsigned_integer(uint64_t number) {
+  if (number <= kSignedMax) return integer(static_cast<int64_t>(number));
+  uint64_t rest = number << 1;  // its 64 low bits
+  for (int i = 0; i < 9; ++i, rest >>= 7) payload_.values.push_back(static_cast<char>(rest | 0x80));
+  payload_.values.push_back(static_cast<char>(rest | 2));
+}
+
+void ValueWriter::floating(double number) {
+  const auto bytes = std::bit_cast<std::array<char, sizeof number>>(number);
+  payload_.values.append(bytes.data(), bytes.size());
+}
+
+void ValueWriter::text(std::string_view bytes) {
+  count(bytes.size());
+  payload_.values.append(bytes);
+}
+
+void ValueWriter::tensor(const at::Tensor& tensor) {
+  if (tensor.defined())
+    if (std::string why = why_not_sendable(tensor); !why.empty()) throw BadValue(why);
+  count(0);
+  payload_.tensors.push_back(tensor.defined() ? kept_alive(tensor) : tensor);
+}
+
+void ValueWriter::handle(std::shared_ptr<RRefHandle> handle) {
+  count(0);
+  payload_.handles.push_back(std::move(handle));
+}
+
+void ValueWriter::versioned(std::span<const FieldAccess> fields, const UnknownFields* kept) {
+  count(fields.size() + (kept == nullptr ? 0 : kept->fields.size()));
+  std::string& values = payload_.values;
+  for (const FieldAccess& field : fields) {
+    const size_t start = values.size();
+    const size_t tensors = payload_.tensors.size();
+    const size_t handles = payload_.handles.size();
+    field.write(*this, field.field);
+    // The lengths are known now, and belong in front.
+    Payload lengths;
+    ValueWriter writer(lengths);
+    writer.count(values.size() - start);
+    writer.count(payload_.tensors.size() - tensors);
+    writer.count(payload_.handles.size() - handles);
+    values.insert(start, lengths.values);
+  }
+  if (kept == nullptr) return;
+  for (const UnknownField& field : kept->fields) {
+    count(field.bytes.size());
+    count(field.tensors.size());
+    count(field.handles.size());
+    values += field.bytes;
+    payload_.tensors.insert(payload_.tensors.end(), field.tensors.begin(), field.tensors.end());
+    payload_.handles.insert(payload_.handles.end(), field.handles.begin(), field.handles.end());
+  }
+}
+
+void ValueWriter::finish() const {
+  uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
+  uint64_t segments = 0;
+  for (const at::Tensor& tensor : payload_.tensors) {
+    const uint64_t entries = tensor.defined() && has_parts(tensor) ? 1 + kPartsMax : 1;
+    const uint64_t dimensions = tensor.defined() ? tensor.dim() + 1 : 0;
+    bytes += entries * (kTensorEntryBytes + dimensions * kDimensionBytes);
+    segments += entries;
+  }
+  if (bytes > kEnvelopeBytesMax - kOtherEntriesBytes || segments > kSegmentCountMax)
+    throw BadValue("too much for one message: " + std::to_string(bytes) + " bytes beside " +
+                   std::to_string(payload_.tensors.size()) +
+                   " tensors; large data travels in tensors");
+}
+
+// ---- reading ------------------------------------------------------------------
+
+ValueReader::ValueReader(Payload& payload)
+    : payload_(payload),
+      end_{payload.values.size(), payload.tensors.size(), payload.handles.size()} {}
+
+std::string_view ValueReader::take(uint64_t bytes) {
+  if (bytes > end_.value - at_.value) throw BadValue(kEndsTooEarly);
+  const std::string_view taken = std::string_view(payload_.values).substr(at_.value, bytes);
+  at_.value += bytes;
+  return taken;
+}
+
+uint8_t ValueReader::byte() {
+  if (at_.value == end_.value) throw BadValue(kEndsTooEarly);
+  return static_cast<uint8_t>(payload_.values[at_.value++]);
+}
+
+uint64_t ValueReader::count() {
+  uint64_t number = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    const uint8_t next = byte();
+    if (shift == 63 && next > 1) break;
+    number |= uint64_t{next & 0x7fu} << shift;
+    if (next < 0x80) return number;
+  }
+  throw BadValue("a number longer than 64 bits");
+}
+
+uint64_t ValueReader::element_count() {
+  const uint64_t number = count();
+  if (number > end_.value - at_.value) throw BadValue("more elements than bytes");
+  return number;
+}
+
+bool ValueReader::boolean() {
+  const uint64_t value = count();
+  if (value > 1) throw BadValue("a bool that is neither true nor false");
+  return value == 1;
+}
+
+int64_t ValueReader::integer() {
+  const uint64_t zigzag = count();
+  return static_cast<int64_t>(zigzag >> 1) ^ -static_cast<int64_t>(zigzag & 1);
+}
+
+uint64_t ValueReader::unsigned_integer() {
+  uint64_t rest = 0;
+  for (int shift = 0; shift < 63; shift += 7) {
+    const uint8_t next = byte();
+    rest |= uint64_t{next & 0x7fu} << shift;
+    if (next >= 0x80) continue;
+    if ((rest & 1) != 0) throw BadValue(kOutOfRange);
+    return rest >> 1;
+  }
+  const uint8_t last = byte();
+  if (last > 3) throw BadValue("a number longer than 65 bits");
+  if ((rest & 1) != 0) throw BadValue(kOutOfRange);
+  return rest >> 1 | uint64_t{last} << 62;
+}
+
+double ValueReader::floating() {
+  double number;
+  std::memcpy(&number, take(sizeof number).data(), sizeof number);
+  return number;
+}
+
+std::string ValueReader::text() { return std::string(take(count())); }
+
+at::Tensor ValueReader::tensor() {
+  if (count() != 0) throw BadValue("not a tensor");
+  if (at_.tensor >= end_.tensor) throw BadValue("fewer tensors than named");
+  at::Tensor tensor = std::move(payload_.tensors[at_.tensor++]);
+  if (tensor.defined() && has_parts(tensor))
+    if (std::string why = why_bad_contents(tensor); !why.empty()) throw BadValue(why);
+  return tensor;
+}
+
+std::shared_ptr<RRefHandle> ValueReader::handle() {
+  if (count() != 0) throw BadValue("not a remote reference");
+  if (at_.handle >= end_.handle) throw BadValue("fewer references than named");
+  return std::move(payload_.handles[at_.handle++]);
+}
+
+// The lengths in front of a field, which must lie in what is around it.
+ValueReader::Place ValueReader::field_end() {
+  const uint64_t bytes = count();
+  const uint64_t tensors = count();
+  const uint64_t handles = count();
+  if (bytes > end_.value - at_.value) throw BadValue(kEndsTooEarly);
+  if (tensors > end_.tensor - at_.tensor) throw BadValue("fewer tensors than named");
+  if (handles > end_.handle - at_.handle) throw BadValue("fewer references than named");
+  return {at_.value + bytes, at_.tensor + tensors, at_.handle + handles};
+}
+
+void ValueReader::field(const FieldAccess& access) {
+  const Place outer = std::exchange(end_, field_end());
+  access.read(*this, access.field);
+  finish();
+  end_ = outer;
+}
+
+UnknownField ValueReader::unknown_field() {
+  const Place end = field_end();
+  UnknownField field;
+  field.bytes = take(end.value - at_.value);
+  for (; at_.tensor < end.tensor; ++at_.tensor)
+    field.tensors.push_back(std::move(payload_.tensors[at_.tensor]));
+  for (; at_.handle < end.handle; ++at_.handle)
+    field.handles.push_back(std::move(payload_.handles[at_.handle]));
+  return field;
+}
+
+void ValueReader::versioned(std::string_view name, std::span<const FieldAccess> fields,
+                            UnknownFields* unknown) {
+  const uint64_t given = element_count();
+  if (given > fields.size() && unknown == nullptr)
+    throw BadValue("a '" + std::string(name) + "' of a newer version: it has " +
+                   std::to_string(given) + " fields, of which " + std::to_string(fields.size()) +
+                   " are known here");
+  for (uint64_t i = 0; i < given; ++i) {
+    try {
+      if (i < fields.size())
+        field(fields[i]);
+      else
+        unknown->fields.push_back(unknown_field());
+    } catch (const BadValue& bad) {
+      throw BadValue("field " + std::to_string(i + 1) + " of '" + std::string(name) +
+                     "': " + bad.what());
+    }
+  }
+}
+
+void ValueReader::finish() const {
+  if (at_.value != end_.value) throw BadValue("more values than the signature has");
+  if (at_.tensor != end_.tensor) throw BadValue("more tensors than named");
+  if (at_.handle != end_.handle) throw BadValue("more references than named");
+}
+
+BadValue ValueReader::in_argument(const BadValue& bad) const {
+  return BadValue("argument " + std::to_string(argument_) + ": " + bad.what());
+}
+
+// ---- signatures ---------------------------------------------------------------
+
+bool WireSignature::begin_struct(std::type_index type) {
+  const auto found = std::find(open_.rbegin(), open_.rend(), type);
+  if (found != open_.rend()) {
+    text_ += "struct^" + std::to_string(found - open_.rbegin());
+    return false;
+  }
+  open_.push_back(type);
+  text_ += "struct(";
+  return true;
+}
+
+void WireSignature::end_struct() {
+  open_.pop_back();
+  text_ += ')';
+}
+
+namespace detail {
+
+// ---- containers without an order ----------------------------------------------
+
+void EntriesInOrder::add(Payload&& key, const void* entry) {
+  if (!key.tensors.empty() || !key.handles.empty())
+    throw BadValue("an unordered container whose keys hold tensors or references cannot be sent");
+  entries_.push_back({std::move(key.values), entry});
+}
+
+const std::vector<EntriesInOrder::Entry>& EntriesInOrder::in_order() {
+  std::sort(entries_.begin(), entries_.end(),
+            [](const Entry& one, const Entry& other) { return one.key < other.key; });
+  return entries_;
+}
+
+// ---- lengths of time ----------------------------------------------------------
+
+uint64_t read_unit(ValueReader& reader) {
+  const uint64_t part = reader.count();
+  if (part == 0 || part > kSignedMax) throw BadValue("a length of time without a unit");
+  return part;
+}
+
+int64_t count_in(const UnitCount& given, uint64_t numerator, uint64_t denominator) {
+  using Wide = __int128;
+  const uint64_t numerators = std::gcd(given.numerator, numerator);
+  const uint64_t denominators = std::gcd(given.denominator, denominator);
+  const Wide factor = Wide{given.numerator / numerators} * Wide{denominator / denominators};
+  const Wide divisor = Wide{given.denominator / denominators} * Wide{numerator / numerators};
+  if (given.count % divisor != 0)
+    throw BadValue("a length of time that is no whole number of its type's units");
+  Wide count;
+  if (__builtin_mul_overflow(given.count / divisor, factor, &count) || count > INT64_MAX ||
+      count < INT64_MIN)
+    throw BadValue("a length of time out of its type's range");
+  return static_cast<int64_t>(count);
+}
+
+}  // namespace detail
+}  // namespace rehearsal

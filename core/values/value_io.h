@@ -1,0 +1,188 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <typeindex>
+#include <vector>
+
+#include "core/values/payload.h"
+
+// How values become a payload and come back out of it: what each `Value<T>` (value.h) is written
+// with.
+namespace rehearsal {
+
+// Bytes do not fit the type they are read as. Becomes bad_arguments.
+class BadValue : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// What a newer program sent of a versioned struct, and this one does not know (value_structs.h).
+struct UnknownField {
+  std::string bytes;
+  std::vector<at::Tensor> tensors;
+  std::vector<std::shared_ptr<RRefHandle>> handles;
+};
+struct UnknownFields {
+  std::vector<UnknownField> fields;
+};
+
+// One field of a versioned struct, whatever its type.
+struct FieldAccess {
+  void* field;
+  void (*write)(class ValueWriter& writer, const void* field);
+  void (*read)(class ValueReader& reader, void* field);
+};
+
+// How many structs, dictionaries and lists of any type may lie in each other.
+inline constexpr int kNestingMax = 64;
+
+// Appends values to a payload. Throws BadValue for what cannot be sent.
+class ValueWriter {
+ public:
+  explicit ValueWriter(Payload& payload) : payload_(payload) {}
+  // Writes a part of what `outer` writes into a payload of its own, as deep as `outer` is.
+  ValueWriter(Payload& payload, const ValueWriter& outer)
+      : payload_(payload), depth_(outer.depth_) {}
+
+  void count(uint64_t number);             // LEB128
+  void integer(int64_t number);            // zigzag
+  void unsigned_integer(uint64_t number);  // the same bytes, up to 2^64 - 1
+  void floating(double number);
+  void text(std::string_view bytes);
+  // Elements that nobody keeps alive (at::from_blob without a deleter) are copied here and now. The
+  // elements of all others are shared until the message is acknowledged.
+  void tensor(const at::Tensor& tensor);
+  void handle(std::shared_ptr<RRefHandle> handle);
+  void ivalue(const c10::IValue& value);
+  // What another writer wrote, which has neither tensors nor references.
+  void written(std::string_view bytes) { payload_.values.append(bytes); }
+  // The fields one after another, each with its lengths, then those that were kept.
+  void versioned(std::span<const FieldAccess> fields, const UnknownFields* kept);
+
+  // Throws BadValue if there is more than one message can hold beside its tensors.
+  void finish() const;
+
+ private:
+  friend class Nesting;
+  void ivalue_list(const c10::IValue& value);
+  void ivalue_dict(const c10::IValue& value);
+  void type(const c10::Type& type);
+
+  Payload& payload_;
+  int depth_ = 0;
+};
+
+// Takes values from a payload, in order; checks every byte. Throws BadValue. Each element of a
+// sequence takes at least one byte, so that a count is bounded by what is left.
+class ValueReader {
+ public:
+  explicit ValueReader(Payload& payload);
+
+  uint64_t count();
+  uint64_t element_count();  // a count that the remaining bytes can hold
+  bool boolean();
+  int64_t integer();
+  uint64_t unsigned_integer();
+  double floating();
+  std::string text();
+  // Checks what its structure alone cannot say: that the indices of a sparse tensor are in range.
+  at::Tensor tensor();
+  std::shared_ptr<RRefHandle> handle();
+  c10::IValue ivalue();
+  // Reads as many fields as were sent; the others stay as they are. Those that are unknown go to
+  // `unknown`; null: they are refused. `name` is the struct's, for errors.
+  void versioned(std::string_view name, std::span<const FieldAccess> fields,
+                 UnknownFields* unknown);
+
+  // Throws unless all has been read.
+  void finish() const;
+
+  // For errors: the next argument of a call is read; what was wrong with it.
+  void begin_argument() { ++argument_; }
+  [[nodiscard]] BadValue in_argument(const BadValue& bad) const;
+
+ private:
+  friend class Nesting;
+  // Where in the payload something lies or ends.
+  struct Place {
+    size_t value = 0;
+    size_t tensor = 0;
+    size_t handle = 0;
+    bool operator==(const Place&) const = default;
+  };
+
+  c10::IValue ivalue_list(c10::TypePtr element_type);
+  c10::IValue ivalue_dict(c10::TypePtr key_type, c10::TypePtr value_type);
+  c10::TypePtr type();
+  uint8_t byte();
+  std::string_view take(uint64_t bytes);
+  Place field_end();
+  void field(const FieldAccess& access);
+  UnknownField unknown_field();
+
+  Payload& payload_;
+  Place at_;
+  Place end_;  // of the field that is read, or of all
+  int depth_ = 0;
+  int argument_ = 0;
+};
+
+// While it lives, values are one level deeper. Throws BadValue beyond kNestingMax.
+class Nesting {
+ public:
+  explicit Nesting(ValueWriter& writer) : Nesting(writer.depth_) {}
+  explicit Nesting(ValueReader& reader) : Nesting(reader.depth_) {}
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+  ~Nesting() { --depth_; }
+
+ private:
+  explicit Nesting(int& depth);
+  int& depth_;
+};
+
+// The text that says what is on the wire. Types with equal texts can be sent for each other.
+class WireSignature {
+ public:
+  WireSignature& operator+=(std::string_view text) {
+    text_ += text;
+    return *this;
+  }
+  WireSignature& operator+=(char letter) {
+    text_ += letter;
+    return *this;
+  }
+
+  // A struct may hold itself: false if this one is being written already; then a reference to it
+  // has been written.
+  [[nodiscard]] bool begin_struct(std::type_index type);
+  void end_struct();
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::vector<std::type_index> open_;
+};
+
+template <class T>
+struct Value;  // Undefined: this type cannot be sent.
+
+template <class T>
+concept Sendable = requires(ValueWriter& writer, ValueReader& reader, const T& value,
+                            WireSignature& signature) {
+  Value<T>::write(writer, value);
+  { Value<T>::read(reader) } -> std::same_as<T>;
+  Value<T>::sign(signature);
+};
+
+}  // namespace rehearsal

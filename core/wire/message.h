@@ -1,0 +1,241 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/ids.h"
+#include "core/base/time.h"
+#include "core/values/payload.h"
+#include "core/wire/trace_context.h"
+
+// Every message of the protocol, one struct each; messages.proto has the same on the wire.
+namespace rehearsal {
+
+enum class CallKind : uint8_t {
+  function,   // registered: function, constructor or method
+  operator_,  // an ATen operator by schema name
+  fetch,      // the value of `target`
+  await,      // whether the value of `target` is there: answered with the unit when it is
+};
+
+// The autograd message that a call or an answer carries.
+struct AutogradMetadata {
+  AutogradContextId context;
+  AutogradMessageId message;
+  WorkerId creator;  // of the context
+};
+
+// The context that a call is recorded in.
+struct ContextName {
+  AutogradContextId id;
+  WorkerId creator;
+};
+
+struct Call {
+  CallId id;
+  CallKind kind = CallKind::function;
+  uint32_t function = 0;          // position in the registry
+  std::string name;               // of an operator
+  std::optional<RRefId> target;   // the object of a method, or what is fetched
+  std::optional<RRefId> created;  // `remote`: the result becomes this reference's value
+  ForkId created_fork;            // and this is the creator's own fork of it
+  Payload arguments;
+  Duration time_left{};                      // until the caller gives up; zero: never
+  uint32_t depth = 0;                        // calls that this one is nested in
+  std::optional<AutogradMetadata> autograd;  // the arguments' tensors are recorded
+  std::optional<ContextName> context;        // what the callee does is recorded in it
+  uint64_t credit = 0;  // its answer is a stream, of which so many values may come; zero: it is not
+  std::optional<TraceContext> trace;  // carried for the program
+};
+
+struct Response {
+  CallId id;
+  Payload value;
+  MaybeError error;
+  std::optional<AutogradMetadata> autograd;
+  // Of an error: 1 + the position of a registered exception type, whose encoded exception `value`
+  // is. Zero: none.
+  uint32_t exception = 0;
+};
+
+// The caller has given up.
+struct Cancel {
+  CallId id;
+};
+
+// One value of the stream that answers a call.
+struct Item {
+  CallId call;
+  uint64_t position = 0;  // from 0, without gaps: lanes reorder them
+  Payload value;
+  MaybeError error;  // why it cannot be had: the stream ends there
+  std::optional<AutogradMetadata> autograd;
+};
+
+// More values of a stream may come.
+struct Credit {
+  CallId call;
+  uint64_t items = 0;  // in all, from the first on
+};
+
+// A stream has ended.
+struct End {
+  CallId call;
+  uint64_t items = 0;  // it had so many: some may be still on their way
+  MaybeError error;
+  Payload value = {};      // of an error that is an exception of a registered type; see Response
+  uint32_t exception = 0;  // the same
+};
+
+struct ForkRequest {
+  RRefId rref;
+  ForkId fork;
+};
+
+struct ForkConfirm {
+  ForkId fork;
+  MaybeError error;  // refused
+};
+
+struct ChildAccept {
+  ForkId fork;
+};
+
+struct UserDelete {
+  RRefId rref;
+  ForkId fork;
+};
+
+struct ContextReached {
+  AutogradContextId context;
+};
+
+struct ContextRelease {
+  AutogradContextId context;
+};
+
+// Names one backward pass.
+struct PassId {
+  AutogradContextId context;
+  uint64_t epoch = 0;
+  Incarnation starter_incarnation;
+  auto operator<=>(const PassId&) const = default;
+};
+
+struct PassName {
+  PassId id;
+  WorkerId starter;
+  bool retain_graph = false;
+  WorkerId context_creator;
+};
+
+// Gradients of the tensors that the autograd message `message` carried; undefined ones too.
+struct Gradients {
+  PassName pass;
+  AutogradMessageId message;
+  Payload gradients;
+};
+
+// A Gradients message and all that it caused are done.
+struct GradientsAnswered {
+  PassName pass;
+  AutogradMessageId message;
+};
+
+// A wave over the workers of the context: first each looks whether the pass is complete there,
+// then, once all have said so, each keeps its gradients.
+struct PassFinish {
+  PassName pass;
+  bool commit = false;
+};
+
+struct PassFinished {
+  PassName pass;
+  MaybeError error;
+};
+
+struct PassFailed {
+  PassName pass;
+  Error error;
+};
+
+// The sender has joined: it is up with every member.
+struct Ready {
+  uint32_t round = 0;
+};
+
+// Asks a worker that waits for the end of a graceful shutdown how it is. In even phases calls end,
+// in odd ones references do.
+struct ShutdownProbe {
+  uint32_t phase = 0;
+  uint64_t wave = 0;
+};
+
+// The answer to a probe, or unasked (wave 0) that something changed.
+struct ShutdownReport {
+  uint32_t phase = 0;
+  uint64_t wave = 0;
+  bool quiet = false;          // nothing runs, waits or is unacknowledged
+  std::vector<WorkerId> lost;  // and not back, in rank order
+  uint64_t activity = 0;       // messages handled so far
+  bool all_arrived = false;    // the sender has heard that all have
+  uint64_t lives = 0;          // that those whom it has not lost have had before, together
+};
+
+// Everything has ended: go. In a dynamic group: the sender goes.
+struct Leave {
+  bool graceful = true;
+};
+
+// The sender ends at once, and why.
+struct Goodbye {
+  Error error;
+};
+
+// A worker that another one has met, and in which of its lives.
+struct Acquaintance {
+  WorkerId worker;
+  uint32_t life = 0;
+  auto operator<=>(const Acquaintance&) const = default;
+};
+
+// In a dynamic group: whether the sender has joined it, and whom it has met and not lost.
+struct GroupView {
+  bool member = false;
+  std::vector<Acquaintance> met;
+};
+
+// In a dynamic group: the sender will leave. Ask it nothing new.
+struct Leaving {};
+
+// The answer, when all that the sender had asked the receiver is answered.
+struct NothingMore {};
+
+using MessageContent =
+    std::variant<std::monostate, Call, Response, Cancel, Item, Credit, End, ForkRequest,
+                 ForkConfirm, ChildAccept, UserDelete, ContextReached, ContextRelease, Gradients,
+                 GradientsAnswered, PassFinish, PassFinished, PassFailed, Ready, ShutdownReport,
+                 Leave, Goodbye, ShutdownProbe, GroupView, Leaving, NothingMore>;
+
+// One message. Its type number is the position in MessageContent and in messages.proto.
+struct Message {
+  MessageContent content;
+  [[nodiscard]] uint32_t type() const { return static_cast<uint32_t>(content.index()); }
+};
+
+// For people and traces: "Call", "ForkRequest", ….
+[[nodiscard]] std::string_view message_name(uint32_t type);
+
+// Whether it is of those by which workers come together and part, which go before all others.
+[[nodiscard]] bool makes_the_group(const Message& message);
+
+// The causal id that names a message in traces: of its call, fork, context or autograd message.
+[[nodiscard]] CausalId causal_id_of(const Message& message);
+
+}  // namespace rehearsal

@@ -1,0 +1,296 @@
+#include "core/wire/wire_parts.h"
+
+#include <ATen/Functions.h>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "core/wire/messages.pb.h"
+
+namespace rehearsal {
+namespace {
+
+// Tensors up to this size are copied when encoded, so that nothing that the user does to them
+// later can reach the wire.
+constexpr uint64_t kCopiedBytesMax = 16 * 1024;
+
+// Whether a tensor's elements lie in memory as they are sent, and are to be copied.
+bool can_be_copied(const at::Tensor& tensor) {
+  return tensor.nbytes() <= kCopiedBytesMax && tensor.device().is_cpu() && tensor.is_contiguous() &&
+         !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
+}
+
+// By hand: what LibTorch does around a copy costs many times the copy of a small tensor.
+Segment copy_of(const at::Tensor& tensor) {
+  constexpr std::align_val_t kAlignment{64};
+  const uint64_t bytes = tensor.nbytes();
+  std::shared_ptr<void> memory(::operator new(bytes, kAlignment),
+                               [](void* elements) { ::operator delete(elements, kAlignment); });
+  std::memcpy(memory.get(), tensor.const_data_ptr(), bytes);
+  auto* const data = static_cast<std::byte*>(memory.get());
+  return {.owner = std::move(memory), .data = data, .bytes = bytes};
+}
+
+}  // namespace
+
+// ---- ids --------------------------------------------------------------------
+
+void write(wire::CausalId& to, const CausalId& id) {
+  to.set_incarnation(id.incarnation.value);
+  to.set_path_high(id.path.high);
+  to.set_path_low(id.path.low);
+  to.set_ordinal(id.ordinal);
+}
+
+CausalId read(const wire::CausalId& from) {
+  return {{from.incarnation()}, {from.path_high(), from.path_low()}, from.ordinal()};
+}
+
+void write(wire::RRefId& to, const RRefId& id) {
+  write(*to.mutable_causal(), id.causal);
+  to.set_owner(id.owner.value);
+  to.set_counter(id.counter);
+  to.set_owner_incarnation(id.owner_incarnation.value);
+}
+
+RRefId read(const wire::RRefId& from) {
+  return {read(from.causal()), WorkerId{from.owner()}, Incarnation{from.owner_incarnation()},
+          from.counter()};
+}
+
+void write(wire::Fork& to, const Fork& fork) {
+  write(*to.mutable_rref(), fork.rref);
+  write(*to.mutable_fork(), fork.id);
+  to.set_owner_is_parent(fork.owner_is_parent);
+}
+
+Fork read(const wire::Fork& from) {
+  return {read(from.rref()), read<ForkId>(from.fork()), from.owner_is_parent()};
+}
+
+// ---- errors -----------------------------------------------------------------
+
+void write(wire::Error& to, const Error& error) {
+  to.set_kind(static_cast<uint32_t>(error.kind));
+  to.set_text(error.text);
+  to.set_worker(error.worker);
+  to.set_function(error.function);
+  for (const std::string& worker : error.chain) to.add_chain(worker);
+  if (!error.type.empty()) to.set_type(error.type);
+  if (!error.trace.empty()) to.set_trace(error.trace);
+}
+
+Error read(const wire::Error& from) {
+  if (from.kind() > static_cast<uint32_t>(kLastErrorKind)) throw BadEnvelope{"error kind"};
+  return {.kind = static_cast<ErrorKind>(from.kind()),
+          .text = from.text(),
+          .worker = from.worker(),
+          .function = from.function(),
+          .chain = {from.chain().begin(), from.chain().end()},
+          .type = from.type(),
+          .trace = from.trace()};
+}
+
+// ---- autograd ---------------------------------------------------------------
+
+void write(wire::Autograd& to, const AutogradMetadata& metadata) {
+  write(*to.mutable_context(), metadata.context);
+  write(*to.mutable_message(), metadata.message);
+  to.set_creator(metadata.creator.value);
+}
+
+AutogradMetadata read(const wire::Autograd& from) {
+  return {read<AutogradContextId>(from.context()), read<AutogradMessageId>(from.message()),
+          WorkerId{from.creator()}};
+}
+
+void write(wire::TraceContext& to, const TraceContext& context) {
+  to.set_trace_high(context.trace.high);
+  to.set_trace_low(context.trace.low);
+  to.set_parent(context.parent);
+  to.set_flags(context.flags);
+}
+
+TraceContext read(const wire::TraceContext& from) {
+  const bool named = (from.trace_high() != 0 || from.trace_low() != 0) && from.parent() != 0;
+  if (!named || (from.flags() & ~uint32_t{kTraceFlags}) != 0) throw BadEnvelope{"trace context"};
+  return {.trace = {from.trace_high(), from.trace_low()},
+          .parent = from.parent(),
+          .flags = static_cast<uint8_t>(from.flags())};
+}
+
+void write(wire::Pass& to, const PassName& pass) {
+  write(*to.mutable_context(), pass.id.context);
+  to.set_epoch(pass.id.epoch);
+  to.set_starter(pass.starter.value);
+  to.set_starter_incarnation(pass.id.starter_incarnation.value);
+  to.set_retain_graph(pass.retain_graph);
+  to.set_context_creator(pass.context_creator.value);
+}
+
+PassName read(const wire::Pass& from) {
+  return {.id = {read<AutogradContextId>(from.context()), from.epoch(),
+                 Incarnation{from.starter_incarnation()}},
+          .starter = WorkerId{from.starter()},
+          .retain_graph = from.retain_graph(),
+          .context_creator = WorkerId{from.context_creator()}};
+}
+
+// ---- tensors ----------------------------------------------------------------
+
+TensorEntry entry_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {.undefined = true};
+  return {.dtype = static_cast<uint32_t>(tensor.scalar_type()),
+          .requires_grad = tensor.requires_grad(),
+          .form = form_of(tensor)};
+}
+
+void add_segment(const at::Tensor& tensor, std::vector<Segment>& segments) {
+  if (!tensor.defined() || tensor.numel() == 0) return;
+  if (can_be_copied(tensor)) return segments.push_back(copy_of(tensor));
+  at::Tensor elements = tensor._is_zerotensor()
+                            ? at::zeros(tensor.sizes(), tensor.scalar_type())
+                            : tensor.detach().resolve_conj().resolve_neg().contiguous();
+  if (elements.nbytes() <= kCopiedBytesMax && elements.is_alias_of(tensor))
+    elements = elements.clone();
+  auto owner = std::make_shared<at::Tensor>(std::move(elements));
+  const c10::Device device = owner->device();
+  segments.push_back({.owner = owner,
+                      .data = static_cast<std::byte*>(owner->data_ptr()),
+                      .bytes = owner->nbytes(),
+                      .device = {static_cast<uint8_t>(device.type()),
+                                 static_cast<uint8_t>(device.index() < 0 ? 0 : device.index())}});
+}
+
+namespace {
+
+c10::ScalarType dtype_of(const TensorEntry& entry) {
+  if (entry.dtype >= static_cast<uint32_t>(c10::ScalarType::NumOptions)) throw BadEnvelope{"dtype"};
+  const auto dtype = static_cast<c10::ScalarType>(entry.dtype);
+  if (dtype == c10::ScalarType::Undefined) throw BadEnvelope{"dtype"};
+  return dtype;
+}
+
+at::Tensor with_gradient(at::Tensor tensor, const TensorEntry& entry) {
+  if (!entry.requires_grad) return tensor;
+  const c10::ScalarType dtype = tensor.scalar_type();
+  if (!c10::isFloatingType(dtype) && !c10::isComplexType(dtype))
+    throw BadEnvelope{"an integer tensor cannot require a gradient"};
+  return tensor.set_requires_grad(true);
+}
+
+}  // namespace
+
+Segment TensorReader::take(uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (next_ >= segments_.size()) throw BadEnvelope{"a tensor without its segment"};
+  const Segment& segment = segments_[next_++];
+  if (segment.bytes != bytes) throw BadEnvelope{"a segment of another length than its tensor"};
+  return segment;
+}
+
+at::Tensor TensorReader::read(const TensorEntry& entry, c10::IntArrayRef sizes) {
+  if (entry.undefined) return {};
+  const c10::ScalarType dtype = dtype_of(entry);
+  if (c10::isQIntType(dtype)) throw BadEnvelope{"dtype"};
+  const std::optional<uint64_t> bytes = tensor_bytes(sizes, c10::elementSize(dtype));
+  if (!bytes) throw BadEnvelope{"tensor too large"};
+  at::Tensor tensor;
+  if (*bytes == 0) {
+    tensor = at::empty(sizes, at::TensorOptions(dtype));
+  } else {
+    const Segment segment = take(*bytes);
+    tensor = at::from_blob(
+        segment.data, sizes, [owner = segment.owner](void*) {}, at::TensorOptions(dtype));
+  }
+  return with_gradient(std::move(tensor), entry);
+}
+
+at::Tensor TensorReader::read(const TensorEntry& entry, c10::IntArrayRef sizes,
+                              c10::IntArrayRef numbers, std::vector<at::Tensor> parts) {
+  if (entry.undefined) throw BadEnvelope{"an undefined tensor of parts"};
+  ReceivedForm received{.form = entry.form,
+                        .dtype = dtype_of(entry),
+                        .sizes = sizes,
+                        .numbers = numbers,
+                        .parts = std::move(parts),
+                        .elements = {}};
+  const std::optional<uint64_t> bytes = element_bytes(received);
+  if (!bytes) throw BadEnvelope{"tensor too large, or of a type that its form has not"};
+  received.elements = take(*bytes);
+  std::optional<at::Tensor> tensor = put_together(std::move(received));
+  if (!tensor) throw BadEnvelope{"a tensor whose parts do not fit each other"};
+  return with_gradient(std::move(*tensor), entry);
+}
+
+void TensorReader::finish() const {
+  if (next_ != segments_.size()) throw BadEnvelope{"a segment without its tensor"};
+}
+
+// ---- payloads ---------------------------------------------------------------
+
+namespace {
+
+// The segments of the parts come before the tensor's own.
+void write(wire::Tensor& to, const at::Tensor& tensor, std::vector<Segment>& segments) {
+  const TensorEntry entry = entry_of(tensor);
+  to.set_dtype(entry.dtype);
+  to.set_requires_grad(entry.requires_grad);
+  to.set_undefined(entry.undefined);
+  to.set_form(static_cast<uint32_t>(entry.form));
+  if (entry.undefined) return;
+  for (const int64_t size : tensor.sizes()) to.add_sizes(size);
+  if (entry.form == TensorForm::dense) return add_segment(tensor, segments);
+  const TensorContent content = content_of(tensor, entry.form);
+  for (const int64_t number : content.numbers) to.add_numbers(number);
+  for (const at::Tensor& part : content.parts) write(*to.add_parts(), part, segments);
+  add_segment(content.elements, segments);
+}
+
+c10::IntArrayRef array_of(const google::protobuf::RepeatedField<int64_t>& numbers) {
+  return {numbers.data(), static_cast<size_t>(numbers.size())};
+}
+
+at::Tensor read(const wire::Tensor& from, TensorReader& tensors) {
+  if (from.form() > static_cast<uint32_t>(kLastTensorForm)) throw BadEnvelope{"tensor form"};
+  const TensorEntry entry{.dtype = from.dtype(),
+                          .requires_grad = from.requires_grad(),
+                          .undefined = from.undefined(),
+                          .form = static_cast<TensorForm>(from.form())};
+  if (entry.form == TensorForm::dense) return tensors.read(entry, array_of(from.sizes()));
+  const FormCounts counts = counts_of(entry.form, from.sizes_size());
+  if (counts.numbers != static_cast<size_t>(from.numbers_size()) ||
+      counts.parts != static_cast<size_t>(from.parts_size()))
+    throw BadEnvelope{"a tensor without its numbers and parts"};
+  std::vector<at::Tensor> parts;
+  for (const wire::Tensor& part : from.parts()) {
+    if (part.form() != 0) throw BadEnvelope{"a part of a tensor that has parts"};
+    parts.push_back(read(part, tensors));
+  }
+  return tensors.read(entry, array_of(from.sizes()), array_of(from.numbers()), std::move(parts));
+}
+
+}  // namespace
+
+void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segments) {
+  to.set_values(payload.values);
+  for (const at::Tensor& tensor : payload.tensors) write(*to.add_tensors(), tensor, segments);
+  for (const Fork& fork : payload.forks) write(*to.add_forks(), fork);
+}
+
+Payload read(wire::Payload& from, const std::vector<Segment>& segments) {
+  Payload payload;
+  payload.values = std::move(*from.mutable_values());
+  TensorReader tensors(segments);
+  payload.tensors.reserve(from.tensors_size());
+  for (const wire::Tensor& tensor : from.tensors())
+    payload.tensors.push_back(read(tensor, tensors));
+  tensors.finish();
+  for (const wire::Fork& fork : from.forks()) payload.forks.push_back(read(fork));
+  return payload;
+}
+
+}  // namespace rehearsal

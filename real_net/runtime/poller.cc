@@ -1,0 +1,116 @@
+#include "real_net/runtime/poller.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <system_error>
+
+#include "core/base/check.h"
+
+namespace rehearsal::real {
+namespace {
+
+constexpr uint64_t kWakeUpId = 0;
+static_assert(kWakeUpId == Poller::kNotAdded);
+constexpr int kEventsPerWait = 64;
+
+[[noreturn]] void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+int milliseconds_rounded_up(Duration limit) {
+  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(limit).count();
+  return whole > INT_MAX ? INT_MAX : static_cast<int>(whole);
+}
+
+}  // namespace
+
+Poller::Poller()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_up_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!epoll_.valid()) throw_errno("epoll_create1");
+  if (!wake_up_.valid()) throw_errno("eventfd");
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeUpId}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_up_.get(), &event) != 0) throw_errno("epoll_ctl");
+}
+
+uint64_t Poller::add(int fd, uint32_t events, std::shared_ptr<IoHandler> handler) {
+  uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_id_++;
+    handlers_.emplace(id, std::move(handler));
+  }
+  epoll_event event{.events = events, .data = {.u64 = id}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return id;
+  const std::lock_guard lock(mutex_);
+  handlers_.erase(id);
+  return kNotAdded;
+}
+
+void Poller::change(uint64_t id, int fd, uint32_t events) {
+  epoll_event event{.events = events, .data = {.u64 = id}};
+  const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  REHEARSAL_CHECK(status == 0, errno, fd);
+}
+
+void Poller::remove(uint64_t id, int fd) {
+  const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  REHEARSAL_CHECK(status == 0, errno, fd);
+  std::shared_ptr<IoHandler> handler;  // destroyed outside of the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = handlers_.find(id);
+  if (found == handlers_.end()) return;
+  handler = std::move(found->second);
+  handlers_.erase(found);
+}
+
+bool Poller::wait(Duration limit) {
+  std::array<epoll_event, kEventsPerWait> events;
+  const int count = wait_for_events(events.data(), kEventsPerWait, limit);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t id = events[i].data.u64;
+    if (id == kWakeUpId) {
+      drain_wake_up();
+    } else if (const std::shared_ptr<IoHandler> handler = find(id)) {
+      handler->on_ready(events[i].events);
+    }
+  }
+  return count > 0;
+}
+
+int Poller::wait_for_events(epoll_event* events, int count, Duration limit) {
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  if (limit <= Duration::zero()) return epoll_wait(epoll_.get(), events, count, 0);
+  if (limit == Duration::max()) return epoll_wait(epoll_.get(), events, count, -1);
+  if (precise_.load(std::memory_order_relaxed)) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+    const timespec relative{.tv_sec = seconds.count(), .tv_nsec = (limit - seconds).count()};
+    const int ready = epoll_pwait2(epoll_.get(), events, count, &relative, nullptr);
+    if (ready >= 0 || errno == EINTR) return ready;
+    precise_.store(false, std::memory_order_relaxed);
+  }
+  return epoll_wait(epoll_.get(), events, count, milliseconds_rounded_up(limit));
+}
+
+std::shared_ptr<IoHandler> Poller::find(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = handlers_.find(id);
+  return found == handlers_.end() ? nullptr : found->second;
+}
+
+void Poller::interrupt() {
+  const uint64_t one = 1;
+  // It fails only when the counter is full, and then the poller wakes all the same.
+  [[maybe_unused]] const ssize_t written = write(wake_up_.get(), &one, sizeof one);
+}
+
+void Poller::drain_wake_up() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read_bytes = read(wake_up_.get(), &count, sizeof count);
+}
+
+}  // namespace rehearsal::real

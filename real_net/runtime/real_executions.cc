@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+
+#include "core/base/check.h"
+#include "real_net/runtime/real_runtime.h"
+
+// Executions of a RealRuntime: fibers, each pinned to the thread on which it starts.
+namespace rehearsal::real {
+
+void RealRuntime::start_execution(std::unique_ptr<FiberRecord> fiber, Nudges& nudges) {
+  Lock lock(mutex_);
+  if (killed_) {
+    lock.unlock();
+    strand_holder_->garbage.push_back(std::move(fiber->body));
+    return;
+  }
+  ThreadRecord* host = choose_host(lock);
+  if (host != nullptr) return assign(*host, std::move(fiber), nudges);
+  homeless_.push_back(std::move(fiber));
+}
+
+// The thread for a new execution: one without any, else a new one while there may be more, else
+// the one with the fewest. Null only before there is a main thread to host them.
+ThreadRecord* RealRuntime::choose_host(Lock& lock) {
+  const auto least = std::min_element(
+      hosts_.begin(), hosts_.end(),
+      [](const ThreadRecord* a, const ThreadRecord* b) { return a->live.size() < b->live.size(); });
+  if (least != hosts_.end() && (*least)->live.empty()) return *least;
+  if (hosts_.size() < options_.worker_threads) return start_pool_thread(lock);
+  return least != hosts_.end() ? *least : nullptr;
+}
+
+ThreadRecord* RealRuntime::start_pool_thread(Lock& lock) {
+  ThreadRecord& record = threads_.reserve();
+  record.in_pool = true;
+  lock.unlock();
+  try {
+    pool_threads_.emplace_back([this, &record] { pool_loop(record); });
+  } catch (const std::system_error& error) {
+    // The system has no room for a thread: the ones that run have to do.
+    lock.lock();
+    REHEARSAL_CHECK(!hosts_.empty(), "no thread can be started:", error.what());
+    return hosts_.front();
+  }
+  lock.lock();
+  hosts_.push_back(&record);
+  return &record;
+}
+
+void RealRuntime::assign(ThreadRecord& host, std::unique_ptr<FiberRecord> fiber, Nudges& nudges) {
+  fiber->parked.thread = &host;
+  fiber->parked.fiber = fiber.get();
+  fiber->place = host.live.size();
+  host.runnable.push_back(fiber.get());
+  host.live.push_back(std::move(fiber));
+  ++live_;
+  role_.notify(host.seat, nudges);
+}
+
+void RealRuntime::pool_loop(ThreadRecord& me) {
+  threads_.bind(me);
+  set_up_thread();
+  pthread_setname_np(pthread_self(), "executions");
+  wait_here(me, [&] { return stopping_; });
+}
+
+void RealRuntime::resume_fiber(ThreadRecord& me, FiberRecord& fiber) {
+  if (fiber.fiber == nullptr && !make_fiber(me, fiber)) return;
+  me.running = &fiber;
+  me.looks_again = false;
+  computing_.fetch_add(1, std::memory_order_relaxed);
+  {
+    const fibers::ScopedExecution scope(fiber.execution);
+    fiber.fiber->resume();
+  }
+  computing_.fetch_sub(1, std::memory_order_relaxed);
+  me.looks_again = true;
+  me.running = nullptr;
+  if (fiber.fiber->done()) end_fiber(me, fiber);
+}
+
+// False if there is no stack for it now, or if it is not to run any more.
+bool RealRuntime::make_fiber(ThreadRecord& me, FiberRecord& fiber) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!killed_ && me.stacks == nullptr) me.stacks = std::make_unique<fibers::StackPool>();
+    if (killed_) fiber.body = nullptr;
+  }
+  if (!fiber.body) {
+    end_fiber(me, fiber);
+    return false;
+  }
+  Result<fibers::Stack> stack = me.stacks->take();
+  if (!stack.ok()) {
+    std::fprintf(stderr, "rehearsal: '%s' waits for a stack: %s\n", fiber.label.c_str(),
+                 stack.error().text.c_str());
+    const std::lock_guard lock(mutex_);
+    me.stackless.push_back(&fiber);
+    ++stackless_;
+    return false;
+  }
+  fiber.fiber = std::make_unique<fibers::Fiber>(fiber.label, std::move(stack).value(),
+                                                [body = std::move(fiber.body)]() mutable {
+                                                  try {
+                                                    body();
+                                                  } catch (const NodeKilled&) {
+                                                  }
+                                                });
+  return true;
+}
+
+void RealRuntime::end_fiber(ThreadRecord& me, FiberRecord& fiber) {
+  std::exception_ptr escaped = fiber.fiber != nullptr ? fiber.fiber->take_exception() : nullptr;
+  if (escaped != nullptr) std::rethrow_exception(escaped);
+  std::unique_ptr<FiberRecord> ended;  // destroyed off the lock
+  Nudges nudges;
+  Lock lock(mutex_);
+  const size_t place = fiber.place;
+  ended = std::move(me.live[place]);
+  if (place + 1 != me.live.size()) {
+    me.live[place] = std::move(me.live.back());
+    me.live[place]->place = place;
+  }
+  me.live.pop_back();
+  --live_;
+  for (PollingRole::Seat* watcher : idle_watchers_) role_.notify(*watcher, nudges);
+  if (stackless_ > 0) {
+    for (ThreadRecord* host : hosts_) {
+      for (FiberRecord* waiting : host->stackless) host->runnable.push_back(waiting);
+      if (!host->stackless.empty()) role_.notify(host->seat, nudges);
+      host->stackless.clear();
+    }
+    stackless_ = 0;
+  }
+  unlock_and_carry_out(lock, nudges);
+}
+
+size_t RealRuntime::live_executions() const {
+  const std::lock_guard lock(mutex_);
+  return live_ + homeless_.size();
+}
+
+std::vector<std::string> RealRuntime::live_labels() const {
+  std::vector<std::string> labels;
+  const std::lock_guard lock(mutex_);
+  for (const ThreadRecord* host : hosts_)
+    for (const auto& fiber : host->live) labels.push_back(fiber->label);
+  for (const auto& fiber : homeless_) labels.push_back(fiber->label);
+  return labels;
+}
+
+bool RealRuntime::wait_for_executions(Duration limit) {
+  ThreadRecord& me = threads_.current();
+  const Instant deadline = now() + limit;
+  auto timer = std::make_shared<TimerId>();
+  post([this, &me, timer, deadline] {
+    *timer = call_at(deadline, [this, &me] {
+      const std::lock_guard lock(mutex_);
+      role_.notify(me.seat, strand_holder_->nudges);
+    });
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    idle_watchers_.push_back(&me.seat);
+  }
+  wait_here(me, [&] { return live_ == 0 || now() >= deadline; });
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(idle_watchers_, &me.seat);
+  }
+  post([this, timer] { cancel(*timer); });
+  return live_executions() == 0;
+}
+
+}  // namespace rehearsal::real

@@ -1,0 +1,228 @@
+#include "real_net/runtime/real_runtime.h"
+
+#include <ATen/Parallel.h>
+
+#include "core/base/check.h"
+#include "real_net/runtime/engine_guard.h"
+
+namespace rehearsal::real {
+namespace {
+
+// How many times a holder takes what was queued meanwhile before it writes and releases.
+constexpr int kBatchesPerFlush = 8;
+
+// The same for timers; what is still due then runs when the strand is entered next.
+constexpr int kTimersPerFlush = 256;
+
+}  // namespace
+
+RealRuntime::RealRuntime(const RuntimeOptions& options)
+    : options_(options),
+      core_count_(static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+      spin_(options.spin_max) {
+  set_up_thread();
+  relief_ = std::thread([this] { relief_loop(); });
+}
+
+RealRuntime::~RealRuntime() { stop(); }
+
+Instant RealRuntime::now() const {
+  return Instant(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+TimerId RealRuntime::call_at(Instant when, Task task) {
+  ThreadRecord& me = *strand_holder_;
+  const Instant before = timers_.earliest();
+  const TimerId id = timers_.add(when, std::move(task));
+  if (when < before && !me.polling) {
+    const std::lock_guard lock(mutex_);
+    role_.notify_poller(me.nudges);
+  }
+  return id;
+}
+
+void RealRuntime::cancel(TimerId timer) {
+  Task task = timers_.cancel(timer);
+  if (task) strand_holder_->garbage.push_back(std::move(task));
+}
+
+void RealRuntime::post(Task task) {
+  if (!strand_.queue(std::move(task))) return;
+  ThreadRecord& me = threads_.current();
+  do {
+    run_strand(me);
+    clean_up(me);
+  } while (strand_.take_again());
+  run_inline_bodies(me);
+}
+
+void RealRuntime::run_strand(ThreadRecord& me) noexcept {
+  strand_holder_ = &me;
+  me.on_strand = true;
+  me.strand_state.swap_with_thread();
+  {
+    const fibers::ScopedExecution none(nullptr);
+    for (int i = 0; i < kBatchesPerFlush && strand_.take_batch(me.batch); ++i) {
+      for (Task& task : me.batch) {
+        task();
+        me.garbage.push_back(std::move(task));
+      }
+      me.batch.clear();
+    }
+    run_due_timers(me);
+    if (flush_) flush_();
+  }
+  me.strand_state.swap_with_thread();
+  me.on_strand = false;
+  strand_.release();
+}
+
+void RealRuntime::run_due_timers(ThreadRecord& me) {
+  if (timers_.earliest() == Instant::max()) return;
+  const Instant present = now();
+  for (int i = 0; i < kTimersPerFlush; ++i) {
+    Task task = timers_.take_due(present);
+    if (!task) return;
+    task();
+    me.garbage.push_back(std::move(task));
+  }
+}
+
+// Wakes whom the strand's tasks woke, and destroys closures: they may own anything, and may post.
+void RealRuntime::clean_up(ThreadRecord& me) {
+  if (!me.nudges.empty()) carry_out(me.nudges);
+  if (me.discarding) return;
+  me.discarding = true;
+  while (!me.garbage.empty()) {
+    me.dying.swap(me.garbage);
+    me.dying.clear();
+  }
+  me.discarding = false;
+}
+
+// A thread that waits runs them one by one from its waiting loop instead. What a nested entry adds
+// is run by the outer one.
+void RealRuntime::run_inline_bodies(ThreadRecord& me) {
+  if (me.looks_again || me.in_inline || me.discarding) return;
+  while (!me.inline_bodies.empty()) {
+    InlineBody body = std::move(me.inline_bodies.front());
+    me.inline_bodies.pop_front();
+    run_inline(me, std::move(body));
+  }
+}
+
+void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
+  REHEARSAL_CHECK(!me.in_inline);
+  if (killed_) return;
+  me.in_inline = true;
+  me.inline_state.swap_with_thread();
+  {
+    const fibers::ScopedExecution scope(inline_body.execution);
+    try {
+      inline_body.body();
+    } catch (const NodeKilled&) {
+    }
+    // What it owned may post as it dies: what that brings runs after it, not on top of it.
+    inline_body.body = nullptr;
+  }
+  me.inline_state.swap_with_thread();
+  me.in_inline = false;
+}
+
+void RealRuntime::execute(Execution& execution, Where where, Task body) {
+  ThreadRecord& me = *strand_holder_;
+  if (where == Where::pool) {
+    auto fiber = std::make_unique<FiberRecord>();
+    fiber->execution = &execution;
+    fiber->label = execution.label();
+    fiber->body = std::move(body);
+    return start_execution(std::move(fiber), me.nudges);
+  }
+  me.inline_bodies.push_back({&execution, std::move(body)});
+}
+
+Execution* RealRuntime::running() const { return fibers::running_execution(); }
+
+bool RealRuntime::may_park() const {
+  const ThreadRecord* me = threads_.find();
+  if (me != nullptr && (me->on_strand || me->in_inline || me->polling)) return false;
+  return !inside_torch_engine();
+}
+
+void RealRuntime::kill() {
+  Nudges nudges;
+  Lock lock(mutex_);
+  killed_ = true;
+  threads_.for_each([&](ThreadRecord& record) {
+    if (record.parked.waiter != nullptr) role_.notify(record.seat, nudges);
+    for (const auto& fiber : record.live) {
+      if (fiber->parked.waiter == nullptr) continue;
+      fiber->parked.waiter->slot = nullptr;
+      fiber->parked.waiter = nullptr;
+      record.runnable.push_back(fiber.get());
+    }
+    if (!record.runnable.empty()) role_.notify(record.seat, nudges);
+  });
+  unlock_and_carry_out(lock, nudges);
+  drop_timers();
+}
+
+void RealRuntime::drop_timers() {
+  post([this] {
+    for (Task& task : timers_.clear()) strand_holder_->garbage.push_back(std::move(task));
+  });
+}
+
+void RealRuntime::stop() {
+  {
+    Nudges nudges;
+    Lock lock(mutex_);
+    REHEARSAL_CHECK(live_ == 0, live_, "executions are live");
+    stopping_ = true;
+    role_.notify(relief_seat_, nudges);
+    for (ThreadRecord* host : hosts_) role_.notify(host->seat, nudges);
+    unlock_and_carry_out(lock, nudges);
+  }
+  if (relief_.joinable()) relief_.join();
+  for (std::thread& thread : pool_threads_) thread.join();
+  pool_threads_.clear();
+  drop_timers();
+  run_left_bodies();
+}
+
+// What the runtime's own threads had no time for when they ended. It may own this runtime: without
+// that, neither would ever go.
+void RealRuntime::run_left_bodies() {
+  ThreadRecord& me = threads_.current();
+  {
+    const std::lock_guard lock(mutex_);
+    for (InlineBody& body : left_bodies_) me.inline_bodies.push_back(std::move(body));
+    left_bodies_.clear();
+  }
+  run_inline_bodies(me);
+}
+
+RealRuntime::ThreadGuard::ThreadGuard(RealRuntime& runtime, Execution* execution, bool main)
+    : runtime_(runtime),
+      main_(main && runtime.options_.worker_threads == 0),
+      execution_(execution) {
+  runtime_.set_up_thread();
+  if (!main_) return;
+  ThreadRecord& me = runtime_.threads_.current();
+  const std::lock_guard lock(runtime_.mutex_);
+  REHEARSAL_CHECK(runtime_.hosts_.empty());
+  runtime_.hosts_.push_back(&me);
+  Nudges nobody_sleeps;
+  for (auto& fiber : runtime_.homeless_) runtime_.assign(me, std::move(fiber), nobody_sleeps);
+  runtime_.homeless_.clear();
+}
+
+RealRuntime::ThreadGuard::~ThreadGuard() {
+  if (!main_) return;
+  const std::lock_guard lock(runtime_.mutex_);
+  if (runtime_.hosts_.front()->live.empty()) runtime_.hosts_.clear();
+}
+
+void RealRuntime::set_up_thread() const { at::set_num_threads(options_.torch_threads); }
+
+}  // namespace rehearsal::real

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/runtime.h"
+#include "core/fibers/default_generator.h"
+#include "real_net/runtime/poller.h"
+#include "real_net/runtime/polling_role.h"
+#include "real_net/runtime/spin_budget.h"
+#include "real_net/runtime/strand_queue.h"
+#include "real_net/runtime/thread_record.h"
+#include "real_net/runtime/timer_table.h"
+
+namespace rehearsal::real {
+
+struct RuntimeOptions {
+  // Threads that run executions. Zero: executions are fibers of the main thread (see MainThread)
+  // and run while it waits.
+  uint32_t worker_threads = 2;
+  // A waiting thread polls without sleeping for this long at most; zero: it sleeps at once.
+  Duration spin_max = std::chrono::microseconds(60);
+  // LibTorch's intra-op threads in every thread of the runtime.
+  int torch_threads = 1;
+};
+
+// The Runtime over real threads. See the README for who does what.
+//
+// Any thread may post and park; who posts holds a reference to the runtime meanwhile. A thread that
+// waits polls the network; while none does, the relief thread does. Timers are run by whoever
+// polls. The clock is the monotonic one.
+class RealRuntime final : public Runtime, public Executions {
+ public:
+  explicit RealRuntime(const RuntimeOptions& options);
+  // REQUIRES: no execution is live; other threads are not inside. Stops first.
+  ~RealRuntime() override;
+  RealRuntime(const RealRuntime&) = delete;
+  RealRuntime& operator=(const RealRuntime&) = delete;
+
+  [[nodiscard]] Instant now() const override;
+  TimerId call_at(Instant when, Task task) override;
+  void cancel(TimerId timer) override;
+  void post(Task task) override;
+  void execute(Execution& execution, Where where, Task body) override;
+  [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
+  void wake(Waiter& waiter) override;
+
+  [[nodiscard]] Execution* running() const override;
+  [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
+  [[nodiscard]] bool may_park() const override;
+
+  // The network's events. Handlers run off the strand on the thread that polls.
+  [[nodiscard]] Poller& poller() { return poller_; }
+
+  // `flush` runs on the strand before it is released, whenever tasks have run: output leaves in one
+  // piece. Set before anything is posted, or on the strand.
+  void set_flush(Task flush) { flush_ = std::move(flush); }
+
+  // The calling thread runs `execution` for the guard's life: a worker's main, or a thread that the
+  // user brings. With `main` and no worker threads it hosts the executions, too.
+  class ThreadGuard {
+   public:
+    ThreadGuard(RealRuntime& runtime, Execution* execution, bool main);
+    ~ThreadGuard();
+    ThreadGuard(const ThreadGuard&) = delete;
+    ThreadGuard& operator=(const ThreadGuard&) = delete;
+
+   private:
+    RealRuntime& runtime_;
+    const bool main_;
+    const fibers::ScopedExecution execution_;
+  };
+  [[nodiscard]] ThreadGuard register_thread(Execution& execution) {
+    return {*this, &execution, false};
+  }
+  [[nodiscard]] ThreadGuard register_main(Execution& execution) {
+    return {*this, &execution, true};
+  }
+
+  // Executions with a stack of their own that have not ended.
+  [[nodiscard]] size_t live_executions() const;
+  // Their labels, for people.
+  [[nodiscard]] std::vector<std::string> live_labels() const;
+
+  // Waits off the strand, for `limit` at most, until no execution is live. Whether that is so.
+  [[nodiscard]] bool wait_for_executions(Duration limit);
+
+  // From now on every park answers `killed`; timers that are set and bodies that have not started
+  // never run. Any thread.
+  void kill();
+
+  // Ends the runtime's own threads, and runs what is left for them on the calling one. REQUIRES: no
+  // execution is live. Later posts still run, on the threads that make them; timers that are set
+  // never run, and the network rests.
+  void stop();
+
+  // How often a thread was woken by another, for measurements.
+  [[nodiscard]] uint64_t wake_count() const { return wakes_.load(std::memory_order_relaxed); }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  using Nudges = PollingRole::Nudges;
+
+  // The strand (real_runtime.cc).
+  void run_strand(ThreadRecord& me) noexcept;
+  void run_due_timers(ThreadRecord& me);
+  void clean_up(ThreadRecord& me);
+  void run_inline_bodies(ThreadRecord& me);
+  void run_inline(ThreadRecord& me, InlineBody body);
+  void run_left_bodies();
+  void drop_timers();
+
+  // Waiting (real_waiting.cc).
+  void wait_here(ThreadRecord& me, UniqueFunction<bool()> done);
+  bool do_other_work(ThreadRecord& me, std::deque<InlineBody>& bodies, Lock& lock);
+  void wait_for_news(ThreadRecord& me, Lock& lock);
+  void poll_turn(ThreadRecord& me, PollingRole::Seat& seat, Lock& lock);
+  [[nodiscard]] bool spin(const PollingRole::Seat& seat, Instant until);
+  [[nodiscard]] bool look(Duration limit);
+  [[nodiscard]] bool sleep_in_network(PollingRole::Seat& seat);
+  void relief_loop();
+  void leave_bodies(ThreadRecord& me);
+  void unlock_and_carry_out(Lock& lock, Nudges& nudges);
+  void carry_out(Nudges& nudges);
+
+  // Executions (real_executions.cc).
+  void start_execution(std::unique_ptr<FiberRecord> fiber, Nudges& nudges);
+  [[nodiscard]] ThreadRecord* choose_host(Lock& lock);
+  [[nodiscard]] ThreadRecord* start_pool_thread(Lock& lock);
+  void assign(ThreadRecord& host, std::unique_ptr<FiberRecord> fiber, Nudges& nudges);
+  void pool_loop(ThreadRecord& me);
+  void resume_fiber(ThreadRecord& me, FiberRecord& fiber);
+  [[nodiscard]] bool make_fiber(ThreadRecord& me, FiberRecord& fiber);
+  void end_fiber(ThreadRecord& me, FiberRecord& fiber);
+  ParkOutcome park_fiber(FiberRecord& fiber, Waiter& waiter);
+  void set_up_thread() const;
+
+  const RuntimeOptions options_;
+  const int core_count_;
+  ThreadTable threads_;
+  StrandQueue strand_;
+  Poller poller_;
+  std::atomic<uint64_t> wakes_{0};
+  std::atomic<int> computing_{0};  // threads that run an execution
+
+  // The strand's.
+  TimerTable timers_;
+  Task flush_;
+  ThreadRecord* strand_holder_ = nullptr;
+  std::vector<std::thread> pool_threads_;
+
+  mutable std::mutex mutex_;  // guards what follows, and the marked parts of ThreadRecords
+  PollingRole::Seat relief_seat_;
+  PollingRole role_{relief_seat_};
+  SpinBudget spin_;
+  std::deque<InlineBody> left_bodies_;  // that their threads had no time for
+  std::vector<ThreadRecord*> hosts_;
+  std::vector<std::unique_ptr<FiberRecord>> homeless_;  // executions before there is a main thread
+  std::vector<PollingRole::Seat*> idle_watchers_;
+  size_t live_ = 0;
+  size_t stackless_ = 0;
+  bool stopping_ = false;
+  std::atomic<bool> killed_ = false;
+
+  std::thread relief_;
+};
+
+}  // namespace rehearsal::real

@@ -1,0 +1,63 @@
+#include "real_net/tcp/leavers.h"
+
+#include <algorithm>
+
+namespace rehearsal::real {
+
+void Leavers::add(std::shared_ptr<Connection> connection) {
+  if (connection->aborted()) return;
+  Runtime& runtime = *context_.runtime;
+  Connection& leaving = *connection;
+  const TimerId deadline =
+      runtime.call_at(runtime.now() + time_limit_, [this, raw = &leaving] { drop(*raw); });
+  entries_.push_back({std::move(connection), deadline});
+  leaving.set_owner(*this);
+  leaving.expect_end();
+  leaving.end_output();
+}
+
+void Leavers::drop_all() {
+  while (!entries_.empty()) drop(*entries_.front().connection);
+}
+
+void Leavers::when_empty(Task done) {
+  when_empty_ = std::move(done);
+  check_empty();
+}
+
+// What waits in the writer is still sent: the peer may have ended its side only.
+void Leavers::on_end(Connection& connection, std::optional<Error>) {
+  const auto found = find(connection);
+  if (found == entries_.end()) return;
+  found->peer_ended = true;
+  on_written(connection);
+}
+
+void Leavers::on_written(Connection& connection) {
+  const auto found = find(connection);
+  if (found != entries_.end() && found->peer_ended && connection.writer().empty()) drop(connection);
+}
+
+std::list<Leavers::Entry>::iterator Leavers::find(const Connection& connection) {
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return entry.connection.get() == &connection; });
+}
+
+void Leavers::drop(Connection& connection) {
+  const auto found = find(connection);
+  if (found == entries_.end()) return;
+  context_.runtime->cancel(found->deadline);
+  const std::shared_ptr<Connection> taken = std::move(found->connection);
+  entries_.erase(found);
+  taken->abort();
+  check_empty();
+}
+
+void Leavers::check_empty() {
+  if (!entries_.empty() || !when_empty_) return;
+  Task done = std::move(when_empty_);
+  when_empty_ = nullptr;
+  done();
+}
+
+}  // namespace rehearsal::real

@@ -1,0 +1,66 @@
+#include "real_net/worker/observers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace rehearsal::real {
+namespace {
+
+Error wrong(std::string text) {
+  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
+}
+
+}  // namespace
+
+std::optional<Address> parse_metrics_address(std::string_view text) {
+  if (text.find(':') != std::string_view::npos) return parse_address(text);
+  return parse_address("127.0.0.1:" + std::string(text));
+}
+
+Observers::Observers(observe::LogLevel level, const std::vector<std::string>& names, WorkerId self)
+    : names_(names), log_(level, names.at(self.value)), log_trace_(log_, names) {}
+
+Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& options,
+                                                   const Environment& environment,
+                                                   const std::vector<std::string>& names,
+                                                   WorkerId self, Trace* next) {
+  const auto given = [&environment](const std::string& value, const char* variable) {
+    return value.empty() ? environment(variable).value_or("") : value;
+  };
+  const std::string level_text = given(options.log, "REHEARSAL_LOG");
+  const auto level = observe::parse_log_level(level_text.empty() ? "warn" : level_text);
+  if (!level) return wrong("log level '" + level_text + "': type debug, info, warn, error or off");
+  std::unique_ptr<Observers> made(new Observers(*level, names, self));
+  made->traces_.add(next);
+  made->logs_ = *level != observe::LogLevel::off;
+  made->spans_folder_ = given(options.spans, "REHEARSAL_SPANS");
+  if (!made->spans_folder_.empty()) {
+    std::string name = names[self.value];
+    std::replace(name.begin(), name.end(), '/', '_');
+    made->spans_file_ =
+        (std::filesystem::path(made->spans_folder_) / (name + ".spans.json")).string();
+    made->traces_.add(&made->spans_.emplace());
+  }
+  const std::string metrics = given(options.metrics, "REHEARSAL_METRICS");
+  if (metrics.empty()) return made;
+  made->metrics_ = parse_metrics_address(metrics);
+  if (!made->metrics_)
+    return wrong("metrics at '" + metrics + "': type PORT or HOST:PORT, for example 9464");
+  return made;
+}
+
+Status Observers::write_spans() const {
+  if (!spans_) return Unit{};
+  std::error_code error;
+  std::filesystem::create_directories(spans_folder_, error);
+  std::ofstream file(spans_file_, std::ios::binary | std::ios::trunc);
+  file << observe::perfetto_text(observe::file_of(*spans_, names_));
+  file.close();
+  if (file) return Unit{};
+  return Error{.kind = ErrorKind::storage,
+               .text = "the spans cannot be written to " + spans_file_ +
+                       ": look whether the folder can be written to and has room"};
+}
+
+}  // namespace rehearsal::real

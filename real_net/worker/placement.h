@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "real_net/tcp/socket.h"
+
+namespace rehearsal::real {
+
+// Which worker of how many this process is, and where they meet.
+struct Placement {
+  std::string launcher;  // who said so, for people: "flags", "torchrun", "Slurm", …
+  uint32_t rank = 0;
+  std::optional<uint32_t> world_size;  // empty: as many as the program has workers
+
+  // They meet in a store. It is served at `master`, or is a file if `file` is not empty.
+  Address master;
+  std::string file;
+  bool agent_serves = false;  // the launcher serves the store, and no worker may
+  // Tells apart the runs that use one store: run id and restart count.
+  std::string run;
+};
+
+// What the command line says; what is not said is taken from the environment.
+struct PlacementFlags {
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> world_size;
+  // env://, tcp://host:port or file:///path.
+  std::optional<std::string> rendezvous;
+};
+
+// The value of an environment variable, if it is set.
+using Environment = std::function<std::optional<std::string>(const std::string&)>;
+[[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
+
+// Asks, in this order: the flags, torchrun (torchelastic), Slurm, MPI, a Kubernetes indexed job,
+// plain RANK and WORLD_SIZE. The first that knows a rank decides. The error (bad_arguments) says
+// which variable is missing or wrong.
+[[nodiscard]] Result<Placement> find_placement(const PlacementFlags& flags,
+                                               const Environment& environment);
+
+// The first host of a Slurm node list: "gpu[03-05,9],login" names "gpu03".
+[[nodiscard]] std::string first_slurm_host(const std::string& node_list);
+
+}  // namespace rehearsal::real

@@ -1,0 +1,154 @@
+#include "real_net/worker/real_node.h"
+
+#include "core/base/check.h"
+#include "core/node/program.h"
+#include "observe/metrics_text.h"
+
+namespace rehearsal::real {
+namespace {
+
+TransportOptions transport_options(const RealNodeOptions& options) {
+  TransportOptions transport = options.transport;
+  transport.names = options.node.names;
+  transport.seed = options.node.seed;
+  return transport;
+}
+
+TcpTransport& listening(TcpTransport& transport, const Address& address) {
+  transport.listen(address).or_throw();
+  return transport;
+}
+
+}  // namespace
+
+RealNode::RealNode(RealNodeOptions options, const Program& program)
+    : options_(std::move(options)),
+      runtime_(std::make_shared<RealRuntime>(options_.runtime)),
+      transport_(*runtime_, pool_, transport_options(options_)),
+      checkpoints_(options_.checkpoints, options_.node.names.at(options_.node.id.value)),
+      metrics_(options_.metrics
+                   ? std::make_unique<observe::Metrics>(options_.node.names, options_.node.id)
+                   : nullptr),
+      metrics_server_(
+          metrics_ == nullptr
+              ? nullptr
+              : std::make_unique<MetricsServer>(
+                    *runtime_, MetricsServerOptions{.address = *options_.metrics},
+                    [this] { return metrics_text(metrics_->snapshot(runtime_->now())); })),
+      timed_(timed()),
+      recording_(recording()),
+      node_(options_.node, program, environment()) {
+  if (recording_ != nullptr) start_recording();
+  if (metrics_server_ != nullptr) runtime_->post([this] { metrics_server_->start(); });
+}
+
+void RealNode::Timed::on_event(const Event& event) {
+  Event timed = event;
+  timed.when = runtime_.now();
+  traces_.on_event(timed);
+  if (log_ != nullptr) log_->on_event(timed);
+}
+
+std::unique_ptr<RealNode::Timed> RealNode::timed() {
+  observe::Traces traces;
+  traces.add(options_.trace);
+  traces.add(metrics_.get());
+  if (traces.empty()) return nullptr;
+  return std::make_unique<Timed>(*runtime_, std::move(traces), options_.log);
+}
+
+void RealNode::Course::on_event(const Event& event) {
+  // Nothing runs at a worker that has not joined.
+  if (event.kind == EventKind::execution_started) joined_ = true;
+  if (next_ != nullptr) next_->on_event(event);
+}
+
+RealNode::Course& RealNode::trace() {
+  course_.set_next(timed_ != nullptr ? timed_.get() : options_.log);
+  return course_;
+}
+
+std::optional<Address> RealNode::metrics_address() const {
+  if (metrics_server_ == nullptr) return std::nullopt;
+  return metrics_server_->address();
+}
+
+std::unique_ptr<RealNode::Recording> RealNode::recording() {
+  if (!options_.record) return nullptr;
+  auto recorder = std::make_shared<record::Recorder>(*options_.record);
+  auto runtime = std::make_shared<record::RecordingRuntime>(runtime_, *runtime_, recorder);
+  record::RecordingCheckpoints checkpoints(checkpoints_, *runtime);
+  return std::make_unique<Recording>(
+      Recording{std::move(runtime), record::RecordingTransport(transport_, *recorder),
+                record::RecordingTrace(trace(), *recorder), checkpoints, std::nullopt});
+}
+
+Node::Environment RealNode::environment() {
+  listening(transport_, options_.listen);
+  if (recording_ != nullptr)
+    return {.runtime = recording_->runtime,
+            .executions = recording_->runtime.get(),
+            .transport = &recording_->transport,
+            .trace = &recording_->trace,
+            .checkpoints = &recording_->checkpoints};
+  return {.runtime = runtime_,
+          .executions = runtime_.get(),
+          .transport = &transport_,
+          .trace = &trace(),
+          .checkpoints = &checkpoints_};
+}
+
+void RealNode::start_recording() {
+  recording_->sink.emplace(node_.sink(), *recording_->runtime);
+  recording_->runtime->recorder()
+      .start({.greeting = node_.hello().greeting,
+              .torch_threads = options_.runtime.torch_threads,
+              .node = options_.node})
+      .or_throw();
+}
+
+RealNode::~RealNode() {
+  REHEARSAL_CHECK(stuck_.empty(), stuck_.front());
+  runtime_->stop();
+}
+
+void RealNode::set_address(WorkerId peer, const Address& address) {
+  runtime_->post([this, peer, address] { transport_.set_address(peer, address); });
+}
+
+void RealNode::abort(const Error& why) {
+  runtime_->post([this, why] {
+    if (recording_ == nullptr) return node_.abort(why);
+    recording_->runtime->enter([&] { node_.abort(why); }, record::Aborted{why});
+  });
+}
+
+Status RealNode::run() {
+  const auto guard = runtime_->register_main(node_.main_execution());
+  FrameSink& sink = recording_ != nullptr ? *recording_->sink : node_.sink();
+  runtime_->post([this, &sink] { transport_.start(node_.hello(), sink); });
+  Status status = run_main();
+  leave_network();
+  if (!runtime_->wait_for_executions(options_.unwind_timeout)) stuck_ = runtime_->live_labels();
+  return status;
+}
+
+Status RealNode::run_main() {
+  if (recording_ == nullptr) return node_.run_main();
+  Status status = recording_->runtime->run_main([this] { return node_.run_main(); });
+  runtime_->post([this, status] { recording_->runtime->recorder().end(status); });
+  return status;
+}
+
+// What is queued still leaves; bounded by the transport's own limit.
+void RealNode::leave_network() {
+  Waiter stopped;
+  runtime_->post([this, &stopped] {
+    transport_.stop();
+    transport_.when_stopped([this, &stopped] { runtime_->wake(stopped); });
+  });
+  const ParkOutcome outcome = runtime_->park(stopped);
+  REHEARSAL_CHECK(outcome == ParkOutcome::woken);
+}
+
+}  // namespace rehearsal::real

@@ -1,0 +1,20 @@
+#include "sim/hunt/failure_kind.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+namespace rehearsal::sim {
+
+std::string kind_of_object(const std::string& object) {
+  std::istringstream words(object);
+  std::string kind;
+  for (std::string word; words >> word;) {
+    const bool named = std::any_of(word.begin(), word.end(),
+                                   [](unsigned char letter) { return std::isdigit(letter) != 0; });
+    kind += named ? "* " : word + " ";
+  }
+  return kind;
+}
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,475 @@
+#include "sim/world/cluster_parts.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/fibers/default_generator.h"
+#include "core/fibers/thread_state.h"
+#include "core/wire/message.h"
+#include "core/wire/protobuf_codec.h"
+#include "sim/oracles/oracles.h"
+#include "sim/strategies/strategies.h"
+
+namespace rehearsal::sim {
+namespace {
+
+// Distinguishes the incarnations of a seed from its other hashes.
+constexpr uint64_t kIncarnations = 0x696e6361726e6174;
+
+// A strategy holds nothing back for longer than a small part of what makes a peer lost: a deadline
+// that is armed anew may be held back three times, and must still come within the oracles' slack.
+constexpr int kWindowPart = 64;
+
+constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
+
+// Returns the number of threads to go back to. The inter-op number can be set once in a process,
+// and not after its pool has been used: then it stays.
+int use_one_thread() {
+  if (at::get_num_interop_threads() != 1) {
+    try {
+      at::set_num_interop_threads(1);
+    } catch (const c10::Error&) {
+    }
+  }
+  const int before = at::get_num_threads();
+  if (before != 1) at::set_num_threads(1);
+  return before;
+}
+
+std::unique_ptr<Strategy> strategy_of(const ClusterOptions& options, KeyedDecisions& decisions) {
+  auto strategy = make_strategy(options.strategy, decisions);
+  if (strategy != nullptr && options.record_choices)
+    return std::make_unique<HeldBack>(decisions, std::move(strategy));
+  if (strategy == nullptr && decisions.gives(DecisionKind::hold))
+    return std::make_unique<HeldBack>(decisions);
+  return strategy;
+}
+
+// Reads the type of a frame's message, for rules.
+uint32_t message_type_of(Codec& codec, const Frame& frame) {
+  if (frame.header.kind != FrameKind::message || frame.body == nullptr) return 0;
+  const Result<Message> message = codec.decode(*frame.body);
+  return message.ok() ? message.value().type() : 0;
+}
+
+}  // namespace
+
+ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions options)
+    : seed_(seed),
+      program_(program),
+      options_(std::move(options)),
+      names_(program.names()),
+      torch_threads_before_(use_one_thread()),
+      decisions_(seed, options_.overrides, options_.otherwise, options_.record_choices,
+                 options_.redraws),
+      peer_timeout_(node_options(WorkerId{0}, 0).peer_timeout),
+      plan_(draw_faults(decisions_, options_, names_.size(), peer_timeout_)),
+      strategy_(strategy_of(options_, decisions_)),
+      recorder_(world_.queue, decisions_),
+      network_(world_.queue, decisions_, names_, network_options()),
+      disks_(names_.size()),
+      lives_(names_.size()),
+      decisions_of_(names_.size(), 0) {
+  if (!fibers::default_generator_is_ours())
+    throw std::runtime_error(
+        "LibTorch does not ask this program for its default generator: link "
+        "LibTorch as a shared library");
+  if (options_.stacks == nullptr) own_stacks_.emplace();
+  world_.decisions = &decisions_;
+  world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
+  world_.scheduling = plan_.scheduling;
+  world_.clocks = plan_.machines.clocks;
+  if (plan_.machines.any()) make_machines();
+  world_.queue.set_strategy(strategy_.get(), peer_timeout_ / kWindowPart);
+  if (options_.profile) world_.queue.set_profile(&profile_);
+  network_.set_default_link(plan_.link);
+  network_.share_bandwidth(plan_.worker_bytes_per_second);
+  network_.set_weather(plan_.weather);
+  network_.set_inspector([codec = std::shared_ptr<Codec>(make_protobuf_codec())](
+                             const Frame& frame) { return message_type_of(*codec, frame); });
+  crashes_ = plan_.crashes;
+  for (const CrashPoint& point : options_.crash_points)
+    crashes_.push_back(draw_restart(decisions_, options_.restart,
+                                    {.worker = point.worker, .event = point.decision},
+                                    crashes_.size()));
+  add_oracle(make_progress(options_.progress_bound));
+  if (options_.oracles) {
+    add_oracle(make_at_most_once());
+    add_oracle(make_completion());
+    add_oracle(make_rref_conservation());
+    add_oracle(make_context_pairing());
+    add_oracle(make_optimizer());
+    add_oracle(make_fencing());
+    add_oracle(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
+    add_oracle(make_no_leak());
+    add_oracle(make_invariants());
+  }
+  for (Trace* trace : options_.traces) recorder_.add(*trace);
+  if (options_.event_lines != nullptr)
+    recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
+  if (options_.choice_lines != nullptr) decisions_.write_lines_to(options_.choice_lines);
+  if (options_.history != nullptr) record_history();
+}
+
+void ClusterParts::record_history() {
+  history_.emplace(*options_.history, world_.queue, program_);
+  recorder_.set_history(&*history_);
+  network_.set_witness(&*history_);
+  decisions_.set_listener([this](const Override& given) { history_->on_decision(given); });
+}
+
+// What comes later is the taking apart of the cluster.
+void ClusterParts::stop_recording_history() {
+  if (!history_) return;
+  if (failed()) history_->on_finding(recorder_.findings().first()->oracle);
+  recorder_.set_history(nullptr);
+  network_.set_witness(nullptr);
+  history_.reset();
+}
+
+void ClusterParts::make_machines() {
+  const auto jumped = [this](WorkerId worker) {
+    if (!lives_[worker.value].empty()) life(worker).runtime().clock_jumped();
+  };
+  machines_ = std::make_unique<Machines>(world_, plan_.machines,
+                                         static_cast<uint32_t>(names_.size()), jumped);
+  recorder_.set_machines(machines_.get());
+}
+
+ClusterParts::~ClusterParts() {
+  if (options_.report != nullptr) {
+    if (!finished_) report_choices();
+    *options_.report = std::move(report_);
+  }
+  for (auto& lives : lives_)
+    for (auto& life : lives) life->abandon();
+  for (auto& lives : lives_)
+    for (auto& life : lives) life->bury();
+  lives_.clear();
+  if (torch_threads_before_ != 1) at::set_num_threads(torch_threads_before_);
+}
+
+NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) const {
+  NodeOptions options;
+  options.id = worker;
+  options.life = life;
+  options.seed = seed_;
+  options.names = names_;
+  options.incarnation.value =
+      std::max<uint64_t>(1, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
+  if (options_.adjust_node) options_.adjust_node(options);
+  return options;
+}
+
+// A loss or a silence that mild or hostile faults make must stay well below `peer_timeout`.
+net_fake::NetworkOptions ClusterParts::network_options() const {
+  net_fake::NetworkOptions network = options_.network;
+  network.user_timeout = std::min(network.user_timeout, peer_timeout_ / 2);
+  network.connect_timeout = std::min(network.connect_timeout, peer_timeout_ / 8);
+  if (plan_.buffer_bytes > 0) {
+    network.socket_buffer_bytes = plan_.buffer_bytes / 4;
+    network.high_water_bytes = plan_.buffer_bytes;
+    network.low_water_bytes = plan_.buffer_bytes / 4;
+  }
+  while (network.losses_max > 1 &&
+         network.retransmission_timeout * (1 << network.losses_max) > peer_timeout_ / 4)
+    --network.losses_max;
+  return network;
+}
+
+void ClusterParts::add_oracle(std::unique_ptr<Oracle> oracle) {
+  REHEARSAL_CHECK(!begun_, "oracles are added before the run begins");
+  recorder_.add(*oracle);
+  oracles_.push_back(std::move(oracle));
+}
+
+Life& ClusterParts::life(WorkerId worker) {
+  auto& lives = lives_.at(worker.value);
+  REHEARSAL_CHECK(!lives.empty(), worker);
+  return *lives.back();
+}
+
+// The loop.
+
+void ClusterParts::begin() {
+  if (std::exchange(begun_, true)) return;
+  const bool late = program_.is_dynamic() && options_.faults != FaultLevel::none;
+  for (uint32_t i = 0; i < names_.size(); ++i) {
+    const WorkerId worker{i};
+    const Duration wait = late && i > 0 ? draw_boot(decisions_, worker) : Duration{};
+    if (wait.count() == 0)
+      restart(worker);
+    else
+      restart_after(worker, wait);
+  }
+  storm_end_ = actions_.size();
+  at(Instant{} + options_.storm, [this] { calm(); });
+}
+
+bool ClusterParts::step(Instant limit) {
+  if (failed()) return false;
+  const auto next = world_.queue.peek();
+  if (!next || next->when > limit) return false;
+  const WorkerId worker = next->what->worker(next->ticket);
+  const bool of_worker = worker.value < decisions_of_.size();
+  if (of_worker) {
+    if (machines_ && machines_->keeps(*next, worker, decisions_of_[worker.value])) return true;
+    if (!crashes_.empty()) {
+      if (const auto due = crash_due(worker)) {
+        world_.queue.move_to(next->when);
+        crash(*due);
+        return true;
+      }
+    }
+  }
+  run_event(*next, worker);
+  return true;
+}
+
+void ClusterParts::run_event(const EventQueue::Event& next) {
+  run_event(next, next.what->worker(next.ticket));
+}
+
+void ClusterParts::run_event(const EventQueue::Event& next, WorkerId worker) {
+  const bool of_worker = worker.value < decisions_of_.size();
+  if (of_worker) ++decisions_of_[worker.value];
+  world_.queue.take(next);
+  if (machines_ && of_worker) machines_->spend_time(worker);
+  next.what->happen(next.ticket);
+  if (history_ && of_worker) history_->after_step(life(worker).id(), life(worker).node().census());
+  if (until_check_-- == 0) check(/*idle=*/false);
+}
+
+std::optional<PlannedCrash> ClusterParts::crash_due(WorkerId worker) {
+  const auto found = std::find_if(crashes_.begin(), crashes_.end(), [&](const auto& crash) {
+    return crash.worker == worker && crash.event <= decisions_of_[worker.value];
+  });
+  if (found == crashes_.end()) return std::nullopt;
+  const PlannedCrash crash = *found;
+  crashes_.erase(found);
+  if (lives_[worker.value].empty() || life(worker).over()) return std::nullopt;
+  return crash;
+}
+
+void ClusterParts::run_to_end() {
+  if (finished_) return;
+  const fibers::DefaultThreadState state;
+  begin();
+  while (!all_over()) {
+    if (!step()) {
+      if (!failed()) check(/*idle=*/true);
+      break;
+    }
+    const Duration passed = world_.queue.now().time_since_epoch();
+    if (options_.virtual_time_max.count() > 0 && passed > options_.virtual_time_max)
+      recorder_.findings().fail("time", "the cluster",
+                                "the run is longer than the virtual time it was given");
+  }
+  over_at_ = world_.queue.now();
+  if (!failed()) drain();
+  finish();
+}
+
+bool ClusterParts::all_over() {
+  if (restarts_pending_ > 0) return false;
+  while (over_before_ < lives_.size() && lives_[over_before_].back()->over()) ++over_before_;
+  return over_before_ == lives_.size();
+}
+
+// Faults.
+
+void ClusterParts::at(Instant when, std::function<void()> action) {
+  actions_.push_back(std::move(action));
+  world_.queue.at(when, *this, actions_.size() - 1);
+}
+
+void ClusterParts::crash(const PlannedCrash& crash) {
+  const WorkerId worker = crash.worker;
+  Life& dying = life(worker);
+  if (dying.over()) return;
+  ++crash_count_;
+  recorder_.note("crash", dying.id());
+  dying.crash();
+  for (const auto& oracle : oracles_) oracle->on_crash(dying.view());
+  if (crash.loses_disk) disks_[worker.value].lose();
+  if (!crash.restarts) return;
+  restart_after(worker, crash.restart_after);
+}
+
+void ClusterParts::restart_after(WorkerId worker, Duration time) {
+  ++restarts_pending_;
+  at(world_.queue.now() + time, [this, worker] {
+    --restarts_pending_;
+    restart(worker);
+  });
+}
+
+// Who has left a dynamic group may come again, once, where crashed workers may come back.
+void ClusterParts::main_ended(const LifeId& ended) {
+  const bool may_return = program_.is_dynamic() && options_.restart != Restart::never && !calm_ &&
+                          ended.life == 0 && life(ended.worker).result()->ok();
+  if (!may_return) return;
+  const std::optional<Duration> wait = draw_return(decisions_, ended);
+  if (!wait) return;
+  returned_ = true;
+  restart_after(ended.worker, *wait);
+}
+
+void ClusterParts::give_up(WorkerId worker, WorkerId peer) {
+  Life& giving = life(worker);
+  if (giving.over()) return;
+  given_up_ = true;
+  recorder_.note("give up " + names_[peer.value], giving.id());
+  giving.runtime().post([&giving, peer] { giving.node().give_up(peer); });
+}
+
+void ClusterParts::restart(WorkerId worker) {
+  auto& lives = lives_[worker.value];
+  REHEARSAL_CHECK(lives.empty() || lives.back()->over(), worker, "is alive");
+  const LifeId id{worker, static_cast<uint32_t>(lives.size())};
+  if (id.life > 0) recorder_.note("restart", id);
+  lives.push_back(std::make_unique<Life>(
+      node_options(worker, id.life), program_, id,
+      Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value],
+                        [this, id] { main_ended(id); }}));
+  over_before_ = std::min<size_t>(over_before_, worker.value);
+  lives.back()->start();
+}
+
+void ClusterParts::pause(WorkerId worker, Duration time) {
+  if (!machines_) make_machines();
+  long_pause_ |= time > peer_timeout_ / 2;
+  recorder_.note("pause", life(worker).id());
+  machines_->pause(worker, time);
+}
+
+void ClusterParts::calm() {
+  if (std::exchange(calm_, true)) return;
+  actions_[storm_end_] = nullptr;
+  calm_since_ = world_.queue.now();
+  recorder_.note("calm", {});
+  world_.queue.set_strategy(nullptr, {});
+  world_.queue.set_profile(nullptr);
+  std::erase_if(crashes_, [this](const PlannedCrash& crash) {
+    return std::find_if(options_.crash_points.begin(), options_.crash_points.end(),
+                        [&crash](const CrashPoint& point) {
+                          return point.worker == crash.worker && point.decision == crash.event;
+                        }) == options_.crash_points.end();
+  });
+  network_.set_weather({});
+  network_.heal();
+  if (machines_) machines_->heal();
+}
+
+// The end.
+
+// What is left when all mains have ended: frames on their way, deadlines of nobody.
+void ClusterParts::drain() {
+  calm();
+  while (step()) {
+  }
+}
+
+void ClusterParts::finish() {
+  finished_ = true;
+  if (!failed()) judge_mains();
+  if (!failed()) {
+    const ClusterView cluster = view(/*idle=*/false);
+    for (const auto& oracle : oracles_) oracle->at_end(cluster, recorder_.findings());
+  }
+  stop_recording_history();
+  fill_report();
+}
+
+void ClusterParts::check(bool idle) {
+  until_check_ = options_.oracles && options_.check_interval > 0 ? options_.check_interval
+                                                                 : kRareCheckInterval;
+  const ClusterView cluster = view(idle);
+  for (const auto& oracle : oracles_) oracle->check(cluster, recorder_.findings());
+}
+
+ClusterView ClusterParts::view(bool idle) const {
+  ClusterView cluster{.now = world_.queue.now(),
+                      .calm = calm_,
+                      .calm_since = calm_since_,
+                      .disturbed = disturbed(),
+                      .idle = idle,
+                      .dynamic = program_.is_dynamic()};
+  cluster.lives.reserve(names_.size());
+  for (const auto& lives : lives_)
+    for (const auto& life : lives) cluster.lives.push_back(life->view());
+  return cluster;
+}
+
+// A worker that another's crash makes fail is no failure of the run. Where one main's failure made
+// others fail, the first that no crash explains is the one to tell of.
+void ClusterParts::judge_mains() {
+  const auto explained = [this](const Life& life) {
+    const auto& allowed = options_.errors_after_crash;
+    return std::find(allowed.begin(), allowed.end(), life.result()->error().kind) != allowed.end();
+  };
+  const Life* blamed = nullptr;
+  for (const auto& lives : lives_) {
+    if (lives.empty()) continue;  // Its time to come had not come when the run failed.
+    const Life& life = *lives.back();
+    if (!life.result() || life.result()->ok() || (disturbed() && explained(life))) continue;
+    if (blamed == nullptr ||
+        std::pair(explained(life), life.ended()) < std::pair(explained(*blamed), blamed->ended()))
+      blamed = &life;
+  }
+  if (blamed != nullptr)
+    recorder_.findings().fail("main", "worker '" + blamed->name() + "'",
+                              to_string(blamed->result()->error()));
+}
+
+void ClusterParts::report_choices() {
+  report_.choices = decisions_.choices();
+  for (const Key& key : decisions_.absent())
+    report_.absent_overrides.push_back(net_fake::to_string(key));
+}
+
+void ClusterParts::fill_report() {
+  report_.ok = !failed();
+  report_.fingerprint = to_hex(recorder_.fingerprint().value());
+  report_.checkpoints = recorder_.fingerprint().checkpoints();
+  report_.virtual_time = over_at_.time_since_epoch();
+  report_.calls = recorder_.calls();
+  report_.network = network_.stats();
+  report_.messages = report_.network.messages;
+  report_.draws = decisions_.draws();
+  report_.deviations = decisions_.notes();
+  report_.widths = world_.queue.widths();
+  report_.counts = profile_.counts();
+  report_.crashes = crash_count_;
+  report_.pauses = machines_ ? machines_->pauses() : 0;
+  report_.clock_jumps = machines_ ? machines_->jumps() : 0;
+  report_.faults = plan_.describe(names_);
+  report_choices();
+  for (uint32_t i = 0; i < names_.size(); ++i) {
+    report_.decisions += decisions_of_[i];
+    WorkerReport worker{.name = names_[i],
+                        .lives = static_cast<uint32_t>(lives_[i].size()),
+                        .crashed = false,
+                        .error = {},
+                        .decisions = decisions_of_[i]};
+    if (!lives_[i].empty()) {
+      const Life& last = *lives_[i].back();
+      worker.crashed = last.crashed();
+      if (last.result() && !last.result()->ok()) worker.error = last.result()->error();
+    }
+    report_.workers.push_back(std::move(worker));
+  }
+  if (const auto& finding = recorder_.findings().first())
+    report_.failure = {finding->oracle, finding->object, finding->message};
+  report_.reproduction =
+      !options_.reproduction.empty()
+          ? options_.reproduction
+          : "the same program and options with Seed{" + std::to_string(seed_.value) + "}";
+}
+
+}  // namespace rehearsal::sim

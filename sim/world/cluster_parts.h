@@ -1,0 +1,127 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/fibers/stack_pool.h"
+#include "sim/cluster.h"
+#include "sim/explain/history_recorder.h"
+#include "sim/strategies/strategy.h"
+#include "sim/world/disk.h"
+#include "sim/world/event_lines.h"
+#include "sim/world/fault_plan.h"
+#include "sim/world/heap_pool.h"
+#include "sim/world/life.h"
+#include "sim/world/machines.h"
+#include "sim/world/recorder.h"
+
+namespace rehearsal::sim {
+
+// What a Cluster is made of, and its loop: take the next event, let the plan's faults happen before
+// it, run it, and look at the oracles.
+class ClusterParts final : private net_fake::Occurrence {
+ public:
+  ClusterParts(Seed seed, const Program& program, ClusterOptions options);
+  ~ClusterParts() override;
+
+  void begin();
+  // Runs one event; false if none is due up to `limit`, or the run has failed.
+  bool step(Instant limit = Instant::max());
+  void run_to_end();
+  // Runs this event of the queue, out of turn.
+  void run_event(const EventQueue::Event& next);
+
+  void at(Instant when, std::function<void()> action);
+  // Now; the rest as planned.
+  void crash(const PlannedCrash& crash);
+  void restart(WorkerId worker);
+  void restart_after(WorkerId worker, Duration time);
+  void lose_disk(WorkerId worker) { disks_[worker.value].lose(); }
+  // `worker` takes `peer` for dead, whether it is or not.
+  void give_up(WorkerId worker, WorkerId peer);
+  void pause(WorkerId worker, Duration time);
+  void add_oracle(std::unique_ptr<Oracle> oracle);
+
+  [[nodiscard]] Life& life(WorkerId worker);
+  [[nodiscard]] const RunReport& report() const { return report_; }
+  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] bool failed() const { return recorder_.findings().first().has_value(); }
+  [[nodiscard]] net_fake::Network& network() { return network_; }
+  [[nodiscard]] EventQueue& queue() { return world_.queue; }
+  [[nodiscard]] KeyedDecisions& decisions() { return decisions_; }
+
+ private:
+  // Actions are events: their ticket is their place in the list.
+  WorkerId worker(uint64_t) const override { return WorkerId{UINT32_MAX}; }
+  bool due(uint64_t ticket) const override { return static_cast<bool>(actions_[ticket]); }
+  void happen(uint64_t ticket) override { std::exchange(actions_[ticket], nullptr)(); }
+
+  void run_event(const EventQueue::Event& next, WorkerId worker);
+  [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life) const;
+  [[nodiscard]] net_fake::NetworkOptions network_options() const;
+  [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
+  void make_machines();
+  void main_ended(const LifeId& life);
+  void calm();
+  void check(bool idle);
+  void judge_mains();
+  void drain();
+  void finish();
+  [[nodiscard]] ClusterView view(bool idle) const;
+  [[nodiscard]] bool disturbed() const {
+    return crash_count_ > 0 || given_up_ || returned_ || long_pause_ || options_.long_partitions ||
+           options_.long_pauses;
+  }
+  [[nodiscard]] bool all_over();
+  void report_choices();
+  void fill_report();
+  void record_history();
+  void stop_recording_history();
+
+  const Seed seed_;
+  const Program& program_;
+  const ClusterOptions options_;
+  const std::vector<std::string> names_;
+  const int torch_threads_before_;
+
+  KeyedDecisions decisions_;
+  std::optional<fibers::StackPool> own_stacks_;
+  HeapPool pool_;
+  World world_;
+  const Duration peer_timeout_;
+  FaultPlan plan_;
+  std::unique_ptr<Strategy> strategy_;  // null: the order of instants
+  Profile profile_;                     // empty unless it is asked for
+  std::unique_ptr<Machines> machines_;  // null: none is ever busy
+  Recorder recorder_;
+  std::optional<EventLines> lines_;
+  std::optional<HistoryRecorder> history_;
+  std::vector<std::unique_ptr<Oracle>> oracles_;
+  net_fake::Network network_;
+  std::vector<Disk> disks_;                                // by worker
+  std::vector<std::vector<std::unique_ptr<Life>>> lives_;  // by worker
+  size_t over_before_ = 0;                                 // all workers before this one are over
+  std::vector<std::function<void()>> actions_;
+  size_t storm_end_ = 0;  // of them
+
+  std::vector<PlannedCrash> crashes_;   // still to come
+  std::vector<uint64_t> decisions_of_;  // events so far, by worker
+  uint64_t restarts_pending_ = 0;
+  uint64_t crash_count_ = 0;
+  bool given_up_ = false;    // somebody was made to give up a peer
+  bool returned_ = false;    // a worker that had left comes again
+  bool long_pause_ = false;  // one that a test asked for has outlasted `peer_timeout`
+  uint64_t until_check_ = 0;
+  bool begun_ = false;
+  bool calm_ = false;
+  Instant calm_since_{};
+  bool finished_ = false;
+  Instant over_at_{};  // when the last main ended
+  RunReport report_;
+};
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,90 @@
+#include "sim/world/life.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace rehearsal::sim {
+
+Life::Life(NodeOptions options, const Program& program, LifeId id, Environment environment)
+    : id_(id),
+      name_(options.names[id.worker.value]),
+      incarnation_(options.incarnation),
+      recorder_(environment.recorder),
+      queue_(environment.world.queue),
+      on_main_ended_(std::move(environment.on_main_ended)),
+      runtime_(std::make_shared<SimRuntime>(environment.world, id)),
+      transport_(environment.network, id.worker,
+                 {.life = id.life, .runtime = runtime_.get(), .pool = &environment.pool}) {
+  node_ = std::make_unique<Node>(std::move(options), program,
+                                 Node::Environment{.runtime = runtime_,
+                                                   .executions = runtime_.get(),
+                                                   .transport = &transport_,
+                                                   .trace = this,
+                                                   .checkpoints = &environment.disk});
+  transport_.start(node_->hello(), *this);
+}
+
+Life::~Life() { bury(); }
+
+void Life::start() {
+  runtime_->post([this] {
+    runtime_->execute(node_->main_execution(), Where::pool, [this] {
+      result_.emplace(node_->run_main());
+      ended_ = queue_.now();
+      on_main_ended_();
+    });
+  });
+}
+
+void Life::crash() {
+  if (over()) return;
+  crashed_ = true;
+  transport_.crash();
+  runtime_->post([this] { node_->kill(); });
+  runtime_->kill();
+  REHEARSAL_CHECK(runtime_->live_stacks() == 0, name_, runtime_->describe_stacks());
+}
+
+void Life::abandon() {
+  if (!over()) return crash();
+  if (runtime_->live_stacks() == 0) return;
+  runtime_->post([this] { node_->kill(); });
+  runtime_->kill();
+}
+
+void Life::bury() {
+  if (node_ == nullptr) return;
+  REHEARSAL_CHECK(over(), name_, "is still alive");
+  transport_.stop();
+  if (runtime_->live_stacks() > 0) {  // They outlive their main, as an oracle has said by now.
+    runtime_->post([this] { node_->kill(); });
+    runtime_->kill();
+  }
+  runtime_->detach();
+  node_.reset();
+}
+
+LifeView Life::view() const {
+  return {.id = id_,
+          .name = name_,
+          .incarnation = incarnation_,
+          .node = node_.get(),
+          .crashed = crashed_,
+          .result = result_ ? &*result_ : nullptr,
+          .live_stacks = runtime_->live_stacks()};
+}
+
+void Life::on_event(const Event& event) {
+  recorder_.on_event(event, id_, incarnation_, std::exchange(tensors_, 0));
+}
+
+void Life::on_frame(WorkerId peer, Frame frame) {
+  if (frame.body != nullptr) {
+    for (const Segment& segment : frame.body->segments)
+      tensors_ = hash_bytes(segment.data, segment.bytes, tensors_ + 1);
+  }
+  node_->sink().on_frame(peer, std::move(frame));
+}
+
+}  // namespace rehearsal::sim

@@ -1,0 +1,175 @@
+#include "sim/world/sim_runtime.h"
+
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/error.h"
+#include "core/fibers/default_generator.h"
+#include "core/fibers/thread_state.h"
+#include "sim/world/sim_stack.h"
+
+namespace rehearsal::sim {
+
+SimRuntime::SimRuntime(World& world, net_fake::LifeId life)
+    : world_(&world),
+      life_(life),
+      clock_(world.clocks.empty() ? nullptr : &world.clocks[life.worker.value]),
+      timers_(*this, life, clock_) {}
+
+SimRuntime::~SimRuntime() { REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_); }
+
+Instant SimRuntime::now() const {
+  if (world_ == nullptr) return Instant{};
+  const Instant now = world_->queue.now();
+  return clock_ == nullptr ? now : clock_->local(now);
+}
+
+void SimRuntime::clock_jumped() {
+  if (world_ != nullptr && !killed_) timers_.rearm(*world_);
+}
+
+TimerId SimRuntime::call_at(Instant when, Task task) {
+  if (world_ == nullptr || killed_) return TimerId{};
+  return timers_.add(*world_, when, std::move(task));
+}
+
+void SimRuntime::cancel(TimerId timer) {
+  if (Task task = timers_.remove(timer)) dropped_.push(std::move(task));
+}
+
+// The strand.
+
+void SimRuntime::post(Task task) {
+  if (on_strand_) {
+    tasks_.push(std::move(task));
+  } else {
+    enter(task);
+  }
+}
+
+void SimRuntime::enter(Task& task) {
+  // Where the strand is entered from the event loop, LibTorch's state is the default already.
+  std::optional<fibers::DefaultThreadState> protocol_state;
+  if (current_ != nullptr || inline_running_) protocol_state.emplace();
+  {
+    const fibers::ScopedExecution nobody(nullptr);
+    on_strand_ = true;
+    task();
+    while (!tasks_.empty()) {
+      dropped_.push(std::move(task));
+      tasks_.pop_to(task);
+      task();
+    }
+    on_strand_ = false;
+  }
+  // Off the strand from here on: what dies or runs may enter it again.
+  task = nullptr;
+  while (!dropped_.empty()) dropped_.pop() = nullptr;
+  if (!inline_running_ && !inline_bodies_.empty()) run_inline_bodies();
+}
+
+void SimRuntime::run_inline_bodies() {
+  inline_running_ = true;
+  while (!inline_bodies_.empty()) {
+    Body body = inline_bodies_.pop();
+    if (killed_) continue;
+    const fibers::ScopedExecution scope(body.execution);
+    try {
+      body.task();
+    } catch (const NodeKilled&) {  // The silent end of a killed execution.
+    }
+  }
+  inline_running_ = false;
+}
+
+// Executions.
+
+void SimRuntime::execute(Execution& execution, Where where, Task body) {
+  REHEARSAL_CHECK(on_strand_, execution.label());
+  if (killed_ || world_ == nullptr) return dropped_.push(std::move(body));
+  if (where == Where::inline_) return inline_bodies_.push({&execution, std::move(body)});
+  if (idle_stacks_.empty()) {
+    const auto number = static_cast<uint32_t>(stacks_.size());
+    stacks_.push_back(std::make_unique<SimStack>(*this, number));
+    idle_stacks_.push_back(stacks_.back().get());
+  }
+  SimStack& stack = *idle_stacks_.back();
+  idle_stacks_.pop_back();
+  ++live_stacks_;
+  stack.begin(*world_, execution, std::move(body));
+}
+
+void SimRuntime::stack_ended(SimStack& stack) {
+  --live_stacks_;
+  idle_stacks_.push_back(&stack);
+}
+
+Execution* SimRuntime::running() const {
+  if (killed_) count_killed_answer();
+  return on_strand_ ? nullptr : fibers::running_execution();
+}
+
+bool SimRuntime::may_park() const {
+  return current_ != nullptr && !on_strand_ && !inline_running_ &&
+         torch::autograd::get_current_graph_task_id() == -1;
+}
+
+ParkOutcome SimRuntime::park(Waiter& waiter) {
+  if (!may_park()) return ParkOutcome::would_park;
+  if (killed_) {
+    count_killed_answer();
+    return ParkOutcome::killed;
+  }
+  if (!waiter.woken) current_->park(waiter);
+  if (killed_) return ParkOutcome::killed;
+  REHEARSAL_CHECK(waiter.woken);
+  return ParkOutcome::woken;
+}
+
+void SimRuntime::wake(Waiter& waiter) {
+  REHEARSAL_CHECK(on_strand_);
+  REHEARSAL_CHECK(!waiter.woken);
+  waiter.woken = true;
+  if (waiter.slot != nullptr && !killed_) static_cast<SimStack*>(waiter.slot)->make_ready(*world_);
+}
+
+// User code that swallows NodeKilled cannot be stopped by it.
+void SimRuntime::count_killed_answer() const {
+  ++killed_answers_;
+  REHEARSAL_CHECK(killed_answers_ < kKilledAnswersMax,
+                  current_ != nullptr ? current_->execution().label() : "code",
+                  "goes on although its node was killed: NodeKilled must not be swallowed");
+}
+
+// The end.
+
+void SimRuntime::kill() {
+  REHEARSAL_CHECK(!on_strand_);
+  REHEARSAL_CHECK(current_ == nullptr);
+  killed_ = true;
+  for (Task& task : timers_.remove_all()) task = nullptr;
+  while (!inline_bodies_.empty()) inline_bodies_.pop().task = nullptr;
+  for (size_t i = 0; i < stacks_.size(); ++i) {
+    killed_answers_ = 0;
+    stacks_[i]->unwind();
+  }
+}
+
+void SimRuntime::detach() {
+  REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_, describe_stacks());
+  for (Task& task : timers_.remove_all()) task = nullptr;
+  world_ = nullptr;
+}
+
+std::string SimRuntime::describe_stacks() const {
+  std::string lines;
+  for (const auto& stack : stacks_)
+    if (!stack->idle()) lines += std::string(stack->execution().label()) + "\n";
+  return lines;
+}
+
+}  // namespace rehearsal::sim

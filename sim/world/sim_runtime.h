@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/ring.h"
+#include "core/base/runtime.h"
+#include "core/fibers/default_generator.h"
+#include "core/fibers/stack_pool.h"
+#include "net_fake/decisions.h"
+#include "net_fake/delay.h"
+#include "sim/world/event_queue.h"
+#include "sim/world/local_clock.h"
+#include "sim/world/timer_table.h"
+
+namespace rehearsal::sim {
+
+class SimStack;
+
+// How long ready work waits before it runs: what a busy machine's scheduler adds.
+struct SchedulingModel {
+  net_fake::Delay start;   // of an execution
+  net_fake::Delay resume;  // of a woken one
+  net_fake::Delay timer;   // beyond its instant
+};
+
+// What all lives of a simulated cluster share. Outlives them.
+struct World {
+  EventQueue queue;
+  net_fake::Decisions* decisions = nullptr;
+  fibers::StackPool* stacks = nullptr;
+  SchedulingModel scheduling;
+  std::vector<LocalClock> clocks;  // by worker; empty: every clock shows virtual time
+};
+
+// The Runtime of one life of a simulated worker. The strand is free whenever no task of it is
+// running, so `post` runs its task on the calling stack; executions are fibers that the event queue
+// starts and resumes. Nothing here waits or knows a clock.
+//
+// May be used as long as anything holds it, also when the cluster has ended: tasks then run, timers
+// and executions are dropped.
+class SimRuntime final : public Runtime, public Executions {
+ public:
+  SimRuntime(World& world, net_fake::LifeId life);
+  ~SimRuntime() override;
+
+  Instant now() const override;
+  TimerId call_at(Instant when, Task task) override;
+  void cancel(TimerId timer) override;
+  void post(Task task) override;
+  void execute(Execution& execution, Where where, Task body) override;
+  ParkOutcome park(Waiter& waiter) override;
+  void wake(Waiter& waiter) override;
+
+  Execution* running() const override;
+  [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
+  bool may_park() const override;
+
+  // The clock has jumped: timers are due when it shows their instant.
+  void clock_jumped();
+
+  // Kills the life: timers and unstarted executions are dropped, and every parked stack unwinds
+  // before this returns, in the order in which the stacks were made. Off the strand.
+  void kill();
+
+  // No event will run anything of this life any more. REQUIRES: no stack is live.
+  void detach();
+
+  [[nodiscard]] bool killed() const { return killed_; }
+  [[nodiscard]] uint64_t live_stacks() const { return live_stacks_; }
+  [[nodiscard]] uint64_t pending_timers() const { return timers_.size(); }
+  [[nodiscard]] net_fake::LifeId life() const { return life_; }
+
+  // The labels of the executions that are parked or ready, one a line.
+  [[nodiscard]] std::string describe_stacks() const;
+
+  // How often code on one stack may be told that its node was killed before the run is given up.
+  static constexpr uint64_t kKilledAnswersMax = 1000;
+
+ private:
+  friend class SimStack;
+  struct Body {
+    Execution* execution = nullptr;
+    Task task;
+  };
+
+  void enter(Task& task);
+  void run_inline_bodies();
+  void stack_ended(SimStack& stack);
+  void count_killed_answer() const;
+
+  World* world_;  // null once detached
+  const net_fake::LifeId life_;
+  const LocalClock* const clock_;  // null: it shows virtual time
+  TimerTable timers_;
+
+  bool on_strand_ = false;
+  bool inline_running_ = false;
+  bool killed_ = false;
+  Ring<Task> tasks_;
+  Ring<Body> inline_bodies_;
+  Ring<Task> dropped_;  // to be destroyed off the strand
+
+  SimStack* current_ = nullptr;  // whose code is running; null on the event loop's stack
+  std::vector<std::unique_ptr<SimStack>> stacks_;  // in the order in which they were made
+  std::vector<SimStack*> idle_stacks_;
+  uint64_t live_stacks_ = 0;
+  mutable uint64_t killed_answers_ = 0;
+};
+
+}  // namespace rehearsal::sim

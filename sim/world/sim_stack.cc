@@ -1,0 +1,90 @@
+#include "sim/world/sim_stack.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/fibers/default_generator.h"
+#include "sim/world/sim_runtime.h"
+
+namespace rehearsal::sim {
+
+using net_fake::DecisionKind;
+
+WorkerId SimStack::worker(uint64_t) const { return runtime_.life().worker; }
+
+net_fake::Chain SimStack::chain(uint64_t) const {
+  return {net_fake::Chain::Kind::stack, runtime_.life().worker.value, number_};
+}
+
+void SimStack::begin(World& world, Execution& execution, Task body) {
+  REHEARSAL_CHECK(phase_ == Phase::idle);
+  Result<fibers::Stack> stack = world.stacks->take();
+  REHEARSAL_CHECK(stack.ok(), stack.error().text);
+  phase_ = Phase::starting;
+  execution_ = &execution;
+  parks_ = 0;
+  fiber_.emplace(std::string(execution.label()), std::move(stack).value(), std::move(body));
+  world.queue.at(world.queue.now() + latency(world, /*starts=*/true), *this, ++serial_);
+}
+
+Duration SimStack::latency(World& world, bool starts) const {
+  const net_fake::Delay& model = starts ? world.scheduling.start : world.scheduling.resume;
+  if (model.is_constant()) return model.min();
+  const net_fake::Key key{.kind = starts ? DecisionKind::start : DecisionKind::resume,
+                          .subject = runtime_.life(),
+                          .place = execution_->path(),
+                          .occurrence = parks_};
+  return model.sample(world.decisions->choose(key, net_fake::Delay::kDraws));
+}
+
+void SimStack::park(Waiter& waiter) {
+  waiter.slot = this;
+  ++parks_;
+  phase_ = Phase::parked;
+  fiber_->suspend();
+  waiter.slot = nullptr;
+}
+
+void SimStack::make_ready(World& world) {
+  REHEARSAL_CHECK(phase_ == Phase::parked, execution_->label());
+  phase_ = Phase::ready;
+  world.queue.at(world.queue.now() + latency(world, /*starts=*/false), *this, ++serial_);
+}
+
+void SimStack::unwind() {
+  if (phase_ == Phase::idle) return;
+  if (phase_ == Phase::starting) {
+    ++serial_;
+    fiber_->discard();
+    fiber_.reset();
+    phase_ = Phase::idle;
+    return runtime_.stack_ended(*this);
+  }
+  while (phase_ != Phase::idle) run();
+}
+
+void SimStack::run() {
+  ++serial_;
+  phase_ = Phase::running;
+  {
+    const fibers::ScopedExecution scope(execution_);
+    SimStack* const before = std::exchange(runtime_.current_, this);
+    fiber_->resume();
+    runtime_.current_ = before;
+  }
+  if (!fiber_->done()) return;
+  if (const std::exception_ptr thrown = fiber_->take_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const NodeKilled&) {  // The silent end of a killed execution.
+    }
+  }
+  fiber_.reset();
+  execution_ = nullptr;
+  phase_ = Phase::idle;
+  runtime_.stack_ended(*this);
+}
+
+}  // namespace rehearsal::sim

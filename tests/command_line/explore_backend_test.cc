@@ -1,0 +1,60 @@
+#include "command_line/explore_backend.h"
+
+#include <gtest/gtest.h>
+
+#include "core/node/worker.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+int64_t twice(int64_t number) { return 2 * number; }
+
+// Two workers, one call.
+Scenario calling() {
+  Scenario scenario;
+  scenario.name = "calling";
+  scenario.options.integer("faults", {.full = 1, .tiny = 1, .min = 0, .max = 1, .meaning = ""});
+  scenario.program = [](const ScenarioRun&) {
+    FunctionRegistry registry;
+    registry.function("twice", &twice);
+    Program program(std::move(registry));
+    program.worker("caller", [](Worker& worker) {
+      static_cast<void>(worker.rpc_sync("callee", &twice, int64_t{3}));
+    });
+    program.worker("callee");
+    return program;
+  };
+  return scenario;
+}
+
+TEST(ExploreBackend, NodesHaveTheLimitsOfTheScenario) {
+  // Goal: what is explored is the program that a run has. Method: a scenario that notes for what it
+  // was asked.
+  Scenario scenario = calling();
+  std::vector<FaultPlan> plans;
+  scenario.adjust_node = [&plans](NodeOptions& node, const FaultPlan& plan, Seed seed) {
+    EXPECT_EQ(seed.value, 7u);
+    plans.push_back(plan);
+    node.execution_limit = 1;
+  };
+  const auto explored_with = [&scenario, &plans](const std::string& faults) {
+    plans.clear();
+    RunSettings settings;
+    settings.scenario = &scenario;
+    settings.options = scenario.options.parse({"faults=" + faults}, "tiny");
+    settings.seed = Seed{7};
+    return explore_all(settings, [](const ExploreProgress&) { return true; });
+  };
+  const ExploreOutcome calm = explored_with("0");
+  EXPECT_TRUE(calm.complete);
+  EXPECT_FALSE(calm.failure);
+  ASSERT_FALSE(plans.empty());
+  EXPECT_EQ(plans.front().crashes, 0);
+  EXPECT_FALSE(plans.front().long_partitions);
+  static_cast<void>(explored_with("1"));
+  EXPECT_EQ(plans.front().crashes, 1);
+  EXPECT_TRUE(plans.front().long_partitions);
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

@@ -1,0 +1,259 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/core/calls/call_fixture.h"
+
+namespace rehearsal {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// What the functions below note.
+struct Notes {
+  std::vector<std::string> log;
+  std::vector<Promise<int64_t>> promises;
+  std::vector<Future<int64_t>> futures;
+  std::function<void()> after_cancel;
+};
+Notes* notes = nullptr;
+
+void log(const CallContext& context, const std::string& what) {
+  notes->log.push_back(context.worker_info().name + " " + what);
+}
+Future<int64_t> never(CallContext& context) {
+  notes->promises.push_back(context.promise<int64_t>());
+  return notes->promises.back().future();
+}
+std::string outcome(const Result<int64_t>& result) {
+  return result.ok() ? "value" : std::string(name_of(result.error().kind));
+}
+// a calls b, which calls c, which waits for what never comes.
+int64_t waits(CallContext& context, const std::string& next) {
+  const Result<int64_t> result = next == "c"
+                                     ? context.rpc_async("c", &never).result()
+                                     : context.rpc_async(next, &waits, std::string("c")).result();
+  log(context, outcome(result));
+  return 0;
+}
+// Two calls at once, then one more once these have failed.
+int64_t waits_twice(CallContext& context) {
+  const Future<int64_t> first = context.rpc_async("c", &never);
+  const Future<int64_t> second = context.rpc_async("c", &never);
+  log(context, outcome(first.result()));
+  log(context, outcome(second.result()));
+  log(context, outcome(context.rpc_async("c", &never).result()));
+  return 0;
+}
+// Returns at once; its continuation's call belongs to nobody.
+Future<int64_t> goes_on(CallContext& context) {
+  const Future<int64_t> first = context.rpc_async("c", &never);
+  notes->futures.push_back(first.then([calls = Calls(context)](const Result<int64_t>& result) {
+    notes->log.push_back("continuation " + outcome(result));
+    return calls.rpc_async("c", &never);
+  }));
+  return first;
+}
+int64_t creates(CallContext& context) {
+  const RRef<int64_t> rref = context.remote("c", &never);
+  (void)context.rpc_async("c", &never).result();
+  notes->log.push_back("creation " + std::to_string(rref.to_here_async().result().ok()));
+  return 0;
+}
+
+class CancelTest : public CallFixture {
+ protected:
+  void SetUp() override {
+    notes = &notes_;
+    registry.function("never", &never).function("waits", &waits);
+    registry.function("waits_twice", &waits_twice).function("goes_on", &goes_on);
+    registry.function("creates", &creates);
+    begin();
+  }
+  void TearDown() override {
+    notes_.promises.clear();
+    notes_.futures.clear();
+    CallFixture::TearDown();
+    for (const auto& node : nodes) EXPECT_EQ(node->served.size(), 0u);
+    notes = nullptr;
+  }
+
+  // Does it once, when nothing else is left to do.
+  void once_idle(std::function<void()> body) {
+    world.set_idle([this, body = std::move(body), done = false]() mutable {
+      if (network.deliver_first()) return true;
+      if (std::exchange(done, true)) return false;
+      body();
+      return true;
+    });
+    world.settle();
+  }
+
+  Notes notes_;
+};
+
+TEST_F(CancelTest, CompletesTheFutureAtOnce) {
+  const Future<int64_t> future = a().calls.rpc_async("b", &never);
+  world.settle();
+  future.cancel();
+  EXPECT_TRUE(future.ready());
+  EXPECT_EQ(future.result().error(), (Error{.kind = ErrorKind::cancelled,
+                                            .text = "its caller has cancelled it",
+                                            .worker = "b",
+                                            .function = "never",
+                                            .chain = {}}));
+  EXPECT_EQ(a().pending.size(), 0u);
+  EXPECT_EQ(a().deadlines.size(), 0u);
+  EXPECT_EQ(a().trace.count(EventKind::call_completed), 1u);
+  future.cancel();
+  settle();
+  notes_.promises.at(0).complete(3);
+  settle();
+  EXPECT_EQ(future.result().error().kind, ErrorKind::cancelled);
+}
+
+TEST_F(CancelTest, ACallDoesNotStayForAValueThatNobodyWaitsFor) {
+  // Its function has returned a future that is never completed, or completed later.
+  const Future<int64_t> never_completed = a().calls.rpc_async("b", &never);
+  const Future<int64_t> completed_later = a().calls.rpc_async("b", &never);
+  world.settle();
+  EXPECT_EQ(b().served.size(), 2u);
+  never_completed.cancel();
+  completed_later.cancel();
+  settle();
+  EXPECT_EQ(b().served.size(), 0u);
+  EXPECT_EQ(a().trace.marked("a response came after its call was given up"), 2u);
+  notes_.promises.at(1).complete(3);
+  settle();
+  EXPECT_EQ(a().trace.marked("a response came after its call was given up"), 2u);
+}
+
+TEST_F(CancelTest, AFutureThatIsCompleteKeepsItsValue) {
+  const Promise<int64_t> promise(a().mailbox);
+  promise.complete(5);
+  promise.future().cancel();
+  EXPECT_EQ(promise.future().wait(), 5);
+  const Promise<int64_t> other(a().mailbox);
+  other.future().cancel();
+  other.complete(5);
+  EXPECT_EQ(other.future().result().error().kind, ErrorKind::cancelled);
+}
+
+TEST_F(CancelTest, ReachesNestedCalls) {
+  // a calls b, b calls c, c calls itself: all wait, and all are ended by a.
+  const Future<int64_t> future = a().calls.rpc_async("b", &waits, std::string("a"));
+  once_idle([&] { future.cancel(); });
+  settle();
+  EXPECT_EQ(notes_.log, (std::vector<std::string>{"a cancelled", "b cancelled"}));
+  EXPECT_EQ(a().pending.size() + b().pending.size(), 0u);
+}
+
+TEST_F(CancelTest, EndsAllThatAnExecutionHasCalledAndRefusesWhatItCalls) {
+  const Future<int64_t> future = a().calls.rpc_async("b", &waits_twice);
+  once_idle([&] { future.cancel(); });
+  settle();
+  EXPECT_EQ(notes_.log, (std::vector<std::string>{"b cancelled", "b cancelled", "b cancelled"}));
+  EXPECT_EQ(notes_.promises.size(), 2u);
+  EXPECT_EQ(b().trace.marked("a call was made by an execution that nobody waits for any more"), 1u);
+  EXPECT_EQ(b().trace.count(EventKind::call_completed), 3u);
+}
+
+TEST_F(CancelTest, ComesWithATimeOutAndWithTheLossOfTheCaller) {
+  const Future<int64_t> late =
+      a().calls.with_timeout(milliseconds(100)).rpc_async("b", &waits_twice);
+  world.advance(milliseconds(120));
+  EXPECT_EQ(late.result().error().kind, ErrorKind::timeout);
+  EXPECT_EQ(notes_.log.size(), 3u);
+  notes_.log.clear();
+  const Future<int64_t> lost = a().calls.rpc_async("b", &waits_twice);
+  once_idle([&] { b().fence(0); });
+  settle();
+  EXPECT_EQ(notes_.log, (std::vector<std::string>{"b cancelled", "b cancelled", "b cancelled"}));
+}
+
+TEST_F(CancelTest, LeavesTheCallsOfContinuations) {
+  const Future<int64_t> future = a().calls.rpc_async("b", &goes_on);
+  once_idle([&] { future.cancel(); });
+  settle();
+  EXPECT_EQ(notes_.log, (std::vector<std::string>{"continuation cancelled"}));
+  EXPECT_EQ(b().pending.size(), 1u);
+  EXPECT_EQ(b().served.size(), 0u);
+  notes_.promises.at(1).complete(8);
+  settle();
+  EXPECT_EQ(notes_.futures.at(0).wait(), 8);
+}
+
+TEST_F(CancelTest, NeverWithdrawsACreation) {
+  const Future<int64_t> future = a().calls.rpc_async("b", &creates);
+  once_idle([&] { future.cancel(); });
+  settle();
+  // The use of what was created is a call, and refused; the creation stands.
+  EXPECT_EQ(notes_.log, (std::vector<std::string>{"creation 0"}));
+  EXPECT_EQ(notes_.promises.size(), 2u);
+  for (const auto& promise : notes_.promises) promise.complete(1);
+  settle();
+  EXPECT_EQ(c().rrefs.owner_count(), 0u);
+}
+
+TEST_F(CancelTest, ReachesThroughContinuationsToTheirSource) {
+  const Future<int64_t> source = a().calls.rpc_async("b", &never);
+  std::vector<std::string> ran;
+  const Future<int64_t> next = source.then([&](int64_t value) {
+    ran.push_back("value");
+    return value;
+  });
+  const Future<Unit> last =
+      next.then([&](const Result<int64_t>& result) { ran.push_back(outcome(result)); });
+  world.settle();
+  last.cancel();
+  EXPECT_EQ(last.result().error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(next.result().error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(source.result().error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(ran, (std::vector<std::string>{"cancelled"}));
+  EXPECT_EQ(a().pending.size(), 0u);
+}
+
+TEST_F(CancelTest, ReachesWhatAContinuationFollowsAndWhatIsGathered) {
+  const Promise<int64_t> start(a().mailbox);
+  const Future<int64_t> followed =
+      start.future().then([&](int64_t) { return a().calls.rpc_async("b", &never); });
+  start.complete(1);
+  world.settle();
+  EXPECT_EQ(a().pending.size(), 1u);
+  followed.cancel();
+  EXPECT_EQ(followed.result().error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(a().pending.size(), 0u);
+  const Future<int64_t> one = a().calls.rpc_async("b", &never);
+  const Future<int64_t> other = a().calls.rpc_async("c", &never);
+  const Future<std::vector<int64_t>> both = when_all<int64_t>({one, other});
+  both.cancel();
+  EXPECT_EQ(both.result().error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(one.result().error().kind, ErrorKind::cancelled);
+  EXPECT_EQ(other.result().error().kind, ErrorKind::cancelled);
+}
+
+TEST_F(CancelTest, IsKeptForACallThatItOvertakes) {
+  // Goal: a call that was given up never starts, also if the cancellation is on the faster lane.
+  // Method: deliver it first; a later call finds nothing left of it.
+  world.set_idle(nullptr);
+  const Future<int64_t> future = a().calls.rpc_async("b", &never);
+  future.cancel();
+  ASSERT_EQ(network.in_flight().size(), 2u);
+  network.deliver(1);
+  EXPECT_EQ(b().trace.marked("a cancellation came that may be before its call"), 1u);
+  network.deliver(0);
+  world.set_idle([this] { return network.deliver_first(); });
+  settle();
+  EXPECT_EQ(b().trace.count(EventKind::call_executed), 0u);
+  EXPECT_EQ(b().trace.marked("a call was given up before it started"), 1u);
+  const Future<int64_t> other = a().calls.rpc_async("b", &never);
+  settle();
+  EXPECT_EQ(notes_.promises.size(), 1u);
+  EXPECT_FALSE(other.ready());
+}
+
+}  // namespace
+}  // namespace rehearsal

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/session/session.h"
+#include "core/wire/protobuf_codec.h"
+#include "tests/core/recording_trace.h"
+#include "tests/core/scripted_network.h"
+#include "tests/core/test_runtime.h"
+
+namespace rehearsal {
+
+// One life of a worker whose sessions are tested: keeps what they report.
+class SessionEnd final : public SessionListener {
+ public:
+  struct Fenced {
+    WorkerId peer;
+    Incarnation incarnation;
+    Error why;
+  };
+
+  SessionEnd(doubles::TestWorld& world, doubles::ScriptedNetwork& network, SessionOptions options)
+      : options_(std::move(options)),
+        network_(network),
+        runtime(std::make_shared<doubles::TestRuntime>(world)),
+        mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, options_.self,
+                                          options_.names[self()], Seed{1})),
+        sessions(options_, *mailbox, network.end(self()), *codec_, *this) {
+    network.attach(self(), *runtime, sessions,
+                   {options_.self, options_.incarnation, "hello of " + mailbox->name()});
+  }
+
+  void start() {
+    runtime->post([this] { sessions.start(); });
+  }
+  void send(uint32_t to, uint64_t number, SendOptions options = {}) {
+    runtime->post([&] { sessions.send(WorkerId{to}, message(number), std::move(options)); });
+  }
+  void send(uint32_t to, Message message, SendOptions options = {}) {
+    runtime->post([&] { sessions.send(WorkerId{to}, std::move(message), std::move(options)); });
+  }
+  void fence(uint32_t peer, const Error& why) {
+    runtime->post([&] { sessions.fence(WorkerId{peer}, why); });
+  }
+
+  // A message that is only a number, and a call that waits for room.
+  static Message message(uint64_t number) { return Message{Cancel{CallId{id(number)}}}; }
+  static Message call(uint64_t number) { return Message{Call{.id = CallId{id(number)}}}; }
+  static CausalId id(uint64_t number) { return {{1}, {0, 0}, number}; }
+
+  // SessionListener.
+  void on_message(WorkerId from, Message&& message) override {
+    received.push_back(causal_id_of(message).ordinal);
+    messages.emplace_back(from, std::move(message));
+    if (on_received) on_received();
+  }
+  void on_peer_joined(const Hello& hello) override { joined.push_back(hello.incarnation); }
+  void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) override {
+    fenced.push_back({peer, incarnation, why});
+  }
+  Status check_hello(const Hello&) override {
+    if (refuse_hello) return *refuse_hello;
+    return Unit{};
+  }
+  void on_hello_refused(WorkerId, const Error& why) override { refused.push_back(why); }
+
+  [[nodiscard]] uint32_t self() const { return options_.self.value; }
+
+ private:
+  const SessionOptions options_;
+  doubles::ScriptedNetwork& network_;
+  const std::unique_ptr<Codec> codec_ = make_protobuf_codec();
+
+ public:
+  doubles::RecordingTrace trace;
+  const std::shared_ptr<doubles::TestRuntime> runtime;
+  const std::shared_ptr<Mailbox> mailbox;
+  Sessions sessions;
+  std::vector<uint64_t> received;
+  std::vector<std::pair<WorkerId, Message>> messages;
+  std::vector<Incarnation> joined;
+  std::vector<Fenced> fenced;
+  std::vector<Error> refused;
+  MaybeError refuse_hello;
+  std::function<void()> on_received;
+};
+
+// Two workers, a and b, with a link between them.
+class SessionFixture : public ::testing::Test {
+ protected:
+  static constexpr Duration kPeerTimeout = std::chrono::seconds(8);
+  static constexpr Duration kHeartbeat = std::chrono::milliseconds(500);
+
+  SessionFixture() {
+    a = begin(0, 100);
+    b = begin(1, 200);
+    connect();
+  }
+
+  SessionOptions options(uint32_t self, uint64_t incarnation) const {
+    return {.self = {self},
+            .incarnation = {incarnation},
+            .names = names,
+            .peer_timeout = kPeerTimeout,
+            .heartbeat = kHeartbeat,
+            .window_bytes = window_bytes,
+            .window_frames = window_frames,
+            .grouped = grouped,
+            .mutants = mutants};
+  }
+  // A worker's life begins. Former lives stay: their timers are still in the world.
+  SessionEnd* begin(uint32_t self, uint64_t incarnation) {
+    for (const auto& end : ends_)
+      if (end->self() == self) end->sessions.stop();
+    ends_.push_back(std::make_unique<SessionEnd>(world, network, options(self, incarnation)));
+    ends_.back()->start();
+    return ends_.back().get();
+  }
+  void connect() { network.connect(0, 1); }
+  void cut() { network.cut(0, 1); }
+  void deliver_all() { network.deliver_all(); }
+  // Where the n-th frame from this worker lies.
+  size_t find(uint32_t from, size_t n = 0) const {
+    for (size_t at = 0; at < network.in_flight().size(); ++at)
+      if (network.in_flight()[at].from == WorkerId{from} && n-- == 0) return at;
+    ADD_FAILURE() << "no such frame";
+    return 0;
+  }
+
+  std::vector<std::string> names = {"a", "b"};
+  uint64_t window_bytes = 1 << 20;
+  uint64_t window_frames = 64;
+  bool grouped = false;
+  Mutants mutants;
+  doubles::TestWorld world;
+  doubles::ScriptedNetwork network{3};
+  SessionEnd* a = nullptr;
+  SessionEnd* b = nullptr;
+
+ private:
+  std::vector<std::unique_ptr<SessionEnd>> ends_;
+};
+
+}  // namespace rehearsal

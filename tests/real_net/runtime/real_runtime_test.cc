@@ -1,0 +1,221 @@
+#include "real_net/runtime/real_runtime.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/real_net/support/tcp_world.h"
+
+namespace rehearsal::real {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Starts executions with their own Execution objects.
+class Starter {
+ public:
+  explicit Starter(RealRuntime& runtime) : runtime_(runtime) {}
+  // What a body tells last comes before its end.
+  ~Starter() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
+
+  void start(Task body, std::string_view label = "body") {
+    const CausalId id{{1}, {7, 7}, executions_.size()};
+    executions_.push_back(std::make_unique<Execution>(id, label, Seed{1}));
+    runtime_.post([this, execution = executions_.back().get(), body = std::move(body)]() mutable {
+      runtime_.execute(*execution, Where::pool, std::move(body));
+    });
+  }
+
+ private:
+  RealRuntime& runtime_;
+  std::vector<std::unique_ptr<Execution>> executions_;
+};
+
+// Parks until the timer of `delay` wakes it.
+ParkOutcome pause(RealRuntime& runtime, Duration delay) {
+  Waiter waiter;
+  runtime.post([&] { runtime.call_at(runtime.now() + delay, [&] { runtime.wake(waiter); }); });
+  return runtime.park(waiter);
+}
+
+// Rows: rpc_test::TensorPipeAgentRpcTest.test_set_and_get_num_worker_threads
+TEST(RealRuntime, ExecutionsTakeFreeThreadsThenNewOnesThenTheLeastLoaded) {
+  // Goal: placement. Method: bodies that park note on which thread they run.
+  RealRuntime runtime({.worker_threads = 3});
+  Starter starter(runtime);
+  std::mutex mutex;
+  std::vector<std::thread::id> threads;
+  std::vector<Waiter*> parked;  // the strand's
+  const auto body = [&] {
+    Waiter waiter;
+    {
+      const std::lock_guard lock(mutex);
+      threads.push_back(std::this_thread::get_id());
+    }
+    runtime.post([&] { parked.push_back(&waiter); });
+    EXPECT_EQ(runtime.park(waiter), ParkOutcome::woken);
+  };
+  for (size_t i = 1; i <= 6; ++i) {
+    starter.start(body);
+    ASSERT_TRUE(wait_until(runtime, [&] {
+      const std::lock_guard lock(mutex);
+      return threads.size() == i;
+    }));
+  }
+  EXPECT_EQ(std::set(threads.begin(), threads.begin() + 3).size(), 3u);
+  EXPECT_EQ(std::set(threads.begin() + 3, threads.end()).size(), 3u);
+  run_on(runtime, [&] {
+    for (Waiter* waiter : parked) runtime.wake(*waiter);
+  });
+  EXPECT_TRUE(runtime.wait_for_executions(seconds(10)));
+}
+
+TEST(RealRuntime, AnExecutionStaysOnItsThreadThroughParks) {
+  RealRuntime runtime({.worker_threads = 2});
+  Starter starter(runtime);
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 20; ++i)
+    starter.start([&] {
+      const std::thread::id home = std::this_thread::get_id();
+      for (int round = 0; round < 20; ++round) {
+        EXPECT_EQ(pause(runtime, std::chrono::microseconds(50)), ParkOutcome::woken);
+        EXPECT_EQ(std::this_thread::get_id(), home);
+      }
+      ++ended;
+    });
+  EXPECT_TRUE(wait_until(runtime, [&] { return ended == 20; }));
+}
+
+TEST(RealRuntime, WithoutWorkerThreadsExecutionsRunOnTheMainThreadWhileItWaits) {
+  RealRuntime runtime({.worker_threads = 0});
+  Starter starter(runtime);
+  Execution main({}, "main", Seed{1});
+  std::atomic<int> ran{0};
+  starter.start([&] { ++ran; });  // before there is a main thread
+  const auto guard = runtime.register_main(main);
+  const std::thread::id here = std::this_thread::get_id();
+  starter.start([&] {
+    EXPECT_EQ(std::this_thread::get_id(), here);
+    EXPECT_EQ(pause(runtime, milliseconds(2)), ParkOutcome::woken);
+    EXPECT_EQ(std::this_thread::get_id(), here);
+    ++ran;
+  });
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(runtime.running(), &main);
+  EXPECT_EQ(pause(runtime, milliseconds(20)), ParkOutcome::woken);
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(runtime.running(), &main);
+}
+
+TEST(RealRuntime, ProtocolWorkGoesOnWhileTheMainThreadComputes) {
+  // Goal: without worker threads the strand is still served. Method: timers while nobody waits.
+  RealRuntime runtime({.worker_threads = 0});
+  Execution main({}, "main", Seed{1});
+  const auto guard = runtime.register_main(main);
+  std::atomic<int> ticks{0};
+  std::function<void()> tick = [&] {
+    if (++ticks < 20) runtime.call_at(runtime.now() + milliseconds(1), [&] { tick(); });
+  };
+  runtime.post([&] { runtime.call_at(runtime.now(), [&] { tick(); }); });
+  const Instant limit = runtime.now() + seconds(10);
+  while (ticks < 20 && runtime.now() < limit) std::this_thread::yield();
+  EXPECT_EQ(ticks, 20);
+}
+
+TEST(RealRuntime, AThousandNestedExecutionsNeedOneThread) {
+  RealRuntime runtime({.worker_threads = 1});
+  Starter starter(runtime);
+  std::atomic<int> deepest{0};
+  std::function<void(int)> nest = [&](int depth) {
+    deepest = depth;
+    if (depth == 1000) return;
+    Waiter waiter;
+    starter.start([&, depth] {
+      nest(depth + 1);
+      runtime.post([&] { runtime.wake(waiter); });
+    });
+    EXPECT_EQ(runtime.park(waiter), ParkOutcome::woken);
+  };
+  starter.start([&] { nest(1); });
+  EXPECT_TRUE(wait_until(runtime, [&] { return runtime.live_executions() == 0 && deepest > 0; }));
+  EXPECT_EQ(deepest, 1000);
+}
+
+TEST(RealRuntime, KillUnwindsParkedExecutionsAndStartsNoMore) {
+  for (const uint32_t worker_threads : {1u, 3u}) {
+    RealRuntime runtime({.worker_threads = worker_threads});
+    Starter starter(runtime);
+    std::atomic<int> parked{0};
+    std::atomic<int> unwound{0};
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 10; ++i)
+      starter.start([&] {
+        const conformance::RecordingSink on_stack;  // something to destroy
+        Waiter waiter;
+        ++parked;
+        if (runtime.park(waiter) == ParkOutcome::killed) {
+          ++unwound;
+          throw NodeKilled{};
+        }
+      });
+    ASSERT_TRUE(wait_until(runtime, [&] { return parked == 10; }));
+    run_on(runtime, [&] { runtime.call_at(runtime.now() + milliseconds(5), [&] { ++ran; }); });
+    runtime.kill();
+    starter.start([&] { ++ran; });
+    EXPECT_TRUE(runtime.wait_for_executions(seconds(10)));
+    EXPECT_EQ(unwound, 10);
+    EXPECT_EQ(ran, 0);
+  }
+}
+
+TEST(RealRuntime, WhatItsThreadsHadNoTimeForRunsWhenItStops) {
+  // Goal: what runs inline never stays behind, where it would keep alive what it owns. Method: the
+  // strand starts such bodies at the moment at which the thread that it runs on is woken, and the
+  // runtime stops at once; often.
+  for (int round = 0; round < 300; ++round) {
+    int ran = 0;
+    Execution execution({{1}, {7, 7}, 0}, "inline", Seed{1});
+    {
+      RealRuntime runtime({.worker_threads = 1});
+      Waiter waiter;
+      runtime.post([&] {
+        runtime.call_at(runtime.now() + std::chrono::microseconds(20), [&] {
+          for (int i = 0; i < 3; ++i) runtime.execute(execution, Where::inline_, [&] { ++ran; });
+          runtime.wake(waiter);
+        });
+      });
+      ASSERT_EQ(runtime.park(waiter), ParkOutcome::woken);
+      runtime.stop();
+    }
+    ASSERT_EQ(ran, 3) << "in round " << round;
+  }
+}
+
+TEST(RealRuntime, ExecutionsThatDoNotEndAreNamed) {
+  RealRuntime runtime({.worker_threads = 1});
+  Starter starter(runtime);
+  std::atomic<bool> enough{false};
+  starter.start(
+      [&] {
+        while (!enough) std::this_thread::yield();
+      },
+      "spins");
+  EXPECT_FALSE(runtime.wait_for_executions(milliseconds(5)));
+  EXPECT_EQ(runtime.live_labels(), std::vector<std::string>{"spins"});
+  enough = true;
+  EXPECT_TRUE(runtime.wait_for_executions(seconds(10)));
+}
+
+TEST(RealRuntime, EveryThreadOfItComputesWithOneLibTorchThread) {
+  RealRuntime runtime({.worker_threads = 1});
+  Starter starter(runtime);
+  std::atomic<int> threads{0};
+  starter.start([&] { threads = at::get_num_threads(); });
+  ASSERT_TRUE(wait_until(runtime, [&] { return threads != 0; }));
+  EXPECT_EQ(threads, 1);
+}
+
+}  // namespace
+}  // namespace rehearsal::real

@@ -1,0 +1,49 @@
+#include "tests/conformance/runtime_suite.h"
+#include "tests/real_net/support/tcp_world.h"
+
+namespace rehearsal::real {
+
+// One runtime; the test's own thread waits in it.
+template <uint32_t kWorkerThreads>
+class RuntimeWorld {
+ public:
+  // What a killed runtime of several threads has not started yet is up to the threads: see
+  // real_runtime_test.cc.
+  static constexpr bool kKills = false;
+
+  RuntimeWorld() : runtime_({.worker_threads = kWorkerThreads}) {}
+  ~RuntimeWorld() { end_executions(); }
+
+  RealRuntime& runtime() { return runtime_; }
+  const Executions& executions() { return runtime_; }
+  bool advance_until(const std::function<bool()>& holds) { return wait_until(runtime_, holds); }
+  void kill() {}
+
+ protected:
+  // What a body tells last comes before its end.
+  void end_executions() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
+
+ private:
+  RealRuntime runtime_;
+};
+
+// No worker threads: executions run on the test's thread while it waits.
+class MainThreadWorld : public RuntimeWorld<0> {
+ public:
+  MainThreadWorld() : main_(CausalId{}, "main", Seed{1}), guard_(runtime().register_main(main_)) {}
+  ~MainThreadWorld() { end_executions(); }
+
+ private:
+  Execution main_;
+  RealRuntime::ThreadGuard guard_;
+};
+
+}  // namespace rehearsal::real
+
+namespace rehearsal::conformance {
+
+using RealWorlds =
+    testing::Types<real::RuntimeWorld<1>, real::RuntimeWorld<3>, real::MainThreadWorld>;
+INSTANTIATE_TYPED_TEST_SUITE_P(OverThreads, RuntimeSuite, RealWorlds);
+
+}  // namespace rehearsal::conformance

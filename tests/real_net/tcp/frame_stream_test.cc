@@ -1,0 +1,265 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "core/base/hash.h"
+#include "real_net/tcp/frame_parser.h"
+#include "real_net/tcp/frame_writer.h"
+#include "real_net/tcp/slab_pool.h"
+#include "tests/conformance/transport_suite.h"
+
+// FrameWriter and FrameParser: the bytes of one lane, without a network.
+namespace rehearsal::real {
+namespace {
+
+using conformance::frame_with;
+using conformance::same_bytes;
+using conformance::small_frame;
+
+// All that the writer holds, taken in pieces of at most `piece` bytes.
+std::string drain(FrameWriter& writer, uint64_t piece = UINT64_MAX) {
+  std::string bytes;
+  std::array<iovec, 7> room;
+  while (!writer.empty()) {
+    uint64_t taken = 0;
+    const size_t used = writer.gather(room, piece);
+    for (size_t i = 0; i < used; ++i) {
+      bytes.append(static_cast<const char*>(room[i].iov_base), room[i].iov_len);
+      taken += room[i].iov_len;
+    }
+    writer.consume(taken);
+  }
+  return bytes;
+}
+
+// Gives `bytes` to the parser, at most `piece` at once.
+Status feed(FrameParser& parser, std::string_view bytes, std::vector<Frame>& frames,
+            size_t piece = SIZE_MAX) {
+  while (!bytes.empty() && !parser.closing()) {
+    uint64_t given = 0;
+    for (const iovec& stretch : parser.room(std::min(piece, bytes.size()))) {
+      const size_t count = std::min(stretch.iov_len, bytes.size());
+      std::memcpy(stretch.iov_base, bytes.data(), count);
+      bytes.remove_prefix(count);
+      given += count;
+    }
+    EXPECT_GT(given, 0u);
+    if (Status parsed = parser.commit(given, frames); !parsed.ok()) return parsed;
+  }
+  return Unit{};
+}
+
+void expect_equal(const Frame& sent, const Frame& got) {
+  EXPECT_EQ(sent.header.kind, got.header.kind);
+  EXPECT_EQ(sent.header.sequence, got.header.sequence);
+  EXPECT_EQ(sent.header.acknowledged, got.header.acknowledged);
+  ASSERT_EQ(sent.body != nullptr, got.body != nullptr);
+  if (!sent.body) return;
+  EXPECT_EQ(sent.body->envelope, got.body->envelope);
+  ASSERT_EQ(sent.body->segments.size(), got.body->segments.size());
+  for (size_t i = 0; i < sent.body->segments.size(); ++i)
+    EXPECT_TRUE(same_bytes(sent.body->segments[i], got.body->segments[i])) << i;
+}
+
+std::vector<Frame> assorted_frames() {
+  std::vector<Frame> frames;
+  frames.push_back(small_frame(1, ""));
+  frames.push_back({.header = {.kind = FrameKind::heartbeat, .source = {1}, .destination = {2}}});
+  frames.push_back(frame_with(2, {0}));
+  frames.push_back(frame_with(3, {1, 0, 63, 64, 65, 0}));
+  frames.push_back(frame_with(4, {16 * 1024, 16 * 1024 + 1, 0, 3}));
+  frames.push_back(frame_with(5, {200'000, 300'000}));
+  frames.push_back(small_frame(6, std::string(200'000, 'e')));
+  frames.push_back(frame_with(7, std::vector<uint64_t>(6'000, 9)));
+  frames.push_back(small_frame(8, "last"));
+  return frames;
+}
+
+TEST(FrameStream, FramesSurviveEveryCuttingOfTheStream) {
+  // Goal: pieces of any size, at both ends. Method: sizes around every border.
+  const std::vector<Frame> sent = assorted_frames();
+  std::string reference;
+  for (const size_t piece : {1u, 7u, 71u, 72u, 73u, 1'000u, 65'536u, 262'144u, 10'000'000u}) {
+    FrameWriter writer;
+    for (const Frame& frame : sent) writer.append(frame);
+    const std::string bytes = drain(writer, std::max<size_t>(piece, 64));
+    if (reference.empty()) reference = bytes;
+    ASSERT_EQ(bytes, reference);
+    SlabPool pool;
+    FrameParser parser(pool, Lane::large);
+    std::vector<Frame> got;
+    const Status parsed = feed(parser, bytes, got, piece);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().text;
+    EXPECT_TRUE(parser.between_frames());
+    ASSERT_EQ(got.size(), sent.size());
+    for (size_t i = 0; i < sent.size(); ++i) expect_equal(sent[i], got[i]);
+  }
+}
+
+TEST(FrameStream, PartialWritesOfManySizesKeepTheChecksumRight) {
+  const std::vector<Frame> sent = assorted_frames();
+  FrameWriter writer;
+  for (const Frame& frame : sent) writer.append(frame);
+  std::string bytes;
+  std::array<iovec, 5> room;
+  for (uint64_t round = 0; !writer.empty(); ++round) {
+    const uint64_t offered_max = 1 + mix(1, round) % 300'000;
+    const size_t used = writer.gather(room, offered_max);
+    uint64_t offered = 0;
+    for (size_t i = 0; i < used; ++i) offered += room[i].iov_len;
+    const uint64_t taken = mix(2, round) % (offered + 1);
+    uint64_t left = taken;
+    for (size_t i = 0; i < used && left > 0; ++i) {
+      const size_t count = std::min<uint64_t>(room[i].iov_len, left);
+      bytes.append(static_cast<const char*>(room[i].iov_base), count);
+      left -= count;
+    }
+    writer.consume(taken);
+  }
+  SlabPool pool;
+  FrameParser parser(pool, Lane::large);
+  std::vector<Frame> got;
+  ASSERT_TRUE(feed(parser, bytes, got).ok());
+  ASSERT_EQ(got.size(), sent.size());
+  for (size_t i = 0; i < sent.size(); ++i) expect_equal(sent[i], got[i]);
+}
+
+TEST(FrameStream, ABodyIsKeptOnlyUntilItHasLeft) {
+  const Frame frame = frame_with(1, {100'000});
+  FrameWriter writer;
+  writer.append(frame);
+  EXPECT_GT(frame.body.use_count(), 1);
+  drain(writer, 10'000);
+  EXPECT_EQ(frame.body.use_count(), 1);
+  writer.append(frame);
+  writer.clear();
+  EXPECT_EQ(frame.body.use_count(), 1);
+  EXPECT_EQ(writer.queued_bytes(), 0u);
+}
+
+TEST(FrameStream, AChangedByteAnywhereIsAnErrorOrStillWaitsForMore) {
+  // Goal: nothing is delivered that was not sent. Method: every byte of three frames is changed.
+  FrameWriter writer;
+  writer.append(small_frame(1, "envelope"));
+  writer.append(frame_with(2, {20}));
+  writer.append(frame_with(3, {17'000}));
+  const std::string bytes = drain(writer);
+  const size_t first_bytes = kWireHeaderBytes + 8;
+  size_t noticed = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << (at % 8)));
+    SlabPool pool;
+    FrameParser parser(pool, Lane::small);
+    std::vector<Frame> got;
+    const Status parsed = feed(parser, changed, got);
+    EXPECT_LT(got.size(), 3u) << at;
+    EXPECT_GE(got.size(), at >= first_bytes ? 1u : 0u) << at;
+    noticed += !parsed.ok() || !parser.between_frames();
+  }
+  EXPECT_EQ(noticed, bytes.size());
+}
+
+TEST(FrameStream, LimitsAreCheckedBeforeMemoryIsTaken) {
+  // Goal: a header that promises much costs little. Method: a right checksum, an endless segment.
+  FrameWriter writer;
+  auto body = std::make_shared<FrameBody>();
+  body->segments.push_back({.owner = nullptr, .data = nullptr, .bytes = kSegmentBytesMax});
+  std::string prefix;
+  append_wire_prefix({.header = {.kind = FrameKind::message, .sequence = 1}, .body = body}, prefix);
+  std::vector<Frame> got;
+  {
+    SlabPool pool;
+    FrameParser small_lane(pool, Lane::small);
+    EXPECT_FALSE(feed(small_lane, prefix, got).ok());
+    EXPECT_EQ(pool.census().taken, 0u);
+  }
+  body->segments.push_back(body->segments.front());
+  prefix.clear();
+  append_wire_prefix({.header = {.kind = FrameKind::message, .sequence = 1}, .body = body}, prefix);
+  SlabPool pool;
+  FrameParser large_lane(pool, Lane::large);
+  EXPECT_FALSE(feed(large_lane, prefix, got).ok());
+  EXPECT_EQ(pool.census().taken, 0u);
+  EXPECT_TRUE(got.empty());
+}
+
+TEST(FrameStream, AClosingRecordEndsTheLaneWithItsReason) {
+  const Error reason{.kind = ErrorKind::fenced, .text = "silent for too long", .worker = "ps"};
+  for (const size_t extra : {size_t{0}, size_t{200'000}}) {
+    Error long_reason = reason;
+    long_reason.text += std::string(extra, '.');
+    FrameWriter writer;
+    writer.append(small_frame(1));
+    writer.append_bytes(encode_handshake(
+        {.kind = HandshakeKind::closing, .from = {1}, .text = error_to_text(long_reason)}));
+    SlabPool pool;
+    FrameParser parser(pool, Lane::small);
+    std::vector<Frame> got;
+    ASSERT_TRUE(feed(parser, drain(writer), got, 1'000).ok());
+    EXPECT_EQ(got.size(), 1u);
+    ASSERT_TRUE(parser.closing().has_value());
+    EXPECT_EQ(*parser.closing(), long_reason);
+  }
+}
+
+TEST(FrameStream, OtherHandshakesAreNotWelcomeAmongFrames) {
+  FrameWriter writer;
+  writer.append_bytes(encode_handshake({.kind = HandshakeKind::hello, .token = 1}));
+  SlabPool pool;
+  FrameParser parser(pool, Lane::small);
+  std::vector<Frame> got;
+  EXPECT_FALSE(feed(parser, drain(writer), got).ok());
+}
+
+TEST(Handshakes, SurviveTheWireAndAnyChangeIsNoticed) {
+  const Handshake sent{.kind = HandshakeKind::welcome,
+                       .lane = Lane::large,
+                       .from = {3},
+                       .to = {4},
+                       .incarnation = {UINT64_MAX},
+                       .token = 12,
+                       .last_token = 13,
+                       .text = "text"};
+  const std::string bytes = encode_handshake(sent);
+  const auto read = [](const std::string& record) -> Result<Handshake> {
+    const auto all = std::as_bytes(std::span(record));
+    auto header = parse_handshake_header(all.first(kHandshakeBytes));
+    if (!header.ok()) return header.error();
+    return finish_handshake(header.value(), record.substr(kHandshakeBytes));
+  };
+  const Result<Handshake> got = read(bytes);
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got.value().kind, sent.kind);
+  EXPECT_EQ(got.value().lane, sent.lane);
+  EXPECT_EQ(got.value().from, sent.from);
+  EXPECT_EQ(got.value().to, sent.to);
+  EXPECT_EQ(got.value().incarnation, sent.incarnation);
+  EXPECT_EQ(got.value().token, sent.token);
+  EXPECT_EQ(got.value().last_token, sent.last_token);
+  EXPECT_EQ(got.value().text, sent.text);
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    const Result<Handshake> result = read(changed);
+    // Reserved bytes are neither sent nor checked.
+    EXPECT_TRUE(!result.ok() || (at >= 44 && at < 64)) << at;
+  }
+}
+
+TEST(Handshakes, AReasonOfEachKindComesBack) {
+  for (int kind = 0; kind <= static_cast<int>(kLastErrorKind); ++kind) {
+    const Error why{.kind = static_cast<ErrorKind>(kind), .text = "why", .worker = "ps"};
+    EXPECT_EQ(error_from_text(error_to_text(why)).kind, why.kind);
+  }
+}
+
+TEST(Handshakes, AnyTextIsSomeReason) {
+  EXPECT_EQ(error_from_text("").kind, ErrorKind::protocol);
+  EXPECT_EQ(error_from_text(std::string("\xff\0\0\0\0text", 9)).kind, ErrorKind::protocol);
+  EXPECT_EQ(error_from_text(std::string("\0\xff\xff\xff\xfftext", 9)).kind, ErrorKind::protocol);
+}
+
+}  // namespace
+}  // namespace rehearsal::real

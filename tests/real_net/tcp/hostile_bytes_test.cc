@@ -1,0 +1,252 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstring>
+
+#include "core/base/hash.h"
+#include "real_net/tcp/frame_writer.h"
+#include "real_net/tcp/handshake.h"
+#include "tests/conformance/transport_suite.h"
+#include "tests/real_net/support/tcp_world.h"
+
+// What strangers send to a listening port.
+namespace rehearsal::real {
+namespace {
+
+using conformance::small_frame;
+using What = conformance::RecordingSink::What;
+using std::chrono::milliseconds;
+
+uint64_t resident_bytes() {
+  FILE* file = std::fopen("/proc/self/statm", "r");
+  uint64_t total = 0;
+  uint64_t resident = 0;
+  EXPECT_EQ(std::fscanf(file, "%lu %lu", &total, &resident), 2);
+  std::fclose(file);
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A blocking client that gives up after a second.
+class Client {
+ public:
+  explicit Client(uint16_t port) {
+    fd_ = begin_connect({.host = "127.0.0.1", .port = port}).or_throw();
+    fcntl(fd_.get(), F_SETFL, 0);
+    const timeval limit{.tv_sec = 2, .tv_usec = 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  }
+  void send(std::string_view bytes) {
+    [[maybe_unused]] const ssize_t sent =
+        ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  void end() { shutdown(fd_.get(), SHUT_WR); }
+  // Reads until the other end hangs up; false if it does not.
+  bool hung_up() {
+    char bytes[4096];
+    for (;;) {
+      const ssize_t count = recv(fd_.get(), bytes, sizeof bytes, 0);
+      if (count == 0 || (count < 0 && errno == ECONNRESET)) return true;
+      if (count < 0) return false;
+    }
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+std::string valid_hello(uint64_t token, Lane lane) {
+  return encode_handshake({.kind = HandshakeKind::hello,
+                           .lane = lane,
+                           .from = {0},
+                           .to = {1},
+                           .incarnation = {77},
+                           .token = token,
+                           .text = "greeting"});
+}
+
+std::string some_frames() {
+  FrameWriter writer;
+  writer.append(small_frame(1));
+  writer.append(conformance::frame_with(2, {100, 5'000}));
+  std::array<iovec, 8> room;
+  std::string bytes;
+  while (!writer.empty()) {
+    uint64_t taken = 0;
+    const size_t used = writer.gather(room, UINT64_MAX);
+    for (size_t i = 0; i < used; ++i) {
+      bytes.append(static_cast<const char*>(room[i].iov_base), room[i].iov_len);
+      taken += room[i].iov_len;
+    }
+    writer.consume(taken);
+  }
+  return bytes;
+}
+
+// Changes, cuts, repeats or inserts bytes, as `number` says.
+std::string mutate(std::string bytes, uint64_t number) {
+  const uint64_t changes = 1 + mix(number, 1) % 4;
+  for (uint64_t change = 0; change < changes && !bytes.empty(); ++change) {
+    const uint64_t draw = mix(number, 10 + change);
+    const size_t at = mix(number, 20 + change) % bytes.size();
+    switch (draw % 5) {
+      case 0:
+        bytes[at] = static_cast<char>(draw >> 8);
+        break;
+      case 1:
+        bytes.resize(at);
+        break;
+      case 2:
+        bytes.insert(at, bytes.substr(at / 2, 1 + (draw >> 8) % 200));
+        break;
+      case 3:
+        bytes.erase(at, 1 + (draw >> 8) % 40);
+        break;
+      case 4:
+        std::memset(bytes.data() + at, static_cast<int>(draw >> 8),
+                    std::min<size_t>(bytes.size() - at, 8));
+        break;
+    }
+  }
+  return bytes;
+}
+
+std::string garbage(uint64_t number) {
+  std::string bytes(mix(number, 3) % 400, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(mix(number, 100 + i));
+  return bytes;
+}
+
+// A worker that listens and has opened worker 0, which is played by the tests.
+class HostileBytes : public testing::Test {
+ protected:
+  HostileBytes() : end_({1}, 1, TcpWorld::quick_options()) {
+    run_on(end_.runtime, [this] { end_.transport.open({0}); });
+  }
+  uint16_t port() const { return end_.transport.address().port; }
+  TcpTransport::Census census() {
+    TcpTransport::Census census;
+    run_on(end_.runtime, [&] { census = end_.transport.census(); });
+    return census;
+  }
+
+  TcpEnd end_;
+};
+
+TEST_F(HostileBytes, TenThousandMutatedInputsEndInClosedConnections) {
+  // Goal: an error or a closed connection each time, no crash, no growth. Method: hellos and frames
+  // changed at random, whole and garbage, one after another.
+  const std::string frames = some_frames();
+  uint64_t before = 0;
+  for (uint64_t number = 0; number < 10'000; ++number) {
+    if (number == 1'000) {
+      malloc_trim(0);
+      before = resident_bytes();
+    }
+    const uint64_t token = 1 + number;
+    Client client(port());
+    switch (number % 4) {
+      case 0:
+        client.send(garbage(number));
+        break;
+      case 1:
+        client.send(mutate(valid_hello(token, Lane::small), number));
+        break;
+      case 2:
+        client.send(mutate(valid_hello(token, Lane::small) + frames, number));
+        break;
+      case 3: {
+        Client large(port());
+        client.send(valid_hello(token, Lane::small));
+        large.send(valid_hello(token, Lane::large));
+        client.send(mutate(frames, number));
+        large.send(mutate(frames, number + 1));
+        large.end();
+        break;
+      }
+    }
+    client.end();
+  }
+  malloc_trim(0);
+  EXPECT_LT(resident_bytes(), before + (uint64_t{48} << 20));
+  // It still serves a worker that behaves.
+  end_.sink.clear();
+  Client small(port());
+  Client large(port());
+  small.send(valid_hello(1 << 20, Lane::small));
+  large.send(valid_hello(1 << 20, Lane::large));
+  small.send(some_frames());
+  // What the last of the others did may still come before it.
+  EXPECT_TRUE(wait_until(end_.runtime, [this] {
+    return end_.sink.count(What::up) > 0 && end_.sink.last(What::up).hello.greeting == "greeting" &&
+           end_.sink.count(What::frame) >= 2;
+  }));
+}
+
+TEST_F(HostileBytes, SilentStrangersAreHungUpOnAndBounded) {
+  // Goal: a half-open handshake costs little and ends. Method: more of them than are kept.
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 400; ++i) {
+    clients.push_back(std::make_unique<Client>(port()));
+    if (i % 2 == 0) clients.back()->send(valid_hello(5, Lane::small).substr(0, 40));
+  }
+  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().strangers == 256; }));
+  EXPECT_TRUE(clients.front()->hung_up());
+  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().strangers == 0; }));
+  EXPECT_TRUE(clients.back()->hung_up());
+}
+
+TEST_F(HostileBytes, AHelloForSomebodyElseIsNotAnswered) {
+  Client client(port());
+  client.send(encode_handshake(
+      {.kind = HandshakeKind::hello, .from = {0}, .to = {5}, .incarnation = {7}, .token = 1}));
+  EXPECT_TRUE(client.hung_up());
+  Client unknown(port());
+  unknown.send(encode_handshake({.kind = HandshakeKind::hello,
+                                 .from = {4'000'000},
+                                 .to = {1},
+                                 .incarnation = {7},
+                                 .token = 1}));
+  EXPECT_TRUE(unknown.hung_up());
+  EXPECT_EQ(end_.sink.reports().size(), 0u);
+}
+
+TEST_F(HostileBytes, ABadChecksumLosesTheLinkAndSaysWhy) {
+  Client small(port());
+  Client large(port());
+  small.send(valid_hello(9, Lane::small));
+  large.send(valid_hello(9, Lane::large));
+  std::string frames = some_frames();
+  frames[kWireHeaderBytes + 2] ^= 1;
+  small.send(frames);
+  ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.count(What::lost) == 1; }));
+  const auto lost = end_.sink.last(What::lost);
+  EXPECT_FALSE(lost.closed);
+  EXPECT_NE(lost.why.text.find("checksum"), std::string::npos) << lost.why.text;
+  EXPECT_EQ(end_.sink.count(What::frame), 0u);
+  EXPECT_TRUE(small.hung_up());
+  EXPECT_TRUE(large.hung_up());
+}
+
+TEST_F(HostileBytes, ASegmentThatIsPromisedAndNeverComesCostsNoMemory) {
+  auto body = std::make_shared<FrameBody>();
+  body->segments.push_back({.owner = nullptr, .data = nullptr, .bytes = uint64_t{1} << 36});
+  std::string prefix;
+  append_wire_prefix({.header = {.kind = FrameKind::message, .sequence = 1}, .body = body}, prefix);
+  const uint64_t before = resident_bytes();
+  {
+    Client small(port());
+    Client large(port());
+    small.send(valid_hello(9, Lane::small));
+    large.send(valid_hello(9, Lane::large));
+    large.send(prefix + std::string(1 << 20, 'x'));
+    ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.up(); }));
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_LT(resident_bytes(), before + (uint64_t{32} << 20));
+  }
+  EXPECT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.count(What::lost) == 1; }));
+}
+
+}  // namespace
+}  // namespace rehearsal::real

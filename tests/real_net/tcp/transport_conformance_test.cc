@@ -1,0 +1,14 @@
+#include "tests/conformance/transport_fault_suite.h"
+#include "tests/conformance/transport_frame_suite.h"
+#include "tests/conformance/transport_life_suite.h"
+#include "tests/conformance/transport_suite.h"
+#include "tests/real_net/support/tcp_world.h"
+
+namespace rehearsal::conformance {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportSuite, real::TcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportFrameSuite, real::TcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportLifeSuite, real::TcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportFaultSuite, real::TcpWorld);
+
+}  // namespace rehearsal::conformance

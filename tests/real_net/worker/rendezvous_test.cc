@@ -1,0 +1,178 @@
+#include "real_net/worker/rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <optional>
+
+namespace rehearsal::real {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+uint16_t free_port() {
+  return local_address(listen_on({.host = "127.0.0.1", .port = 0}).or_throw()).port;
+}
+
+const std::vector<std::string> kNames = {"ps", "trainer0", "trainer1"};
+
+RendezvousOptions options(uint16_t port, uint32_t rank, Duration timeout = seconds(20)) {
+  RendezvousOptions made;
+  made.placement.rank = rank;
+  made.placement.master = {.host = "127.0.0.1", .port = port};
+  made.names = kNames;
+  made.timeout = timeout;
+  return made;
+}
+
+MemberRecord record_of(const RendezvousOptions& made, uint16_t port_base = 1000) {
+  const uint32_t rank = made.placement.rank;
+  return {.name = made.names.at(rank),
+          .address = {.host = "127.0.0.1", .port = static_cast<uint16_t>(port_base + rank)},
+          .incarnation = {uint64_t{port_base} + rank},
+          .world_size = static_cast<uint32_t>(made.names.size())};
+}
+
+// Enters and meets in a thread of its own; the rendezvous lives as long as this does.
+class Joining {
+ public:
+  explicit Joining(const RendezvousOptions& made) : Joining(made, record_of(made)) {}
+  Joining(const RendezvousOptions& made, const MemberRecord& self)
+      : rendezvous_(std::make_unique<Rendezvous>(made)),
+        result_(std::async(std::launch::async, [this, self]() -> Result<Members> {
+          const Result<uint32_t> life = rendezvous_->enter();
+          if (!life.ok()) return life.error();
+          life_ = life.value();
+          return rendezvous_->meet(self);
+        })) {}
+  Result<Members> get() { return result_.get(); }
+  // After `get`.
+  uint32_t life() const { return life_; }
+  Rendezvous& rendezvous() { return *rendezvous_; }
+
+ private:
+  uint32_t life_ = 0;
+  std::unique_ptr<Rendezvous> rendezvous_;
+  std::future<Result<Members>> result_;
+};
+
+void expect_all_met(std::vector<std::unique_ptr<Joining>>& joining) {
+  for (const auto& one : joining) {
+    const Result<Members> members = one->get();
+    ASSERT_TRUE(members.ok()) << members.error().text;
+    EXPECT_EQ(one->life(), 0u);
+    ASSERT_EQ(members.value().size(), 3u);
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      ASSERT_TRUE(members.value()[rank].has_value());
+      EXPECT_EQ(members.value()[rank]->name, kNames[rank]);
+      EXPECT_EQ(members.value()[rank]->address.port, 1000 + rank);
+      EXPECT_EQ(members.value()[rank]->incarnation.value, 1000 + rank);
+    }
+  }
+}
+
+TEST(Rendezvous, AllWorkersLearnOfAll) {
+  const uint16_t port = free_port();
+  std::vector<std::unique_ptr<Joining>> joining;
+  for (const uint32_t rank : {2u, 0u, 1u})
+    joining.push_back(std::make_unique<Joining>(options(port, rank)));
+  expect_all_met(joining);
+}
+
+TEST(Rendezvous, AStoreServedByTheLauncherServesSeveralGroups) {
+  // Goal: nobody serves, and a group that starts anew does not meet the records of the first.
+  // Method: the store of an outer group of one plays the launcher's.
+  const uint16_t port = free_port();
+  RendezvousOptions agent = options(port, 0);
+  agent.names = {"agent"};
+  agent.placement.run = "agent";
+  Joining launcher(agent);
+  ASSERT_TRUE(launcher.get().ok());
+  for (int group = 0; group < 2; ++group) {
+    std::vector<std::unique_ptr<Joining>> joining;
+    for (const uint32_t rank : {0u, 1u, 2u}) {
+      RendezvousOptions made = options(port, rank);
+      made.placement.agent_serves = true;
+      made.placement.run = "job/0";
+      joining.push_back(std::make_unique<Joining>(made));
+    }
+    expect_all_met(joining);
+    // All of them say so, and no two groups end.
+    for (auto& one : joining) one->rendezvous().leave(true);
+  }
+}
+
+TEST(Rendezvous, AFileServesToo) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("rendezvous_test_" + std::to_string(getpid()));
+  std::filesystem::remove(path);
+  std::vector<std::unique_ptr<Joining>> joining;
+  for (const uint32_t rank : {0u, 1u, 2u}) {
+    RendezvousOptions made = options(0, rank);
+    made.placement.file = path;
+    joining.push_back(std::make_unique<Joining>(made));
+  }
+  expect_all_met(joining);
+  std::filesystem::remove(path);
+}
+
+TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {
+  const uint16_t port = free_port();
+  Joining first(options(port, 0, milliseconds(500)));
+  Joining second(options(port, 1, seconds(20)));
+  for (const Result<Members>& members : {first.get(), second.get()}) {
+    ASSERT_FALSE(members.ok());
+    EXPECT_NE(members.error().text.find("missing: rank 2 ('trainer1')"), std::string::npos)
+        << members.error().text;
+  }
+}
+
+TEST(Rendezvous, ARankGivenTwiceIsNamedEverywhere) {
+  const uint16_t port = free_port();
+  Joining first(options(port, 0));
+  Joining second(options(port, 1));
+  Joining third(options(port, 1));
+  for (const Result<Members>& members : {first.get(), second.get(), third.get()}) {
+    ASSERT_FALSE(members.ok());
+    EXPECT_NE(members.error().text.find("two workers were started as rank 1 ('trainer0')"),
+              std::string::npos)
+        << members.error().text;
+  }
+}
+
+TEST(Rendezvous, WorkersOfAnotherProgramAreNamed) {
+  const uint16_t port = free_port();
+  MemberRecord other = record_of(options(port, 1));
+  other.name = "evaluator";
+  Joining first(options(port, 0));
+  Joining second(options(port, 1), other);
+  Joining third(options(port, 2));
+  const Result<Members> members = first.get();
+  ASSERT_FALSE(members.ok());
+  EXPECT_NE(members.error().text.find("evaluator"), std::string::npos) << members.error().text;
+  (void)second.get();
+  (void)third.get();
+}
+
+TEST(Rendezvous, APortInUseIsAnErrorThatSaysSo) {
+  const FileDescriptor taken = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
+  Rendezvous rendezvous(options(local_address(taken).port, 0));
+  const Result<uint32_t> members = rendezvous.enter();
+  ASSERT_FALSE(members.ok());
+  EXPECT_NE(members.error().text.find("in use"), std::string::npos) << members.error().text;
+}
+
+TEST(Rendezvous, NobodyThereIsAnErrorInTime) {
+  Rendezvous rendezvous(options(free_port(), 1, milliseconds(300)));
+  const Result<uint32_t> members = rendezvous.enter();
+  ASSERT_FALSE(members.ok());
+  EXPECT_EQ(members.error().kind, ErrorKind::timeout);
+  EXPECT_NE(members.error().text.find("nobody serves the rendezvous"), std::string::npos)
+      << members.error().text;
+}
+
+}  // namespace
+}  // namespace rehearsal::real

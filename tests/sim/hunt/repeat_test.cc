@@ -1,0 +1,197 @@
+// What a failing hunt prints really repeats the failure: this binary starts itself.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/session/mutants.h"
+#include "sim/cluster.h"
+#include "sim/gtest.h"
+#include "tests/sim/adding_program.h"
+
+namespace rehearsal::sim {
+namespace {
+
+constexpr const char* kSampleVariable = "REHEARSAL_TEST_SAMPLE";
+
+bool is_sample() { return std::getenv(kSampleVariable) != nullptr; }
+
+// The samples fail. Each is run by a test below, in a process of its own.
+
+TEST(Sample, DoubledCalls) {
+  if (!is_sample()) GTEST_SKIP() << "for the tests of this folder";
+  const Program program = adding_program();
+  ClusterOptions options{.faults = FaultLevel::hostile};
+  options.adjust_node = [](NodeOptions& node) { node.mutants = {"no_deduplication"}; };
+  EXPECT_TRUE(hunt({.cluster = options}, [&program](Seed seed, const ClusterOptions& given) {
+    Cluster cluster(seed, program, given);
+    cluster.run();
+  }));
+}
+
+TEST(Sample, WrongExpectation) {
+  if (!is_sample()) GTEST_SKIP() << "for the tests of this folder";
+  const Program program = adding_program();
+  EXPECT_TRUE(hunt({.cluster = {.faults = FaultLevel::hostile}},
+                   [&program](Seed seed, const ClusterOptions& given) {
+                     Cluster cluster(seed, program, given);
+                     EXPECT_EQ(cluster.run().network.losses, 0u) << "a link was lost";
+                   }));
+}
+
+TEST(Sample, EndOfTheProcess) {
+  if (!is_sample()) GTEST_SKIP() << "for the tests of this folder";
+  EXPECT_TRUE(holds_for_seeds(
+      9, [](Seed seed) { REHEARSAL_CHECK(seed.value != 3, "the program has a fault"); }));
+}
+
+struct Ran {
+  int status = -1;
+  std::string output;
+
+  // The line that begins with REHEARSAL_RUN.
+  [[nodiscard]] std::string command() const {
+    std::istringstream stream(output);
+    std::string found;
+    for (std::string line; std::getline(stream, line);)
+      if (line.starts_with("REHEARSAL_RUN=")) found = line;
+    return found;
+  }
+};
+
+Ran run_shell(const std::string& command) {
+  const std::string file = testing::TempDir() + "repeat_" + std::to_string(getpid());
+  const int status = std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str());
+  std::ifstream input(file);
+  std::ostringstream text;
+  text << input.rdbuf();
+  std::filesystem::remove(file);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
+}
+
+class Repeat : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv(kSampleVariable, "1", 1);
+    setenv("REHEARSAL_REPORT", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv(kSampleVariable);
+    unsetenv("REHEARSAL_REPORT");
+    std::filesystem::remove_all(folder_);
+  }
+
+  static Ran hunt_sample(const std::string& name) {
+    const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
+    return run_shell("'" + binary + "' --gtest_filter=Sample." + name);
+  }
+
+  const std::string folder_ = testing::TempDir() + "repeat_report_" + std::to_string(getpid());
+};
+
+TEST_F(Repeat, TheLineOfAFailedOracleShowsTheSameFailure) {
+  // Goal: copy and paste. Method: run the printed line in a shell; the same oracle on the same
+  // frame, and the file of the report does the same.
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
+  const Ran found = hunt_sample("DoubledCalls");
+  EXPECT_EQ(found.status, 1);
+  EXPECT_NE(found.output.find("oracle 'at-most-once' failed on frame"), std::string::npos)
+      << found.output;
+  EXPECT_NE(found.output.find("choices are left"), std::string::npos) << found.output;
+  const std::string command = found.command();
+  ASSERT_NE(command, "") << found.output;
+  const size_t from = found.output.find("oracle 'at-most-once'");
+  const std::string finding = found.output.substr(from, found.output.find('\n', from) - from);
+  const Ran again = run_shell(command);
+  EXPECT_EQ(again.status, 1) << again.output;
+  EXPECT_NE(again.output.find(finding), std::string::npos) << again.output;
+  const std::string file = folder_ + "/Sample.DoubledCalls/failure.run";
+  const Ran from_file =
+      run_shell("REHEARSAL_RUN=@" + file + command.substr(command.find("' ") + 1));
+  EXPECT_EQ(from_file.status, 1) << from_file.output;
+  EXPECT_NE(from_file.output.find(finding), std::string::npos) << from_file.output;
+  EXPECT_EQ(command.find("--strategy"), std::string::npos) << command;
+}
+
+std::string text_of(const std::string& file) {
+  std::ifstream input(file);
+  std::ostringstream text;
+  text << input.rdbuf();
+  return text.str();
+}
+
+TEST_F(Repeat, TheReportHasAPageATraceADiagramAndTheEvents) {
+  // Goal: what `rehearsal hunt --out` leaves. Method: look into each file.
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
+  const Ran found = hunt_sample("DoubledCalls");
+  const std::string folder = folder_ + "/Sample.DoubledCalls/";
+  EXPECT_NE(found.output.find("its report: " + folder + "failure.html"), std::string::npos)
+      << found.output;
+  const std::string page = text_of(folder + "failure.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>")) << page.substr(0, 100);
+  EXPECT_NE(page.find("Sample.DoubledCalls, seed "), std::string::npos);
+  EXPECT_NE(page.find("oracle 'at-most-once' failed on frame"), std::string::npos);
+  EXPECT_NE(text_of(folder + "failure.trace.json").find("\"traceEvents\""), std::string::npos);
+  EXPECT_NE(text_of(folder + "events.txt"), "");
+  const std::string text = text_of(folder + "failure.txt");
+  EXPECT_NE(text.find("critical at "), std::string::npos) << text;
+  EXPECT_NE(text.find("choices are left"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with(found.command() + "\n")) << text;
+}
+
+TEST_F(Repeat, TheLineOfAFailedExpectationShowsItWhereItIs) {
+  // Goal: an expectation after the run is shrunk and repeated, too. Method: a lost link that the
+  // scene does not expect.
+  const Ran found = hunt_sample("WrongExpectation");
+  EXPECT_EQ(found.status, 1);
+  EXPECT_NE(found.output.find("a link was lost"), std::string::npos) << found.output;
+  ASSERT_NE(found.command(), "") << found.output;
+  EXPECT_NE(found.command().find(" --benign --decide "), std::string::npos) << found.command();
+  const bool breaks = found.command().find(" cut:") != std::string::npos ||
+                      found.command().find(" corruption:") != std::string::npos;
+  EXPECT_TRUE(breaks) << found.command();
+  const Ran again = run_shell(found.command());
+  EXPECT_EQ(again.status, 1);
+  EXPECT_NE(again.output.find("repeat_test.cc:"), std::string::npos) << again.output;
+  EXPECT_NE(again.output.find("a link was lost"), std::string::npos) << again.output;
+}
+
+TEST_F(Repeat, ADecisionThatDoesNotComeUpAnyMoreIsNamed) {
+  // Goal: a regression test never passes by accident. Method: a frame that is never sent.
+  const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
+  const Ran ran = run_shell("REHEARSAL_RUN='--seed 1 --benign --decide cut:1.0>0.0#4000.0=1' '" +
+                            binary + "' --gtest_filter=Sample.WrongExpectation");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("its decision cut:1.0>0.0#4000.0 does not come up any more"),
+            std::string::npos)
+      << ran.output;
+}
+
+TEST_F(Repeat, ARunThatEndsItsProcessPrintsItsLine) {
+  // Goal: a failed check is repeatable. Method: the third seed fails one.
+  const Ran found = hunt_sample("EndOfTheProcess");
+  EXPECT_NE(found.status, 0);
+  EXPECT_NE(found.command().find("REHEARSAL_RUN='--seed 3"), std::string::npos) << found.output;
+  const Ran again = run_shell(found.command());
+  EXPECT_NE(again.status, 0);
+  EXPECT_NE(again.output.find("the program has a fault"), std::string::npos) << again.output;
+}
+
+TEST_F(Repeat, AVariableThatCannotBeUnderstoodFailsTheTestWithOneLine) {
+  // Goal: no hunt with other seeds than were meant. Method: a commit that is none.
+  const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
+  const Ran ran =
+      run_shell("REHEARSAL_COMMIT=main '" + binary + "' --gtest_filter=Sample.DoubledCalls");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("REHEARSAL_COMMIT: 'main' is no commit"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

@@ -1,0 +1,494 @@
+#include "sim/oracles/oracles.h"
+
+#include <gtest/gtest.h>
+
+#include "core/values/payload.h"
+#include "sim/oracles/quiet_oracle.h"
+
+namespace rehearsal::sim {
+namespace {
+
+using net_fake::LifeId;
+
+constexpr LifeId kOwner{WorkerId{0}, 0};
+constexpr LifeId kUser{WorkerId{1}, 0};
+
+CausalId id(uint64_t ordinal) { return {{11}, {5, 6}, ordinal}; }
+
+// Feeds one oracle by hand what it watches. A life's incarnation is its worker's id + 100.
+class OracleTest : public testing::Test {
+ protected:
+  void use(std::unique_ptr<Oracle> chosen) { oracle = std::move(chosen); }
+
+  void see(LifeId life, Event event, Duration when = {}) {
+    event.worker = life.worker;
+    if (!oracle->watched().has(event.kind)) return;
+    oracle->on_event({event, life, Incarnation{life.worker.value + 100}, Instant{when}}, findings);
+  }
+  void see(LifeId life, EventKind kind, uint64_t ordinal, uint64_t number = 0) {
+    see(life, Event{.kind = kind, .id = id(ordinal), .number = number});
+  }
+  LifeView view_of(LifeId life, bool crashed = false) {
+    return {.id = life,
+            .name = life == kOwner ? "owner" : "user",
+            .incarnation = {life.worker.value + 100},
+            .crashed = crashed,
+            .result = crashed ? nullptr : &well};
+  }
+  void end() { oracle->at_end({.lives = {view_of(kOwner), view_of(kUser)}}, findings); }
+  void expect_silent() { EXPECT_FALSE(findings.first()) << findings.first()->message; }
+  void expect_finding(std::string_view object, std::string_view message) {
+    ASSERT_TRUE(findings.first());
+    EXPECT_EQ(findings.first()->oracle, oracle->name());
+    EXPECT_NE(findings.first()->object.find(object), std::string::npos) << findings.first()->object;
+    EXPECT_NE(findings.first()->message.find(message), std::string::npos)
+        << findings.first()->message;
+  }
+
+  std::unique_ptr<Oracle> oracle;
+  Findings findings;
+  const Status well = Unit{};
+};
+
+// At most once.
+
+class AtMostOnceTest : public OracleTest {
+ protected:
+  AtMostOnceTest() { use(make_at_most_once()); }
+};
+
+TEST_F(AtMostOnceTest, IsSilentWhenEachCallRunsOnce) {
+  for (uint64_t i = 1; i <= 3; ++i) {
+    see(kUser, EventKind::api_call, i);
+    see(kOwner, EventKind::call_executed, i);
+    see(kUser, EventKind::call_completed, i);
+  }
+  see(kUser, {.kind = EventKind::api_call, .id = id(4), .text = "to_here"});
+  see(kUser, EventKind::call_completed, 4);
+  see(kUser, EventKind::call_completed, 5, 1);  // An error says nothing.
+  expect_silent();
+}
+
+TEST_F(AtMostOnceTest, FiresWhenAFunctionRunsTwice) {
+  see(kOwner, EventKind::call_executed, 1);
+  see(kOwner, EventKind::call_executed, 1);
+  expect_finding("call", "run twice");
+}
+
+TEST_F(AtMostOnceTest, FiresWhenAFrameIsHandledTwice) {
+  const auto frame = [&](uint64_t sequence) {
+    see(kUser, Event{.kind = EventKind::frame, .peer = kOwner.worker, .number = sequence});
+  };
+  see(kUser, Event{.kind = EventKind::peer_up, .peer = kOwner.worker, .number = 100});
+  for (const uint64_t sequence : {1, 3, 2}) frame(sequence);
+  see(kUser, Event{.kind = EventKind::peer_up, .peer = kOwner.worker, .number = 100});
+  frame(4);
+  // Another life of the sender counts anew.
+  see(kUser, Event{.kind = EventKind::peer_up, .peer = kOwner.worker, .number = 200});
+  frame(1);
+  expect_silent();
+  frame(1);
+  expect_finding("frame 1 of worker 0", "twice");
+}
+
+TEST_F(AtMostOnceTest, FiresWhenACallerHasAValueOfNothing) {
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("call", "never ran");
+}
+
+// Completion.
+
+class CompletionTest : public OracleTest {
+ protected:
+  CompletionTest() { use(make_completion()); }
+  void make_call(uint64_t ordinal, Duration time_left = {}, bool creates = false) {
+    see(kUser, {.kind = EventKind::api_call,
+                .id = id(ordinal),
+                .number = static_cast<uint64_t>(time_left.count()),
+                .digest = creates ? 1u : 0u,
+                .text = "add"});
+  }
+};
+
+TEST_F(CompletionTest, IsSilentWhenEveryCallCompletesInTime) {
+  make_call(1, std::chrono::seconds(5));
+  make_call(2);
+  make_call(3, {}, /*creates=*/true);
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1)}, std::chrono::seconds(5));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(2)}, std::chrono::hours(5));
+  end();
+  expect_silent();
+}
+
+TEST_F(CompletionTest, FiresOnASecondCompletion) {
+  make_call(1);
+  see(kUser, EventKind::call_completed, 1);
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("of add", "twice");
+}
+
+TEST_F(CompletionTest, FiresOnACompletionOfNothing) {
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("call", "without having been made");
+}
+
+TEST_F(CompletionTest, FiresWhenACallOutlivesItsTimeOut) {
+  make_call(1, std::chrono::seconds(5));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1)}, std::chrono::seconds(8));
+  expect_finding("of add", "3000 ms after its time-out");
+}
+
+TEST_F(CompletionTest, FiresWhenACallNeverCompletes) {
+  make_call(1);
+  end();
+  expect_finding("of add", "never completed");
+}
+
+TEST_F(CompletionTest, IsSilentAboutTheCallsOfACrashedWorker) {
+  make_call(1);
+  oracle->at_end({.lives = {view_of(kUser, /*crashed=*/true)}}, findings);
+  expect_silent();
+}
+
+// RRef conservation.
+
+class ConservationTest : public OracleTest {
+ protected:
+  ConservationTest() { use(make_rref_conservation()); }
+  static constexpr uint64_t kRRef = 50;
+
+  void fork(LifeId life, EventKind kind, uint64_t ordinal) {
+    see(life, kind, ordinal, CausalIdHash{}(id(kRRef)));
+  }
+  void create() {
+    see(kOwner, EventKind::owner_created, kRRef);
+    fork(kOwner, EventKind::fork_registered, 1);
+    fork(kUser, EventKind::user_created, 1);
+  }
+  void release() {
+    fork(kUser, EventKind::user_deleted, 1);
+    fork(kOwner, EventKind::fork_deleted, 1);
+    see(kOwner, EventKind::owner_dropped, kRRef);
+  }
+  void fence(LifeId who, LifeId whom) {
+    see(who, {.kind = EventKind::peer_fenced, .number = whom.worker.value + 100});
+  }
+};
+
+TEST_F(ConservationTest, IsSilentOverTheLifeOfAReference) {
+  create();
+  fork(kUser, EventKind::user_created, 2);
+  fork(kOwner, EventKind::fork_registered, 2);
+  fork(kUser, EventKind::user_deleted, 2);
+  fork(kOwner, EventKind::fork_deleted, 2);
+  release();
+  end();
+  expect_silent();
+}
+
+TEST_F(ConservationTest, FiresWhenAValueIsDroppedWhileAReferenceLives) {
+  create();
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  expect_finding("rref", "dropped while fork");
+}
+
+TEST_F(ConservationTest, FiresWhenTheOwnerDeletesAForkThatIsHeld) {
+  create();
+  fork(kOwner, EventKind::fork_deleted, 1);
+  expect_finding("fork", "its holder still has it");
+}
+
+TEST_F(ConservationTest, FiresWhenADeletedForkComesBack) {
+  create();
+  fork(kUser, EventKind::user_deleted, 1);
+  fork(kOwner, EventKind::fork_deleted, 1);
+  fork(kOwner, EventKind::fork_registered, 1);
+  expect_finding("fork", "is back");
+}
+
+TEST_F(ConservationTest, FiresWhenADeleteOvertakesTheRegistration) {
+  see(kOwner, EventKind::owner_created, kRRef);
+  fork(kUser, EventKind::user_created, 1);
+  fork(kUser, EventKind::user_deleted, 1);
+  fork(kOwner, EventKind::fork_registered, 1);
+  expect_finding("fork", "after its holder had deleted it");
+}
+
+TEST_F(ConservationTest, FiresOnASecondDeletion) {
+  create();
+  release();
+  fork(kOwner, EventKind::fork_deleted, 1);
+  expect_finding("fork", "deleted twice");
+}
+
+TEST_F(ConservationTest, FiresWhenAValueIsNeverDropped) {
+  create();
+  fork(kUser, EventKind::user_deleted, 1);
+  end();
+  expect_finding("rref", "never dropped; forks left: ");
+}
+
+TEST_F(ConservationTest, FiresWhenAHolderKeepsItsReference) {
+  create();
+  fence(kOwner, kUser);
+  fork(kOwner, EventKind::fork_deleted, 1);
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  end();
+  expect_finding("fork", "still has it");
+}
+
+TEST_F(ConservationTest, IsSilentWhenTheOwnerHasLostTheHolder) {
+  create();
+  fence(kOwner, kUser);
+  fork(kOwner, EventKind::fork_deleted, 1);
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  fork(kUser, EventKind::user_deleted, 1);
+  end();
+  expect_silent();
+}
+
+TEST_F(ConservationTest, IsSilentWhenTheHolderHasCrashed) {
+  create();
+  oracle->on_crash(view_of(kUser, /*crashed=*/true));
+  fork(kOwner, EventKind::fork_deleted, 1);
+  see(kOwner, EventKind::owner_dropped, kRRef);
+  expect_silent();
+}
+
+// Method: a fork in a call's arguments is named by the call.
+TEST_F(ConservationTest, FiresWhenAFunctionStartsBeforeItsReferenceIsConfirmed) {
+  create();
+  const CausalId call = id(70);
+  const CausalId argument{{11}, mix(call.place(), kArgumentForks), 0};
+  const uint64_t rref = CausalIdHash{}(id(kRRef));
+  see(kUser, {.kind = EventKind::user_created, .id = argument, .number = rref});
+  see(kOwner, {.kind = EventKind::call_executed, .id = call});  // Of another worker: not it.
+  expect_silent();
+  see(kUser, {.kind = EventKind::call_executed, .id = call});
+  expect_finding("fork", "before its owner has confirmed it");
+}
+
+TEST_F(ConservationTest, IsSilentWhenTheReferenceIsConfirmedFirst) {
+  create();
+  const CausalId call = id(70);
+  const CausalId result{{11}, mix(call.place(), kResultForks), 0};
+  const uint64_t rref = CausalIdHash{}(id(kRRef));
+  see(kUser, {.kind = EventKind::user_created, .id = result, .number = rref});
+  see(kOwner, {.kind = EventKind::fork_registered, .id = result, .number = rref});
+  see(kUser, {.kind = EventKind::call_completed, .id = call});
+  expect_silent();
+}
+
+TEST_F(ConservationTest, FiresOnAForkThatIsRefusedThoughNobodyWasLost) {
+  create();
+  release();
+  fork(kUser, EventKind::user_created, 2);
+  fork(kOwner, EventKind::fork_refused, 2);
+  expect_finding("fork", "nobody has lost anybody");
+}
+
+TEST_F(ConservationTest, IsSilentAboutAForkThatIsRefusedOnceSomebodyWasLost) {
+  create();
+  release();
+  fence(kOwner, kUser);
+  fork(kUser, EventKind::user_created, 2);
+  fork(kOwner, EventKind::fork_refused, 2);
+  fork(kUser, EventKind::user_deleted, 2);
+  end();
+  expect_silent();
+}
+
+// Context pairing.
+
+class PairingTest : public OracleTest {
+ protected:
+  PairingTest() { use(make_context_pairing()); }
+};
+
+TEST_F(PairingTest, IsSilentWhenEverythingThatOpensCloses) {
+  for (const LifeId life : {kOwner, kUser}) {
+    see(life, EventKind::context_opened, 1);
+    see(life, EventKind::pass_started, 1, 1);
+    see(life, EventKind::pass_ended, 1, 1);
+    see(life, EventKind::pass_started, 1, 2);
+    see(life, EventKind::pass_ended, 1, 2);
+    see(life, EventKind::context_released, 1);
+  }
+  end();
+  expect_silent();
+}
+
+TEST_F(PairingTest, FiresOnAContextThatIsNeverReleased) {
+  see(kUser, EventKind::context_opened, 1);
+  end();
+  expect_finding("context", "never released");
+}
+
+TEST_F(PairingTest, FiresOnAPassThatNeverEnds) {
+  see(kUser, EventKind::pass_started, 1, 4);
+  end();
+  expect_finding("pass 4", "never ended");
+}
+
+TEST_F(PairingTest, FiresOnASecondOpeningAndOnAReleaseOfNothing) {
+  see(kUser, EventKind::context_released, 2);
+  expect_finding("context", "without being open");
+  findings = {};
+  see(kUser, EventKind::context_opened, 1);
+  see(kUser, EventKind::context_opened, 1);
+  expect_finding("context", "twice");
+}
+
+// Optimizer.
+
+class OptimizerTest : public OracleTest {
+ protected:
+  OptimizerTest() { use(make_optimizer()); }
+  void execute(uint64_t ordinal) {
+    see(kOwner, {.kind = EventKind::call_executed,
+                 .id = id(ordinal),
+                 .text = "rehearsal.LocalOptimizer.step"});
+  }
+  void step(uint64_t ordinal, std::string_view error = "") {
+    see(kOwner, {.kind = EventKind::optimizer_stepped,
+                 .id = id(99),
+                 .number = CausalIdHash{}(id(ordinal)),
+                 .text = error});
+  }
+};
+
+TEST_F(OptimizerTest, IsSilentWhenEachStepIsAppliedOnceBeforeItsAnswer) {
+  // Goal: two steps side by side, one that fails and says so, one whose caller gave up.
+  for (const uint64_t ordinal : {1, 2, 3, 4}) execute(ordinal);
+  for (const uint64_t ordinal : {2, 1}) step(ordinal);
+  for (const uint64_t ordinal : {1, 2}) see(kUser, EventKind::call_completed, ordinal);
+  step(3, "a parameter has another shape");
+  see(kUser, EventKind::call_completed, 3, 1);
+  see(kUser, EventKind::call_completed, 4, 2);
+  step(4);
+  see(kUser, EventKind::call_completed, 5);  // Another function's call.
+  expect_silent();
+}
+
+TEST_F(OptimizerTest, FiresWhenAStepIsAppliedTwice) {
+  execute(1);
+  step(1);
+  expect_silent();
+  step(1);
+  expect_finding("step", "worker 0 has applied it twice");
+}
+
+TEST_F(OptimizerTest, FiresWhenTheAnswerComesBeforeTheStepOrAfterOneThatFailed) {
+  execute(1);
+  see(kUser, EventKind::call_completed, 1);
+  expect_finding("step", "told that it is done before it was applied");
+  findings = {};
+  execute(2);
+  step(2, "no memory");
+  see(kUser, EventKind::call_completed, 2);
+  expect_finding("step", "told that it is done before it was applied");
+}
+
+TEST_F(OptimizerTest, FiresWhenParametersAreUpdatedByNoCall) {
+  step(1);
+  expect_finding("worker 0", "no call of a step runs");
+}
+
+// Progress.
+
+class ProgressTest : public OracleTest {
+ protected:
+  ProgressTest() { use(make_progress(std::chrono::seconds(100))); }
+  void check(Duration now, bool idle = false) {
+    oracle->check({.now = Instant{now},
+                   .calm = true,
+                   .calm_since = Instant{std::chrono::seconds(50)},
+                   .idle = idle},
+                  findings);
+  }
+};
+
+TEST_F(ProgressTest, IsSilentWhileSomethingMovesForward) {
+  check(std::chrono::seconds(149));
+  see(kUser, {.kind = EventKind::call_completed}, std::chrono::seconds(149));
+  check(std::chrono::seconds(248));
+  expect_silent();
+}
+
+TEST_F(ProgressTest, FiresWhenOnlyFramesAreSeenForTooLong) {
+  see(kUser, {.kind = EventKind::call_completed}, std::chrono::seconds(60));
+  see(kUser, {.kind = EventKind::ack_frame}, std::chrono::seconds(159));
+  check(std::chrono::seconds(161));
+  expect_finding("", "nothing has moved forward for 101 virtual seconds");
+}
+
+TEST_F(ProgressTest, FiresWhenNothingWillEverHappen) {
+  check(std::chrono::seconds(51), /*idle=*/true);
+  expect_finding("", "nothing will ever happen");
+}
+
+// Fencing.
+
+class FencingTest : public OracleTest {
+ protected:
+  FencingTest() { use(make_fencing()); }
+  void fence(LifeId who, LifeId whom) {
+    see(who, {.kind = EventKind::peer_fenced, .number = whom.worker.value + 100});
+  }
+  // Both still run; the storm has been over for so long.
+  void check(Duration calm_for) {
+    LifeView owner = view_of(kOwner);
+    LifeView user = view_of(kUser);
+    owner.result = user.result = nullptr;
+    oracle->check({.now = Instant{calm_for}, .calm = true, .lives = {owner, user}}, findings);
+  }
+};
+
+TEST_F(FencingTest, FiresWhenOnlyOneSideKnows) {
+  fence(kOwner, kUser);
+  check(std::chrono::seconds(2));
+  expect_silent();
+  check(std::chrono::seconds(4));
+  expect_finding("worker 'user'", "worker 'owner' has given it up");
+}
+
+TEST_F(FencingTest, IsSilentWhenBothKnowOrOneHasEnded) {
+  fence(kOwner, kUser);
+  oracle->check({.now = Instant{std::chrono::seconds(9)},
+                 .calm = true,
+                 .lives = {view_of(kOwner), view_of(kUser)}},
+                findings);
+  fence(kUser, kOwner);
+  check(std::chrono::seconds(9));
+  expect_silent();
+}
+
+// Leaks. (A node's tables are looked at in cluster_test.cc.)
+
+TEST_F(OracleTest, WhoLeavesInGoodOrderCutsNothingOff) {
+  use(make_no_leak());
+  const auto stop = [&](LifeId life, const char* why) {
+    see(life, {.kind = EventKind::node_stopped, .text = why});
+  };
+  see(kUser, EventKind::execution_started, 1);
+  see(kUser, EventKind::execution_ended, 1);
+  stop(kUser, "the worker has shut down");
+  see(kOwner, EventKind::execution_started, 2);
+  stop(kOwner, "worker 'user' was lost");
+  expect_silent();
+  stop(kOwner, "the worker has shut down");
+  expect_finding("worker 0", "1 functions, continuations or walks still run there");
+}
+
+TEST_F(OracleTest, LeftStacksAreALeak) {
+  use(make_no_leak());
+  end();
+  expect_silent();
+  LifeView life = view_of(kUser);
+  life.live_stacks = 2;
+  oracle->at_end({.lives = {life}}, findings);
+  expect_finding("worker 'user'", "2 stacks are left");
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

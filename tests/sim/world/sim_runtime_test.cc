@@ -1,0 +1,156 @@
+#include "sim/world/sim_runtime.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/fibers/stack_pool.h"
+#include "sim/decisions/keyed_decisions.h"
+
+namespace rehearsal::sim {
+namespace {
+
+class SimRuntimeTest : public testing::Test {
+ protected:
+  SimRuntimeTest() : runtime(prepared(), {WorkerId{3}, 1}) {}
+  ~SimRuntimeTest() override { runtime.kill(); }
+
+  World& prepared() {
+    world.decisions = &decisions;
+    world.stacks = &stacks;
+    return world;
+  }
+  void run_all() {
+    while (const auto next = world.queue.peek()) {
+      world.queue.take(*next);
+      EXPECT_EQ(next->what->worker(next->ticket), WorkerId{3});
+      next->what->happen(next->ticket);
+    }
+  }
+  void execute(Execution& execution, Task body) {
+    runtime.post([this, &execution, body = std::move(body)]() mutable {
+      runtime.execute(execution, Where::pool, std::move(body));
+    });
+  }
+
+  fibers::StackPool stacks;
+  KeyedDecisions decisions{Seed{1}, {}};
+  World world;
+  SimRuntime runtime;
+  bool swallows = false;
+  Execution one{{{1}, {1, 2}, 1}, "one", Seed{1}};
+  Execution two{{{1}, {1, 2}, 2}, "two", Seed{1}};
+};
+
+TEST_F(SimRuntimeTest, APostOutsideATaskRunsBeforeItReturns) {
+  bool ran = false;
+  runtime.post([&ran] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(SimRuntimeTest, ReadyWorkWaitsForTheTimeThatItsKeyDraws) {
+  world.scheduling.start = net_fake::Delay::uniform({}, std::chrono::microseconds(10));
+  Instant started;
+  execute(one, [&] { started = runtime.now(); });
+  run_all();
+  const Key key{.kind = DecisionKind::start, .subject = {{3}, 1}, .place = one.path()};
+  KeyedDecisions same(Seed{1}, {});
+  const uint64_t draw = same.choose(key, net_fake::Delay::kDraws);
+  EXPECT_EQ(started.time_since_epoch(), world.scheduling.start.sample(draw));
+}
+
+TEST_F(SimRuntimeTest, TimersAreLateByWhatIsDrawnButNeverEarly) {
+  world.scheduling.timer =
+      net_fake::Delay::uniform(std::chrono::microseconds(1), std::chrono::microseconds(10));
+  std::vector<Duration> late;
+  runtime.post([&] {
+    for (int i = 1; i <= 20; ++i) {
+      const Instant when{std::chrono::milliseconds(i)};
+      runtime.call_at(when, [&late, this, when] { late.push_back(runtime.now() - when); });
+    }
+  });
+  run_all();
+  ASSERT_EQ(late.size(), 20u);
+  for (const Duration by : late) {
+    EXPECT_GE(by, std::chrono::microseconds(1));
+    EXPECT_LE(by, std::chrono::microseconds(10));
+  }
+  EXPECT_NE(late[0], late[1]);
+}
+
+TEST_F(SimRuntimeTest, StacksAreUsedAgain) {
+  for (int i = 0; i < 10; ++i) {
+    execute(one, [] {});
+    run_all();
+  }
+  EXPECT_EQ(stacks.live(), 0u);
+  EXPECT_EQ(stacks.idle(), 1u);
+  EXPECT_EQ(runtime.live_stacks(), 0u);
+}
+
+TEST_F(SimRuntimeTest, KillUnwindsInTheOrderInWhichStacksWereMade) {
+  std::vector<std::string> order;
+  const auto parks = [&](const char* name) {
+    return [this, &order, name] {
+      Waiter waiter;
+      if (runtime.park(waiter) == ParkOutcome::killed) {
+        order.emplace_back(name);
+        throw NodeKilled{};
+      }
+    };
+  };
+  execute(one, parks("one"));
+  execute(two, parks("two"));
+  run_all();
+  EXPECT_EQ(runtime.live_stacks(), 2u);
+  EXPECT_EQ(runtime.describe_stacks(), "one\ntwo\n");
+  runtime.kill();
+  EXPECT_EQ(order, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(runtime.live_stacks(), 0u);
+}
+
+TEST_F(SimRuntimeTest, AStackThatWasWokenBeforeTheKillUnwindsToo) {
+  Waiter* parked = nullptr;
+  ParkOutcome outcome = ParkOutcome::woken;
+  execute(one, [&] {
+    Waiter waiter;
+    parked = &waiter;
+    outcome = runtime.park(waiter);
+  });
+  run_all();
+  runtime.post([&] { runtime.wake(*parked); });
+  runtime.kill();
+  EXPECT_EQ(outcome, ParkOutcome::killed);
+  EXPECT_FALSE(world.queue.peek());
+}
+
+TEST_F(SimRuntimeTest, ADetachedRuntimeStillRunsPostsAndDropsTheRest) {
+  int ran = 0;
+  runtime.detach();
+  runtime.post([&] {
+    ++ran;
+    runtime.call_at(Instant{}, [&ran] { ++ran; });
+    runtime.execute(one, Where::pool, [&ran] { ++ran; });
+    runtime.execute(one, Where::inline_, [&ran] { ++ran; });
+  });
+  EXPECT_EQ(ran, 1);
+  EXPECT_FALSE(world.queue.peek());
+}
+
+using SimRuntimeDeathTest = SimRuntimeTest;
+
+// Goal: code that swallows NodeKilled for ever is named instead of hanging the run.
+TEST_F(SimRuntimeDeathTest, CodeThatSwallowsNodeKilledEndsTheRun) {
+  swallows = true;
+  execute(one, [this] {
+    do {
+      Waiter waiter;
+      (void)runtime.park(waiter);
+    } while (swallows);
+  });
+  run_all();
+  EXPECT_DEATH(runtime.kill(), "one goes on although its node was killed");
+  swallows = false;
+}
+
+}  // namespace
+}  // namespace rehearsal::sim

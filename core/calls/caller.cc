@@ -113,6 +113,41 @@ void Caller::sleep(Duration time) const {
   if (!slept.ok()) throw RpcError(slept.error());
 }
 
+Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
+  const auto decode = [&]() -> Status {
+    try {
+      record_answer(answer);
+      ValueReader reader(answer.value);
+      read(reader, place);
+      reader.finish();
+      return Unit{};
+    } catch (const BadValue& bad) {
+      return Error{.kind = ErrorKind::bad_arguments,
+                   .text = std::string("the result does not fit its type: ") + bad.what(),
+                   .worker = mailbox_->name()};
+    }
+  };
+  Result<Status> outcome =
+      run_user_code(mailbox_->name(), "result", decode, mailbox_->exception_hook());
+  if (!outcome.ok()) return std::move(outcome.error());
+  return std::move(outcome).value();
+}
+
+void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, ReadInto read) const {
+  const CallId id = draft.call.id;
+  state->set_canceller([this, id] { return pending_->cancel(id); });
+  auto promise = std::make_shared<const PromiseCore>(std::move(state));
+  start(std::move(draft), [this, id, read, promise = std::move(promise)](Result<Answer>&& answer) {
+    if (!answer.ok()) return promise->fail(std::move(answer.error()));
+    // User code reads the value: off the strand.
+    mailbox_->run_continuation(id, [this, read, promise, answer = std::move(answer)]() mutable {
+      std::unique_ptr<GivenValue> value;
+      Status status = read_answer(answer.value(), read, &value);
+      promise->complete(status.ok() ? Given(std::move(value)) : Given(std::move(status.error())));
+    });
+  });
+}
+
 void Caller::record_answer(Answer& answer) const {
   if (answer.autograd) records_->record_receive(*answer.autograd, answer.from, answer.value);
 }

@@ -50,6 +50,20 @@ class Target {
   std::optional<WorkerId> id_;
 };
 
+namespace detail {
+
+template <class T>
+void read_into(ValueReader& reader, void* place) {
+  static_cast<std::optional<T>*>(place)->emplace(Value<T>::read(reader));
+}
+template <class T>
+void read_given(ValueReader& reader, void* place) {
+  *static_cast<std::unique_ptr<GivenValue>*>(place) =
+      std::make_unique<ValueOf<T>>(Value<T>::read(reader));
+}
+
+}  // namespace detail
+
 // What typed code reaches its node by. Outlives the node.
 class Caller {
  public:
@@ -87,13 +101,25 @@ class Caller {
   // Starts it. `done` runs on the strand; never if the node has ended by then.
   void start(Draft&& draft, WhenAnswered done) const;
 
+  // Reads a value into a place of its type.
+  using ReadInto = void (*)(ValueReader& reader, void* place);
+
   // The value of an answer; makes its tensors outputs of a receive function.
   template <class T>
-  [[nodiscard]] Result<T> decode(Answer&& answer) const;
+  [[nodiscard]] Result<T> decode(Answer&& answer) const {
+    std::optional<T> value;
+    Status status = read_answer(answer, &detail::read_into<T>, &value);
+    if (!status.ok()) return std::move(status.error());
+    return *std::move(value);
+  }
 
   // `start`, decoded.
   template <class T>
-  [[nodiscard]] Future<T> start_typed(Draft&& draft) const;
+  [[nodiscard]] Future<T> start_typed(Draft&& draft) const {
+    auto state = std::make_shared<FutureState<T>>(mailbox_, draft.call.id);
+    start_future(std::move(draft), state, &detail::read_given<T>);
+    return Future<T>(std::move(state));
+  }
   template <class T>
   [[nodiscard]] Result<T> wait_typed(Draft&& draft) const {
     std::optional<Result<Answer>> answer;
@@ -136,6 +162,10 @@ class Caller {
 
  private:
   void start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const;
+  [[nodiscard]] Status read_answer(Answer& answer, ReadInto read, void* place) const;
+  // Completes `state`, the future of the draft's call, with what `read` makes of the answer: a
+  // std::unique_ptr<GivenValue>.
+  void start_future(Draft&& draft, std::shared_ptr<FutureCore> state, ReadInto read) const;
   void record_answer(Answer& answer) const;
 
   const std::shared_ptr<Mailbox> mailbox_;
@@ -160,42 +190,6 @@ void encode_arguments(Parameters<P...>, Payload& payload, const A&... arguments)
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
   }
-}
-
-template <class T>
-Result<T> Caller::decode(Answer&& answer) const {
-  const auto decode = [&]() -> Result<T> {
-    try {
-      record_answer(answer);
-      ValueReader reader(answer.value);
-      T value = Value<T>::read(reader);
-      reader.finish();
-      return value;
-    } catch (const BadValue& bad) {
-      return Error{.kind = ErrorKind::bad_arguments,
-                   .text = std::string("the result does not fit its type: ") + bad.what(),
-                   .worker = mailbox_->name()};
-    }
-  };
-  Result<Result<T>> read =
-      run_user_code(mailbox_->name(), "result", decode, mailbox_->exception_hook());
-  if (!read.ok()) return std::move(read.error());
-  return std::move(read).value();
-}
-
-template <class T>
-Future<T> Caller::start_typed(Draft&& draft) const {
-  const CallId id = draft.call.id;
-  Promise<T> promise(mailbox_, id);
-  promise.future().state()->set_canceller([this, id] { return pending_->cancel(id); });
-  start(std::move(draft), [this, id, promise](Result<Answer>&& answer) {
-    if (!answer.ok()) return promise.complete(std::move(answer.error()));
-    // User code reads the value: off the strand.
-    mailbox_->run_continuation(id, [this, promise, answer = std::move(answer)]() mutable {
-      promise.complete(decode<T>(std::move(answer).value()));
-    });
-  });
-  return promise.future();
 }
 
 }  // namespace rehearsal

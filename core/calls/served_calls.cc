@@ -344,7 +344,7 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
   run->served->on_given_up = [this, weak = std::weak_ptr(run)] {
     if (const std::shared_ptr<Run> run = weak.lock()) stop_awaiting(run);
   };
-  pending([this, run](Result<HeldValue> value) {
+  pending.observe([this, run](Result<HeldValue> value) {
     run->served->on_given_up = nullptr;
     if (run->given_up) {
       given_up_.erase(run->served->call.id);

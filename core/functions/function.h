@@ -49,8 +49,20 @@ struct HeldValue {
   }
 };
 
-// A value to come: a function's Future. `observe` is called on the strand, once.
-using PendingValue = UniqueFunction<void(UniqueFunction<void(Result<HeldValue>)>)>;
+// A value to come: a function's Future.
+struct PendingValue {
+  std::shared_ptr<FutureCore> state;
+  HeldValue (*value_of)(const FutureCore& complete);  // of one that has a value
+
+  // Calls `done` on the strand, once.
+  template <class F>
+  void observe(F done) const {
+    state->observe([value_of = value_of, done = std::move(done)](FutureCore& complete) mutable {
+      if (complete.error() != nullptr) return done(Result<HeldValue>(*complete.error()));
+      done(Result<HeldValue>(value_of(complete)));
+    });
+  }
+};
 
 using Returned = std::variant<HeldValue, PendingValue>;
 
@@ -101,15 +113,9 @@ Returned pack(R returned) {
   if constexpr (is_future<R>) {
     using T = typename R::value_type;
     if (!returned.valid()) throw std::logic_error("the function returned an empty future");
-    return PendingValue(
-        [future = std::move(returned)](UniqueFunction<void(Result<HeldValue>)> done) {
-          future.state()->observe([done = std::move(done)](FutureState<T>& state) mutable {
-            if (state.result().ok())
-              done(HeldValue::of<T>(state.result().value()));
-            else
-              done(state.result().error());
-          });
-        });
+    return PendingValue{returned.core(), [](const FutureCore& complete) {
+                          return HeldValue::of<T>(FutureState<T>::of(complete).value());
+                        }};
   } else {
     return HeldValue::of<R>(std::move(returned));
   }

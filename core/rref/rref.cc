@@ -33,7 +33,8 @@ Future<Unit> created(const std::shared_ptr<RRefHandle>& handle, Timeout timeout)
     if (is_first)
       handle->set_created(std::make_shared<FutureState<Unit>>(state->mailbox(), state->source()));
     const std::shared_ptr<FutureState<Unit>> asked = handle->created();
-    asked->observe([state](FutureState<Unit>& asked) { state->complete(asked.result()); });
+    asked->observe(
+        [state](FutureCore& asked) { state->complete(FutureState<Unit>::of(asked).result()); });
     if (is_first) ask(handle, std::move(*question), asked);
   });
   return Future<Unit>(state);

@@ -4,19 +4,19 @@ namespace rehearsal {
 
 Status StartedCalls::wait(const std::shared_ptr<Mailbox>& mailbox) {
   struct Waiting {
-    std::vector<Observe> observers;
+    std::vector<std::shared_ptr<FutureCore>> started;
     std::vector<MaybeError> errors;
     size_t missing = 0;
   };
   auto waiting = std::make_shared<Waiting>();
-  waiting->observers = std::exchange(observers_, {});
-  waiting->missing = waiting->observers.size();
+  waiting->started = std::exchange(started_, {});
+  waiting->missing = waiting->started.size();
   waiting->errors.resize(waiting->missing);
   if (waiting->missing == 0) return Unit{};
   const Status waited = mailbox->wait("all calls that were started", {}, [&](WaitHandle handle) {
-    for (size_t i = 0; i < waiting->observers.size(); ++i)
-      waiting->observers[i]([waiting, i, handle](const MaybeError& error) {
-        waiting->errors[i] = error;
+    for (size_t i = 0; i < waiting->started.size(); ++i)
+      waiting->started[i]->observe([waiting, i, handle](FutureCore& complete) {
+        if (complete.error() != nullptr) waiting->errors[i] = *complete.error();
         if (--waiting->missing == 0) handle.end();
       });
   });

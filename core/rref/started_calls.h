@@ -12,22 +12,17 @@ class StartedCalls {
  public:
   template <class T>
   void add(const Future<T>& future) {
-    observers_.push_back([state = future.state()](UniqueFunction<void(const MaybeError&)> done) {
-      state->observe([done = std::move(done)](FutureState<T>& complete) mutable {
-        done(complete.result().ok() ? MaybeError() : MaybeError(complete.result().error()));
-      });
-    });
+    started_.push_back(future.core());
   }
 
-  [[nodiscard]] size_t size() const { return observers_.size(); }
+  [[nodiscard]] size_t size() const { return started_.size(); }
 
   // Parks until all that were added are complete, and forgets them. The error of the one that was
   // added first among those that have one.
   [[nodiscard]] Status wait(const std::shared_ptr<Mailbox>& mailbox);
 
  private:
-  using Observe = UniqueFunction<void(UniqueFunction<void(const MaybeError&)>)>;
-  std::vector<Observe> observers_;
+  std::vector<std::shared_ptr<FutureCore>> started_;
 };
 
 }  // namespace rehearsal

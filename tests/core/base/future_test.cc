@@ -76,12 +76,12 @@ TEST_F(FutureTest, WaitersWakeInTheOrderTheyCame) {
   std::vector<int> order;
   on_strand([&] {
     for (int i = 0; i < 5; ++i)
-      future.state()->observe([&order, i](FutureState<int>& state) {
-        order.push_back(i * 10 + state.result().value());
+      future.core()->observe([&order, i](FutureCore& core) {
+        order.push_back(i * 10 + FutureState<int>::of(core).value());
       });
   });
   promise.complete(3);
-  on_strand([&] { future.state()->observe([&order](FutureState<int>&) { order.push_back(99); }); });
+  on_strand([&] { future.core()->observe([&order](FutureCore&) { order.push_back(99); }); });
   EXPECT_EQ(order, (std::vector<int>{3, 13, 23, 33, 43, 99}));
 }
 

@@ -1,0 +1,164 @@
+#include "core/base/future_core.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/future.h"
+#include "core/base/hash.h"
+#include "core/base/mailbox.h"
+#include "core/base/user_code.h"
+
+namespace rehearsal {
+
+uint64_t FutureCore::tag() const {
+  return mix(CausalIdHash()(source_), static_cast<uint64_t>(value_type_.hash_code()));
+}
+
+void FutureCore::observe(Observer observer) {
+  if (ready_) return observer(*this);
+  observers_.push_back(std::move(observer));
+}
+
+void FutureCore::fail(Error why) {
+  if (!become_ready()) return;
+  error_ = MaybeError(std::move(why));
+  run_observers();
+}
+
+void FutureCore::cancel() {
+  if (ready_) return;
+  Canceller canceller = std::exchange(canceller_, nullptr);
+  Error why = canceller ? canceller() : cancelled_error();
+  if (!ready_) fail(std::move(why));
+}
+
+Error FutureCore::cancelled_error() const {
+  return {.kind = ErrorKind::cancelled,
+          .text = "whoever waited for the value has cancelled it",
+          .worker = mailbox_->name()};
+}
+
+bool FutureCore::ready_now() const {
+  bool ready = false;
+  const Status status = mailbox_->wait("a future's state", {}, [&](WaitHandle handle) {
+    ready = ready_;
+    handle.end();
+  });
+  if (!status.ok() && status.error().kind == ErrorKind::would_park) throw RpcError(status.error());
+  return ready || !status.ok();
+}
+
+Status FutureCore::await() const {
+  const Status status = mailbox_->wait("a future", source_, [this](WaitHandle handle) {
+    // Observing changes nothing of what the future is.
+    const_cast<FutureCore*>(this)->observe([handle](FutureCore&) { handle.end(); });
+  });
+  if (!status.ok()) {
+    if (mailbox_->killed()) throw NodeKilled{};
+    // A node that has ended still knows what was complete before.
+    if (!mailbox_->closed() || !ready_) return status.error();
+  }
+  if (error_) return *error_;
+  return Unit{};
+}
+
+void FutureCore::post_cancel() {
+  mailbox_->post([state = shared_from_this()] { state->cancel(); });
+}
+
+bool FutureCore::become_ready() {
+  if (ready_ && error_ && error_->kind == ErrorKind::cancelled) return false;
+  REHEARSAL_CHECK(!ready_);
+  canceller_ = nullptr;
+  ready_ = true;
+  return true;
+}
+
+void FutureCore::run_observers() {
+  std::vector<Observer> observers = std::move(observers_);
+  for (Observer& observer : observers) observer(*this);
+}
+
+void cancel_with(FutureCore& follower, const std::shared_ptr<FutureCore>& followed) {
+  follower.set_canceller([&follower, weak = std::weak_ptr(followed)] {
+    const std::shared_ptr<FutureCore> followed = weak.lock();
+    if (followed) followed->cancel();
+    if (followed && followed->error() != nullptr) return *followed->error();
+    return follower.cancelled_error();
+  });
+}
+
+namespace {
+
+// On the strand.
+void settle(FutureCore& state, Given given) {
+  if (state.ready()) {
+    if (given.ok()) given.value()->come_too_late();
+  } else if (given.ok()) {
+    given.value()->complete(state);
+  } else {
+    state.fail(std::move(given.error()));
+  }
+}
+
+}  // namespace
+
+PromiseCore::~PromiseCore() {
+  fail({.kind = ErrorKind::cancelled,
+        .text = "the promise was dropped without a value",
+        .worker = state_->mailbox()->name()});
+}
+
+void PromiseCore::complete(Given given) const {
+  state_->mailbox()->post(Tagged(
+      state_->tag(),
+      [state = state_, given = std::move(given)]() mutable { settle(*state, std::move(given)); }));
+}
+
+void continue_with(const std::shared_ptr<FutureCore>& state,
+                   const std::shared_ptr<FutureCore>& next, std::unique_ptr<Continuation> body) {
+  Mailbox& mailbox = *state->mailbox();
+  const CausalId id = mailbox.running().next_id();
+  const uint64_t tag = CausalIdHash()(id);
+  cancel_with(*next, state);
+
+  // The body dies where it has run: user code is not destroyed on the strand.
+  auto run = [next, tag, body = std::move(body)](const FutureCore& complete) {
+    Mailbox& mailbox = *next->mailbox();
+    Given given = [&]() -> Given {
+      if (complete.error() != nullptr && !body->takes_errors()) return *complete.error();
+      return run_user_code(
+          mailbox.name(), "continuation", [&] { return body->run(complete); },
+          mailbox.exception_hook());
+    }();
+    mailbox.post(Tagged(
+        tag, [next, given = std::move(given)]() mutable { settle(*next, std::move(given)); }));
+  };
+  mailbox.post(Tagged(tag, [state, id, run = std::move(run)]() mutable {
+    state->observe([id, run = std::move(run)](FutureCore& complete) mutable {
+      complete.mailbox()->run_continuation(id, [state = complete.shared_from_this(),
+                                                run = std::move(run)]() mutable { run(*state); });
+    });
+  }));
+}
+
+namespace detail {
+
+void FollowedFuture::complete(FutureCore& state) {
+  if (followed_ == nullptr)
+    return state.fail({.kind = ErrorKind::remote_exception,
+                       .text = "the continuation returned an empty future",
+                       .worker = state.mailbox()->name(),
+                       .function = "continuation"});
+  cancel_with(state, followed_);
+  followed_->observe([next = state.shared_from_this(), copy = copy_](FutureCore& followed) {
+    if (!next->ready()) copy(followed, *next);
+  });
+}
+
+void FollowedFuture::come_too_late() {
+  if (followed_ != nullptr) followed_->cancel();
+}
+
+}  // namespace detail
+}  // namespace rehearsal

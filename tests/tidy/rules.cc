@@ -121,7 +121,7 @@ const std::vector<WordRow>& word_rows() {
     result.push_back({"thread_local",
                       {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/",
                        "coverage/", "observe/"},
-                      {"core/fibers/", "sim/clock_guard", "record/stack_mark"}});
+                      {"core/fibers/", "sim/world/clock_guard", "record/stack_mark"}});
     return result;
   }();
   return rows;

@@ -17,7 +17,7 @@ class Junit : public testing::Test {
   std::string written() const {
     std::string text = read_whole_file(file_);
     text = std::regex_replace(text, std::regex("time=\"[0-9.]+\""), "time=\"T\"");
-    return std::regex_replace(text, std::regex("/[^ \"]*tests_scenarios_command_line"), "tool");
+    return std::regex_replace(text, std::regex("/[^ \"]*tests_command_line"), "tool");
   }
   const std::string file_ = testing::TempDir() + "junit_" + std::to_string(getpid()) + ".xml";
 };

@@ -88,8 +88,13 @@ function(rehearsal_precompile)
     rehearsal_large_headers_of(size ${source})
     if(NOT size STREQUAL none)
       set(header ${PROJECT_BINARY_DIR}/CMakeFiles/rehearsal_torch_${size}.dir/cmake_pch.hxx)
-      set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.gch
-                                  COMPILE_OPTIONS "-Winvalid-pch;-include;${header}")
+      if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+        set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.pch
+                                    COMPILE_OPTIONS "-include-pch;${header}.pch")
+      else()
+        set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.gch
+                                    COMPILE_OPTIONS "-Winvalid-pch;-include;${header}")
+      endif()
     endif()
   endforeach()
 endfunction()

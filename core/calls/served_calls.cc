@@ -90,7 +90,7 @@ void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
   forks_->adopt_forks(served->caller, served->call.arguments,
                       [this, served, ready = std::move(ready)](Status confirmed) mutable {
                         // Not before `admit` has returned to its caller.
-                        mailbox_.post([this, served, confirmed = std::move(confirmed),
+                        mailbox_.post([served, confirmed = std::move(confirmed),
                                        ready = std::move(ready)]() mutable {
                           if (served->cancelled) return ready(cancelled_error());
                           ready(std::move(confirmed));

@@ -3,7 +3,15 @@
 #include <cstddef>
 
 // What AddressSanitizer must be told about fibers. Without it every function here does nothing.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)  // GCC
+#define REHEARSAL_ADDRESS_SANITIZER
+#elif defined(__has_feature)  // Clang
+#if __has_feature(address_sanitizer)
+#define REHEARSAL_ADDRESS_SANITIZER
+#endif
+#endif
+
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -20,7 +28,7 @@ struct StackBounds {
 // left; null if that stack ends here.
 inline void announce_switch([[maybe_unused]] void** frames,
                             [[maybe_unused]] const StackBounds& target) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(frames, target.bottom, target.size);
 #endif
 }
@@ -29,7 +37,7 @@ inline void announce_switch([[maybe_unused]] void** frames,
 // null at its start. Tells where the stack lies that was left.
 inline StackBounds finish_switch([[maybe_unused]] void* frames) {
   StackBounds left;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(frames, &left.bottom, &left.size);
 #endif
   return left;
@@ -37,13 +45,13 @@ inline StackBounds finish_switch([[maybe_unused]] void* frames) {
 
 // Memory that nobody may touch until `allow_access`.
 inline void forbid_access([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
   __asan_poison_memory_region(memory, bytes);
 #endif
 }
 
 inline void allow_access([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
   __asan_unpoison_memory_region(memory, bytes);
 #endif
 }

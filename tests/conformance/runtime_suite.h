@@ -383,7 +383,6 @@ TYPED_TEST_P(RuntimeSuite, TheStrandDoesNotRunUnderItsCallersGuards) {
   Execution inner({{1}, {9, 9}, 2}, "inner", Seed{1});
   this->execute_and_wait(Where::pool, [&] {
     const at::NoGradGuard guard;
-    std::atomic<int> ran = 0;
     this->runtime().post([&] {
       on_strand = at::GradMode::is_enabled();
       this->runtime().execute(inner, Where::inline_,

@@ -86,7 +86,8 @@ TEST(MaybeError, CopiesAndHandsOnWhatItHolds) {
   EXPECT_EQ(first->text, "too much");
   MaybeError third = std::move(second);
   EXPECT_EQ(third->text, "changed");
-  third = third;
+  MaybeError& itself = third;
+  third = itself;
   EXPECT_EQ(third->text, "changed");
   third = first;
   EXPECT_EQ(*third, refused());

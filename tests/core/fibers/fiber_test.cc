@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/fibers/sanitizer.h"
 #include "tests/core/fibers/fiber_fixture.h"
 
 namespace rehearsal::fibers {
@@ -197,7 +198,7 @@ TEST_F(FiberTest, UserCodeHasAMebibyteOfStack) {
     const int below = descend(self, depth - 1);
     return below + (frame[512] == static_cast<char>(depth) ? 1 : 0);
   };
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
   constexpr int kDepth = 100;
 #else
   constexpr int kDepth = 210;

@@ -141,7 +141,7 @@ TEST(StackPoolDeathTest, DestroyingThePoolBeforeItsStacksIsABug) {
 
 TEST(StackPoolDeathTest, SaysSoWhenTheSystemGivesNoMoreMemory) {
   // A child process with 64 MiB of address space left asks for a thousand stacks of 1 MiB.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
   GTEST_SKIP() << "AddressSanitizer needs the address space for itself";
 #endif
   EXPECT_EXIT(exhaust_address_space(), ::testing::ExitedWithCode(0), "");

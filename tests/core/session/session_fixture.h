@@ -28,7 +28,6 @@ class SessionEnd final : public SessionListener {
 
   SessionEnd(doubles::TestWorld& world, doubles::ScriptedNetwork& network, SessionOptions options)
       : options_(std::move(options)),
-        network_(network),
         runtime(std::make_shared<doubles::TestRuntime>(world)),
         mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, options_.self,
                                           options_.names[self()], Seed{1})),
@@ -75,7 +74,6 @@ class SessionEnd final : public SessionListener {
 
  private:
   const SessionOptions options_;
-  doubles::ScriptedNetwork& network_;
   const std::unique_ptr<Codec> codec_ = make_protobuf_codec();
 
  public:

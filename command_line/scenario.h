@@ -10,9 +10,9 @@
 
 #include "command_line/options.h"
 #include "command_line/results.h"
+#include "core/api/program.h"
 #include "core/base/ids.h"
 #include "core/node/node.h"
-#include "core/node/program.h"
 
 namespace rehearsal {
 

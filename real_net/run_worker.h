@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "core/api/program.h"
 #include "core/node/node.h"
-#include "core/node/program.h"
 #include "real_net/worker/observers.h"
 #include "real_net/worker/placement.h"
 #include "real_net/worker/record_place.h"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/api/program.h"
 #include "core/node/node.h"
-#include "core/node/program.h"
 #include "net_fake/network.h"
 #include "sim/cluster_options.h"
 #include "sim/oracle.h"

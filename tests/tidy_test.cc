@@ -90,8 +90,10 @@ TEST(TidyRules, AnIncludeAgainstTheDirectionOfTheFoldersIsFound) {
       {"core/values/a.cc", "core/functions/function.h"},
       {"core/functions/a.cc", "core/wire/message.h"},
       {"core/wire/a.cc", "core/functions/function.h"},
-      {"core/session/a.cc", "core/calls/caller.h"},
-      {"core/calls/a.cc", "core/rref/rref.h"},
+      {"core/session/a.cc", "core/calls/deadlines.h"},
+      {"core/calls/a.cc", "core/rref/rref_context.h"},
+      {"core/api/a.h", "core/session/session.h"},
+      {"core/api/a.h", "core/calls/hooks.h"},
       {"core/groups/a.cc", "core/node/node.h"},
       {"core/rref/a.cc", "core/autograd/walk.h"},
       {"core/autograd/a.cc", "core/optim/step.h"},
@@ -241,6 +243,10 @@ TEST(TidyRules, AHeaderWithoutPragmaOnceIsFound) {
 TEST(TidyRules, AnOwnHeaderThatIsNotFirstIsFound) {
   EXPECT_EQ(shape_of("sim/a.cc", "#include <map>\n#include \"sim/a.h\"\n").size(), 1U);
   EXPECT_TRUE(none(shape_of("sim/a.cc", "#include \"sim/a.h\"\n#include <map>\n")));
+  // What users see of core lies in core/api.
+  EXPECT_EQ(shape_of("core/rref/a.cc", "#include <map>\n#include \"core/api/a.h\"\n").size(), 1U);
+  EXPECT_TRUE(
+      none(shape_of("core/rref/a.cc", "#include \"core/api/a.h\"\n#include \"core/rref/b.h\"\n")));
 }
 
 TEST(TidyRules, ACaptureOfEverythingByValueIsFound) {

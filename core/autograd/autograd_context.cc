@@ -1,4 +1,4 @@
-#include "core/autograd/autograd_context.h"
+#include "core/api/autograd_context.h"
 
 #include <ATen/Functions.h>
 
@@ -60,7 +60,7 @@ void run_pass(const Caller& caller, const ContextName& context,
                                 .peer = mailbox.self(),
                                 .id = id,
                                 .text = "backward"});
-    AutogradContexts::of(caller).start_pass(
+    caller.contexts().start_pass(
         context, {.roots = std::move(checked),
                   .retain_graph = retain_graph,
                   .deadline = deadline_of(mailbox, deadline.or_default({}), running.deadline),
@@ -78,7 +78,7 @@ void run_pass(const Caller& caller, const ContextName& context,
 LeafGradients gradients_in(const Caller& caller, const ContextName& context) {
   Result<LeafGradients> gradients = LeafGradients();
   const Status waited = caller.mailbox()->wait("gradients", context.id, [&](WaitHandle wait) {
-    gradients = AutogradContexts::of(caller).gradients(context);
+    gradients = caller.contexts().gradients(context);
     wait.end();
   });
   if (!waited.ok()) throw RpcError(waited.error());
@@ -98,8 +98,8 @@ struct AutogradContext::Ending {
   Ending(std::shared_ptr<const Caller> made_by, const AutogradContextId& context)
       : caller(std::move(made_by)), id(context) {}
   ~Ending() {
-    caller->mailbox()->post(Tagged(CausalIdHash()(id), [contexts = &AutogradContexts::of(*caller),
-                                                        id = id] { contexts->end(id); }));
+    caller->mailbox()->post(Tagged(
+        CausalIdHash()(id), [contexts = &caller->contexts(), id = id] { contexts->end(id); }));
   }
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
@@ -112,7 +112,7 @@ AutogradContext::AutogradContext(Calls calls) : Calls(std::move(calls)) {
   Mailbox& mailbox = *caller()->mailbox();
   const AutogradContextId id{mailbox.running().next_id()};
   record_in({id, mailbox.self()});
-  mailbox.post([contexts = &AutogradContexts::of(*caller()), id] { contexts->open(id); });
+  mailbox.post([contexts = &caller()->contexts(), id] { contexts->open(id); });
   ending_ = std::make_shared<const Ending>(caller(), id);
 }
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "core/autograd/leaf_gradients.h"
+#include "core/api/leaf_gradients.h"
 #include "core/autograd/send_rpc_backward.h"
 #include "core/base/error.h"
 #include "core/base/ids.h"

@@ -9,7 +9,6 @@
 #include "core/autograd/context_record.h"
 #include "core/autograd/passes.h"
 #include "core/base/monitor.h"
-#include "core/calls/caller.h"
 #include "core/calls/hooks.h"
 #include "core/session/session.h"
 
@@ -26,12 +25,6 @@ class AutogradContexts final : public RecordHook {
  public:
   AutogradContexts(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
                    Deadlines& deadlines);
-
-  // Those of the node behind a caller. Any stack.
-  [[nodiscard]] static AutogradContexts& of(const Caller& caller) {
-    // A node's only RecordHook is its AutogradContexts.
-    return static_cast<AutogradContexts&>(*caller.records());
-  }
 
   // ---- the creator ----
 

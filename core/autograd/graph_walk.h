@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "core/api/leaf_gradients.h"
 #include "core/autograd/device_streams.h"
 #include "core/autograd/gradient_slots.h"
 #include "core/autograd/graph_plan.h"
-#include "core/autograd/leaf_gradients.h"
 #include "core/autograd/node_makers.h"
 #include "core/autograd/recv_rpc_backward.h"
 #include "core/autograd/send_rpc_backward.h"

@@ -1,4 +1,4 @@
-#include "core/autograd/leaf_gradients.h"
+#include "core/api/leaf_gradients.h"
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/grad_mode.h>

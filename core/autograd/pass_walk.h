@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/leaf_gradients.h"
 #include "core/autograd/graph_walk.h"
-#include "core/autograd/leaf_gradients.h"
 #include "core/autograd/node_turns.h"
 #include "core/base/mailbox.h"
 #include "core/wire/message.h"

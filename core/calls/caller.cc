@@ -1,7 +1,9 @@
-#include "core/calls/caller.h"
+#include "core/api/caller.h"
 
 #include <algorithm>
 
+#include "core/calls/deadlines.h"
+#include "core/calls/hooks.h"
 #include "core/calls/profiler_range.h"
 
 namespace rehearsal {
@@ -35,8 +37,9 @@ Draft Caller::draft(const Target& target) const {
 
 void Caller::record(Draft& draft) const {
   if (!draft.call.context) return;
-  draft.call.autograd = records_->record_send(*draft.call.context, draft.to, draft.call.arguments,
-                                              "the arguments of '" + draft.function + "'");
+  draft.call.autograd =
+      parts_.records->record_send(*draft.call.context, draft.to, draft.call.arguments,
+                                  "the arguments of '" + draft.function + "'");
 }
 
 Duration Caller::time_left(const Draft& draft) const {
@@ -55,7 +58,7 @@ void Caller::start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) co
                               .number = static_cast<uint64_t>(draft.call.time_left.count()),
                               .digest = static_cast<uint64_t>(form),
                               .text = draft.function});
-  pending_->start(std::move(draft), std::move(done));
+  parts_.calls->start(std::move(draft), std::move(done));
 }
 
 Status Caller::wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const {
@@ -101,15 +104,22 @@ void Caller::visit_strand(std::string_view what, const std::function<void()>& bo
 Future<Unit> Caller::after(Duration time) const {
   auto state = std::make_shared<FutureState<Unit>>(mailbox_, CausalId{});
   mailbox_->post([this, state, when = when_passed(time)] {
-    deadlines_->add(when, [state] { state->complete(Unit{}); });
+    parts_.deadlines->add(when, [state] { state->complete(Unit{}); });
   });
   return Future<Unit>(state);
 }
 
+DeadlineId Caller::call_at(Instant when, Task task) const {
+  return parts_.deadlines->add(when, std::move(task));
+}
+
+void Caller::take_back(const DeadlineId& id) const { parts_.deadlines->remove(id); }
+
 void Caller::sleep(Duration time) const {
   const Instant when = when_passed(time);
-  const Status slept = mailbox_->wait(
-      "time to pass", {}, [&](WaitHandle wait) { deadlines_->add(when, [wait] { wait.end(); }); });
+  const Status slept = mailbox_->wait("time to pass", {}, [&](WaitHandle wait) {
+    parts_.deadlines->add(when, [wait] { wait.end(); });
+  });
   if (!slept.ok()) throw RpcError(slept.error());
 }
 
@@ -135,7 +145,7 @@ Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
 
 void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, ReadInto read) const {
   const CallId id = draft.call.id;
-  state->set_canceller([this, id] { return pending_->cancel(id); });
+  state->set_canceller([this, id] { return parts_.calls->cancel(id); });
   auto promise = std::make_shared<const PromiseCore>(std::move(state));
   start(std::move(draft), [this, id, read, promise = std::move(promise)](Result<Answer>&& answer) {
     if (!answer.ok()) return promise->fail(std::move(answer.error()));
@@ -149,7 +159,7 @@ void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, Read
 }
 
 void Caller::record_answer(Answer& answer) const {
-  if (answer.autograd) records_->record_receive(*answer.autograd, answer.from, answer.value);
+  if (answer.autograd) parts_.records->record_receive(*answer.autograd, answer.from, answer.value);
 }
 
 }  // namespace rehearsal

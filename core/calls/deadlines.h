@@ -4,17 +4,11 @@
 #include <map>
 #include <utility>
 
+#include "core/api/deadline_id.h"
 #include "core/base/mailbox.h"
 #include "core/base/spare_nodes.h"
 
 namespace rehearsal {
-
-// Names a deadline; zero names none.
-struct DeadlineId {
-  Instant when{};
-  uint64_t number = 0;
-  auto operator<=>(const DeadlineId&) const = default;
-};
 
 // The deadlines of a node: one timer of the Runtime for all of them. On the strand.
 class Deadlines {

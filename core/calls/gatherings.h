@@ -1,8 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,31 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/gather_share.h"
 #include "core/base/future.h"
 #include "core/calls/deadlines.h"
 #include "core/session/session.h"
-#include "core/values/value.h"
 
 namespace rehearsal {
-
-// What one worker gives to a gathering: a value, encoded. References cannot be in it.
-struct GatherShare {
-  std::string bytes;
-  std::vector<at::Tensor> tensors;
-  friend void describe(GatherShare& share, auto&& fields) { fields(share.bytes, share.tensors); }
-};
-
-// Names one gathering: its members, in rank order, how many lives they have had together, and the
-// number of gatherings that these members have had in these lives.
-struct GatherRound {
-  std::vector<uint32_t> members;
-  uint64_t lives = 0;
-  uint64_t number = 0;
-  auto operator<=>(const GatherRound&) const = default;
-  friend void describe(GatherRound& round, auto&& fields) {
-    fields(round.members, round.lives, round.number);
-  }
-};
 
 // All-gathers of this node: each member sends its share to the first of them, as a call, and is
 // answered with all shares when the last has come. The n-th gathering of a member meets the n-th of

@@ -6,16 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "core/api/call_port.h"
 #include "core/base/interval_set.h"
-#include "core/base/unique_function.h"
-#include "core/calls/draft.h"
 #include "core/session/mutants.h"
 
 namespace rehearsal {
-
-// The next value of a stream, encoded; none: it has ended. Or why it did.
-using NextValue = Result<std::optional<Answer>>;
-using ValueTaker = UniqueFunction<void(NextValue&&)>;
 
 // The caller's end of a stream: puts values into their order, keeps them until they are taken, and
 // says how much credit the callee may have. On the strand.

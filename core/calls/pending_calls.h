@@ -9,10 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/api/call_port.h"
+#include "core/api/draft.h"
 #include "core/base/spare_nodes.h"
 #include "core/base/wait_view.h"
 #include "core/calls/deadlines.h"
-#include "core/calls/draft.h"
 #include "core/calls/hooks.h"
 #include "core/calls/incoming_stream.h"
 #include "core/functions/exception_types.h"
@@ -21,7 +22,7 @@
 namespace rehearsal {
 
 // The calls that this node waits for. On the strand.
-class PendingCalls {
+class PendingCalls final : public CallPort {
  public:
   PendingCalls(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
                Deadlines& deadlines)
@@ -33,19 +34,14 @@ class PendingCalls {
     exceptions_ = exceptions;
   }
 
-  // Sends it, with `call.time_left` filled in.
-  void start(Draft&& draft, WhenAnswered done);
+  // CallPort.
+  void start(Draft&& draft, WhenAnswered done) override;
+  void take(const CallId& id, IncomingStream& stream, ValueTaker taker) override;
+  Error cancel(const CallId& id) override;
 
   void on_response(WorkerId from, Response&& response);
   void on_item(WorkerId from, Item&& item);
   void on_end(WorkerId from, End&& end);
-
-  // The next value of a stream that a call of this id opened, now or when it comes.
-  void take(const CallId& id, IncomingStream& stream, ValueTaker taker);
-
-  // Gives up a call: its callee is told, and it completes with the error that is returned. Nothing
-  // if it has completed already.
-  Error cancel(const CallId& id);
 
   // Gives up the calls whose target is such a reference: each completes with `why`.
   void give_up_uses(const std::function<bool(const RRefHandle&)>& is_used, const Error& why);

@@ -1,4 +1,6 @@
-#include "core/calls/stream.h"
+#include "core/api/stream.h"
+
+#include "core/calls/incoming_stream.h"
 
 namespace rehearsal {
 namespace {
@@ -32,20 +34,20 @@ StreamReader::StreamReader(std::shared_ptr<const Caller> caller, Draft&& draft, 
 StreamReader::~StreamReader() {
   caller_->mailbox()->post(
       Tagged(CausalIdHash()(id_), [caller = caller_, id = id_, stream = stream_]() mutable {
-        caller->pending().cancel(id);
+        caller->calls().cancel(id);
         caller->mailbox()->release_later(std::move(stream));
       }));
 }
 
 void StreamReader::cancel() {
-  caller_->mailbox()->post([caller = caller_, id = id_] { caller->pending().cancel(id); });
+  caller_->mailbox()->post([caller = caller_, id = id_] { caller->calls().cancel(id); });
 }
 
 NextValue StreamReader::next() {
   std::optional<NextValue> next;
   const Status waited =
       caller_->mailbox()->wait("the next value of a stream", id_, [&](WaitHandle wait) {
-        caller_->pending().take(id_, *stream_, [&next, wait](NextValue&& given) {
+        caller_->calls().take(id_, *stream_, [&next, wait](NextValue&& given) {
           if (!wait.lasts()) return;
           next.emplace(std::move(given));
           wait.end();
@@ -58,7 +60,7 @@ NextValue StreamReader::next() {
 void StreamReader::next(ValueTaker taker) {
   caller_->mailbox()->post(
       [caller = caller_, id = id_, stream = stream_, taker = std::move(taker)]() mutable {
-        caller->pending().take(id, *stream, std::move(taker));
+        caller->calls().take(id, *stream, std::move(taker));
       });
 }
 

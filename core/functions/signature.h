@@ -8,12 +8,12 @@
 // What a function pointer's type says: what is sent to it and what comes back.
 namespace rehearsal {
 
-class CallContext;  // core/rref/call_context.h
+class CallContext;  // core/api/call_context.h
 
 template <class T>
 class StreamWriter;  // core/functions/stream_writer.h
 template <class T>
-class Stream;  // core/calls/stream.h
+class Stream;  // core/api/stream.h
 
 template <class T>
 inline constexpr bool is_stream = false;

@@ -1,4 +1,4 @@
-#include "core/nn/remote_device.h"
+#include "core/api/remote_device.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>

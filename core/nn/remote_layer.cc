@@ -1,4 +1,4 @@
-#include "core/nn/remote_layer.h"
+#include "core/api/remote_layer.h"
 
 #include <ATen/core/grad_mode.h>
 

@@ -1,4 +1,4 @@
-#include "core/nn/served_module.h"
+#include "core/api/served_module.h"
 
 #include <torch/nn/module.h>
 

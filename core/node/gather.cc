@@ -1,8 +1,9 @@
-#include "core/node/gather.h"
+#include "core/api/gather.h"
 
 #include <algorithm>
 
-#include "core/node/call_context.h"
+#include "core/api/call_context.h"
+#include "core/calls/gatherings.h"
 
 namespace rehearsal {
 namespace {

@@ -1,10 +1,10 @@
 #include "core/node/node_parts.h"
 
+#include "core/api/call_context.h"
 #include "core/base/check.h"
 #include "core/base/user_code.h"
 #include "core/groups/dynamic_group.h"
 #include "core/groups/static_group.h"
-#include "core/node/call_context.h"
 
 namespace rehearsal {
 namespace {
@@ -68,24 +68,25 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       pending(session_options, *mailbox, sessions, deadlines),
       served({.execution_limit = options.execution_limit, .queue_limit = kQueuedCallsMax},
              session_options, *mailbox, sessions, pending, program.registry()),
-      rrefs(session_options, *mailbox, sessions, deadlines, served),
+      rrefs(session_options, *mailbox, sessions, deadlines, pending, served),
       contexts(session_options, *mailbox, sessions, deadlines),
       group(make_group()),
       gatherings(session_options, *mailbox, sessions, deadlines),
       caller(std::make_shared<Caller>(mailbox, program.shared_registry(), options.names,
                                       options.rpc_timeout)),
-      worker(Calls(caller, &rrefs), options.id, environment.checkpoints, view_for_worker()) {
+      worker(Calls(caller, &rrefs), options.id, environment.checkpoints, *this) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
   least_lives_.resize(options.names.size());
   mailbox->set_incarnation(options.incarnation);
-  caller->set_parts({.pending = &pending,
+  caller->set_parts({.calls = &pending,
                      .records = &contexts,
+                     .contexts = &contexts,
                      .deadlines = &deadlines,
                      .gatherings = &gatherings});
   mailbox->set_exception_hook(&exceptions);
   pending.set_hooks(&rrefs, &contexts, &exceptions);
-  rrefs.set_caller(caller);
+  rrefs.set_caller(caller, &contexts);
   served.set_hooks(
       &rrefs, &contexts, &rrefs,
       [this](const std::shared_ptr<ServedCall>& call, UniqueFunction<void(CallContext&)> body) {
@@ -123,16 +124,6 @@ std::unique_ptr<Group> NodeParts::make_group() {
     has_main.push_back(static_cast<bool>(member.main));
   return std::make_unique<DynamicGroup>(session_options, *mailbox, sessions, deadlines,
                                         view_for_group(), std::move(has_main));
-}
-
-Worker::OfNode NodeParts::view_for_worker() {
-  return {.debug_info = [this] { return debug_info(); },
-          .leave_at_once = [this] { leaves_at_once = true; },
-          .members = [this] { return group->members(); },
-          .await_member = [this](WorkerId peer, const std::optional<Instant>& deadline,
-                                 const WaitHandle& wait,
-                                 bool& came) { await_member(peer, deadline, wait, came); },
-          .is_dynamic = program.is_dynamic()};
 }
 
 void NodeParts::await_member(WorkerId peer, const std::optional<Instant>& deadline,

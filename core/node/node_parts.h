@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "core/autograd/contexts.h"
 #include "core/base/codec.h"
 #include "core/calls/gatherings.h"
@@ -12,8 +14,6 @@
 #include "core/groups/group.h"
 #include "core/node/hello.h"
 #include "core/node/node.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
 #include "core/rref/rref_context.h"
 #include "core/wire/protobuf_codec.h"
 
@@ -21,7 +21,7 @@ namespace rehearsal {
 
 // All of a node, by value, in the order in which it depends on each other. Routes what the
 // sessions report.
-class NodeParts final : public SessionListener {
+class NodeParts final : public SessionListener, public WorkerPort {
  public:
   NodeParts(NodeOptions options, const Program& program, Node::Environment environment);
 
@@ -32,11 +32,18 @@ class NodeParts final : public SessionListener {
   [[nodiscard]] Status check_hello(const Hello& hello) override;
   void on_hello_refused(WorkerId peer, const Error& why) override;
 
+  // WorkerPort.
+  [[nodiscard]] DebugInfo debug_info() const override;
+  [[nodiscard]] std::vector<WorkerId> members() const override { return group->members(); }
+  void await_member(WorkerId peer, const std::optional<Instant>& deadline, const WaitHandle& wait,
+                    bool& came) override;
+  void leave_at_once() override { leaves_at_once = true; }
+  [[nodiscard]] bool is_dynamic() const override { return program.is_dynamic(); }
+
   [[nodiscard]] Status run_main();
   void abort(const Error& why);
   void kill();
   [[nodiscard]] NodeCensus census() const;
-  [[nodiscard]] DebugInfo debug_info() const;
   [[nodiscard]] WaitViews waits() const;
 
   const NodeOptions options;
@@ -72,9 +79,6 @@ class NodeParts final : public SessionListener {
   [[nodiscard]] bool holds_nothing() const;
   [[nodiscard]] NodeView view_for_group();
   [[nodiscard]] std::unique_ptr<Group> make_group();
-  [[nodiscard]] Worker::OfNode view_for_worker();
-  void await_member(WorkerId peer, const std::optional<Instant>& deadline, const WaitHandle& wait,
-                    bool& came);
   void end(const Error& why);
   void progressed();
   struct Router;  // what handles which message

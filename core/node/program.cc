@@ -1,12 +1,12 @@
-#include "core/node/program.h"
+#include "core/api/program.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string_view>
 
-#include "core/autograd/autograd_context.h"
-#include "core/node/gather.h"
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/autograd_context.h"
+#include "core/api/distributed_optimizer.h"
+#include "core/api/gather.h"
 
 namespace rehearsal {
 namespace {

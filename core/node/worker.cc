@@ -1,6 +1,8 @@
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 
 #include <torch/csrc/jit/serialization/pickle.h>
+
+#include "core/base/checkpoints.h"
 
 namespace rehearsal {
 
@@ -43,7 +45,7 @@ void Worker::wait_for_worker(const std::string& name, Timeout timeout) const {
 }
 
 const std::vector<std::string>& Worker::gathering(const std::vector<std::string>& workers) const {
-  if (!node_.is_dynamic || !workers.empty()) return workers;
+  if (!node_.is_dynamic() || !workers.empty()) return workers;
   throw RpcError({.kind = ErrorKind::bad_arguments,
                   .text = "the group is dynamic: say which workers gather",
                   .worker = name()});

@@ -1,4 +1,4 @@
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/distributed_optimizer.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -5,7 +5,7 @@
 
 #include <unordered_set>
 
-#include "core/autograd/autograd_context.h"
+#include "core/api/autograd_context.h"
 #include "core/autograd/contexts.h"
 #include "core/base/user_code.h"
 #include "core/functions/function_registry.h"
@@ -17,7 +17,7 @@ namespace {
 class ParametersGuard {
  public:
   explicit ParametersGuard(const Caller& caller)
-      : mailbox_(*caller.mailbox()), contexts_(AutogradContexts::of(caller)) {
+      : mailbox_(*caller.mailbox()), contexts_(caller.contexts()) {
     const Status entered =
         mailbox_.wait("its turn to change parameters", {}, [this](WaitHandle wait) {
           Monitor& monitor = contexts_.parameters_monitor();

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/autograd/leaf_gradients.h"
+#include "core/api/call_context.h"
+#include "core/api/leaf_gradients.h"
 #include "core/optim/optimizer_settings.h"
-#include "core/rref/call_context.h"
 
 namespace rehearsal {
 

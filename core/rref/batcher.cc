@@ -1,4 +1,4 @@
-#include "core/rref/batcher.h"
+#include "core/api/batcher.h"
 
 namespace rehearsal {
 

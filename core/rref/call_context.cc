@@ -1,4 +1,6 @@
-#include "core/rref/call_context.h"
+#include "core/api/call_context.h"
+
+#include "core/calls/served_calls.h"
 
 namespace rehearsal {
 

@@ -1,4 +1,4 @@
-#include "core/rref/drafts.h"
+#include "core/api/drafts.h"
 
 namespace rehearsal {
 

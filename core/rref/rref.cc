@@ -1,4 +1,4 @@
-#include "core/rref/rref.h"
+#include "core/api/rref.h"
 
 namespace rehearsal::detail {
 namespace {
@@ -11,7 +11,7 @@ void ask(const std::shared_ptr<RRefHandle>& handle, Draft&& draft,
     asked->complete(std::move(status));
   };
   if (handle->is_owner())
-    return handle->context().local_value(handle->id(), [complete](Result<HeldValue> value) {
+    return handle->references().local_value(handle->id(), [complete](Result<HeldValue> value) {
       complete(value.ok() ? Status(Unit{}) : Status(value.error()));
     });
   handle->caller()->start(std::move(draft), [complete](Result<Answer>&& answer) {
@@ -60,7 +60,7 @@ HeldValue await_local_value(const RRefHandle& handle, const std::type_index& typ
   std::optional<Result<HeldValue>> slot;
   const Status status =
       caller.mailbox()->wait("a reference's value", handle.id().causal, [&](WaitHandle wait) {
-        handle.context().local_value(handle.id(), [&slot, wait](Result<HeldValue> value) {
+        handle.references().local_value(handle.id(), [&slot, wait](Result<HeldValue> value) {
           if (!wait.lasts()) return;
           slot.emplace(std::move(value));
           wait.end();
@@ -81,7 +81,7 @@ bool enter_monitor(const RRefHandle& handle) {
   Execution* const execution = mailbox->running_or_null();
   const Status status =
       mailbox->wait("a value's monitor", handle.id().causal, [&](WaitHandle wait) {
-        entered = handle.context().enter_monitor(handle.id(), execution, wait);
+        entered = handle.references().enter_monitor(handle.id(), execution, wait);
       });
   if (!status.ok()) throw RpcError(status.error());
   return entered;
@@ -90,8 +90,8 @@ bool enter_monitor(const RRefHandle& handle) {
 void leave_monitor(const RRefHandle& handle) {
   const std::shared_ptr<Mailbox>& mailbox = handle.caller()->mailbox();
   Execution* const execution = mailbox->running_or_null();
-  mailbox->post([context = &handle.context(), id = handle.id(), execution] {
-    context->leave_monitor(id, execution);
+  mailbox->post([references = &handle.references(), id = handle.id(), execution] {
+    references->leave_monitor(id, execution);
   });
 }
 

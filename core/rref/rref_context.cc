@@ -10,11 +10,12 @@
 namespace rehearsal {
 
 RRefContext::RRefContext(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-                         Deadlines& deadlines, ServedCalls& served)
+                         Deadlines& deadlines, PendingCalls& pending, ServedCalls& served)
     : options_(options),
       mailbox_(mailbox),
       sessions_(sessions),
       deadlines_(deadlines),
+      pending_(pending),
       served_(served) {}
 
 std::shared_ptr<RRefHandle> RRefContext::make_handle(const RRefId& id, std::optional<ForkId> fork) {
@@ -87,20 +88,19 @@ void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const RRefId id = user.id;
   const Duration time_left = caller_->time_left(draft);
   if (time_left.count() > 0)
-    user.deadline =
-        deadlines_.add(mailbox_.runtime().now() + time_left, [this, fork, to = draft.to] {
-          const auto found = users_.find(fork);
-          if (found == users_.end() || found->second.state != UserState::pending) return;
-          mailbox_.mark("a creation timed out");
-          if (found->second.error) return;
-          found->second.error = Error{.kind = ErrorKind::timeout,
-                                      .text = "the owner has not answered the creation in time",
-                                      .worker = name(to)};
-          // Uses on their way give what later ones will.
-          const Error why = *found->second.error;
-          caller_->pending().give_up_uses(
-              [fork](const RRefHandle& used) { return used.fork() == fork; }, why);
-        });
+    user.deadline = deadlines_.add(mailbox_.runtime().now() + time_left, [this, fork,
+                                                                          to = draft.to] {
+      const auto found = users_.find(fork);
+      if (found == users_.end() || found->second.state != UserState::pending) return;
+      mailbox_.mark("a creation timed out");
+      if (found->second.error) return;
+      found->second.error = Error{.kind = ErrorKind::timeout,
+                                  .text = "the owner has not answered the creation in time",
+                                  .worker = name(to)};
+      // Uses on their way give what later ones will.
+      const Error why = *found->second.error;
+      pending_.give_up_uses([fork](const RRefHandle& used) { return used.fork() == fork; }, why);
+    });
   if (time_left.count() > 0 && options_.mutants.on(Mutant::creation_withdrawn))
     deadlines_.add(mailbox_.runtime().now() + time_left, [this, to = draft.to, id = draft.call.id] {
       static_cast<void>(sessions_.withdraw(to, id));
@@ -161,8 +161,7 @@ void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const Fork
     options.on_withdrawn = [this, to = draft.to, forks = draft.call.arguments.forks] {
       undo_forks(to, forks);
     };
-  if (draft.call.context)
-    caller_->records()->follow_call(draft.call.context->id, draft.to, options);
+  if (draft.call.context) records_->follow_call(draft.call.context->id, draft.to, options);
   mailbox_.release_later(std::move(draft.target));
   sessions_.send(draft.to, Message{std::move(draft.call)}, std::move(options));
 }

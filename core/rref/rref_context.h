@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/calls/caller.h"
+#include "core/api/caller.h"
+#include "core/api/reference_port.h"
+#include "core/api/rref_handle.h"
 #include "core/calls/hooks.h"
+#include "core/calls/pending_calls.h"
 #include "core/calls/served_calls.h"
-#include "core/rref/rref_handle.h"
 #include "core/rref/rref_tables.h"
 #include "core/session/session.h"
 
@@ -19,32 +21,26 @@ namespace rehearsal {
 // hears of every deleted UserRRef, and G2: a parent is not deleted until the owner has answered
 // its child (PyTorch's remote reference protocol). Nothing in it parks. On the strand, unless said
 // otherwise.
-class RRefContext final : public ForkHook, public ReferenceHook {
+class RRefContext final : public ReferencePort, public ForkHook, public ReferenceHook {
  public:
   RRefContext(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-              Deadlines& deadlines, ServedCalls& served);
-  void set_caller(std::shared_ptr<const Caller> caller) { caller_ = std::move(caller); }
+              Deadlines& deadlines, PendingCalls& pending, ServedCalls& served);
+  // `records`: null where nothing is recorded.
+  void set_caller(std::shared_ptr<const Caller> caller, RecordHook* records) {
+    caller_ = std::move(caller);
+    records_ = records;
+  }
 
-  // ---- what users do; off the strand ----
-
-  // Issues the draft's call; its result becomes the value of the reference returned. Never parks.
-  [[nodiscard]] std::shared_ptr<RRefHandle> create(Draft&& draft);
-
-  // A reference to a value that is here.
-  [[nodiscard]] std::shared_ptr<RRefHandle> own(HeldValue value);
-
-  // ---- what handles ask ----
-
-  void release(const RRefId& id, const std::optional<ForkId>& fork);
-  [[nodiscard]] bool confirmed_by_owner(const RRefHandle& handle) const;
-  // The owner's value, when it is there.
-  void local_value(const RRefId& id, UniqueFunction<void(Result<HeldValue>)> done);
-  // Ends the wait of `execution` when it is in the owner's monitor, which it gives up while it
-  // parks, as methods do. False: it is in it already, and must not leave it.
-  [[nodiscard]] bool enter_monitor(const RRefId& id, Execution* execution, const WaitHandle& wait);
-  void leave_monitor(const RRefId& id, Execution* execution);
-
-  [[nodiscard]] const Mutants& mutants() const { return options_.mutants; }
+  // ReferencePort.
+  [[nodiscard]] std::shared_ptr<RRefHandle> create(Draft&& draft) override;
+  [[nodiscard]] std::shared_ptr<RRefHandle> own(HeldValue value) override;
+  void release(const RRefId& id, const std::optional<ForkId>& fork) override;
+  [[nodiscard]] bool confirmed_by_owner(const RRefHandle& handle) const override;
+  void local_value(const RRefId& id, UniqueFunction<void(Result<HeldValue>)> done) override;
+  [[nodiscard]] bool enter_monitor(const RRefId& id, Execution* execution,
+                                   const WaitHandle& wait) override;
+  void leave_monitor(const RRefId& id, Execution* execution) override;
+  [[nodiscard]] const Mutants& mutants() const override { return options_.mutants; }
 
   // ---- hooks ----
 
@@ -135,8 +131,10 @@ class RRefContext final : public ForkHook, public ReferenceHook {
   Mailbox& mailbox_;
   Sessions& sessions_;
   Deadlines& deadlines_;
+  PendingCalls& pending_;
   ServedCalls& served_;
   std::shared_ptr<const Caller> caller_;
+  RecordHook* records_ = nullptr;
 
   std::map<RRefId, OwnerRRef> owners_;
   std::map<Incarnation, CreatedIds> created_;

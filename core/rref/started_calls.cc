@@ -1,4 +1,4 @@
-#include "core/rref/started_calls.h"
+#include "core/api/started_calls.h"
 
 namespace rehearsal {
 

@@ -1,4 +1,4 @@
-#include "core/rref/wait_all.h"
+#include "core/api/wait_all.h"
 
 namespace rehearsal {
 

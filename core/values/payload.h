@@ -12,7 +12,7 @@
 
 namespace rehearsal {
 
-class RRefHandle;  // core/rref/rref_handle.h
+class RRefHandle;  // core/api/rref_handle.h
 
 // A fork of a remote reference on its way from parent to child.
 struct Fork {

@@ -42,7 +42,7 @@
 // - a struct that describes its fields                           (value_structs.h)
 // - a tensor, an IValue, a list or dictionary of LibTorch        (value_torch.h)
 // - a message of protobuf              (protobuf_value.h, which this header does not include)
-// - an RRef<T>                                                   (core/rref/rref.h)
+// - an RRef<T>                                                   (core/api/rref.h)
 //
 // A value that cannot be read fails its call alone, with bad_arguments.
 namespace rehearsal {

@@ -1,7 +1,7 @@
 #include "real_net/worker/real_node.h"
 
+#include "core/api/program.h"
 #include "core/base/check.h"
-#include "core/node/program.h"
 #include "observe/metrics_text.h"
 
 namespace rehearsal::real {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "scenarios/storm/dice.h"
 #include "sim/oracles/gradient.h"
 

@@ -2,9 +2,9 @@
 
 #include <torch/torch.h>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/call_context.h"
+#include "core/api/distributed_optimizer.h"
+#include "core/api/worker.h"
 
 namespace rehearsal::quickstart {
 namespace {

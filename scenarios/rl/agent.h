@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/node/call_context.h"
+#include "core/api/call_context.h"
 #include "scenarios/models/cart_pole.h"
 #include "scenarios/models/policy_network.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "scenarios/rl/agent.h"
 
 namespace rehearsal::rl {

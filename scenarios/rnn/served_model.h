@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/functions/function_registry.h"
-#include "core/node/call_context.h"
+#include "core/api/call_context.h"
+#include "core/api/function_registry.h"
 #include "scenarios/models/language_model.h"
 
 namespace rehearsal::rnn {

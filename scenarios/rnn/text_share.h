@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/node/call_context.h"
+#include "core/api/call_context.h"
 #include "scenarios/rnn/served_model.h"
 #include "scenarios/text/batches.h"
 

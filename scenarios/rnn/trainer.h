@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/node/worker.h"
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/distributed_optimizer.h"
+#include "core/api/worker.h"
 #include "scenarios/rnn/served_model.h"
 #include "scenarios/rnn/text_share.h"
 

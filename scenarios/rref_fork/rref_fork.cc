@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "core/base/frame.h"
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
 
 namespace rehearsal {
 namespace {

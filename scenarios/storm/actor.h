@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/autograd_context.h"
-#include "core/node/worker.h"
+#include "core/api/autograd_context.h"
+#include "core/api/worker.h"
 #include "scenarios/storm/dice.h"
 #include "scenarios/storm/functions.h"
 

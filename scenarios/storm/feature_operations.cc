@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "core/nn/remote_module.h"
+#include "core/api/remote_module.h"
 #include "scenarios/storm/actor.h"
 #include "scenarios/storm/features.h"
 

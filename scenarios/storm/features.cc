@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "core/nn/remote_module.h"
+#include "core/api/remote_module.h"
 
 namespace rehearsal::storm {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rref/batcher.h"
+#include "core/api/batcher.h"
 #include "scenarios/storm/functions.h"
 
 // What a storm uses beside calls, references and streams: batches, modules, exceptions of its own,

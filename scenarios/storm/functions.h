@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/autograd_context.h"
-#include "core/node/call_context.h"
-#include "core/node/program.h"
-#include "core/rref/rref.h"
+#include "core/api/autograd_context.h"
+#include "core/api/call_context.h"
+#include "core/api/program.h"
+#include "core/api/rref.h"
 
 // What the workers of a storm do for each other, and beside it the sequential model: what each
 // must give.

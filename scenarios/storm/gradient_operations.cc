@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "core/rref/rref.h"
+#include "core/api/rref.h"
 #include "scenarios/storm/actor.h"
 
 // What an actor does with autograd contexts.

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/values/protobuf_value.h"
+#include "core/api/protobuf_value.h"
 #include "scenarios/storm/actor.h"
 #include "scenarios/storm/features.h"
 

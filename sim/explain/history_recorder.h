@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/api/program.h"
 #include "core/base/codec.h"
 #include "core/node/node.h"
-#include "core/node/program.h"
 #include "net_fake/witness.h"
 #include "sim/decisions/keyed_decisions.h"
 #include "sim/explain/history.h"

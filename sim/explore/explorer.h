@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/node/program.h"
+#include "core/api/program.h"
 #include "sim/cluster_options.h"
 #include "sim/explore/dpor.h"
 #include "sim/run_report.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 
 namespace rehearsal::sim::explore {
 

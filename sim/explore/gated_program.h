@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/api/program.h"
 #include "core/base/future.h"
-#include "core/node/program.h"
 
 namespace rehearsal::sim::explore {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "core/api/program.h"
 #include "core/base/trace.h"
-#include "core/node/program.h"
 #include "record/record_file.h"
 
 namespace rehearsal::sim {

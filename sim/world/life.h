@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "core/api/program.h"
 #include "core/node/node.h"
-#include "core/node/program.h"
 #include "net_fake/fake_transport.h"
 #include "sim/oracle.h"
 #include "sim/world/recorder.h"

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "core/node/program.h"
+#include "core/api/program.h"
 
 namespace rehearsal::bench {
 

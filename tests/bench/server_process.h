@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "real_net/worker/real_node.h"
 
 namespace rehearsal::bench {

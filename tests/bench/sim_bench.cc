@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "core/api/worker.h"
 #include "core/fibers/stack_pool.h"
-#include "core/node/worker.h"
 #include "sim/cluster.h"
 #include "sim/world/event_queue.h"
 

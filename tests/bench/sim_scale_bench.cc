@@ -4,8 +4,8 @@
 
 #include <chrono>
 
+#include "core/api/worker.h"
 #include "core/fibers/stack_pool.h"
-#include "core/node/worker.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 
 namespace rehearsal::command_line {
 namespace {

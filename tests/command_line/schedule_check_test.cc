@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "tests/scenarios/simulated.h"
 
 namespace rehearsal::command_line {

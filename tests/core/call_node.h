@@ -7,8 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "core/rref/call_context.h"
-#include "core/rref/calls.h"
+#include "core/api/call_context.h"
+#include "core/api/calls.h"
+#include "core/calls/served_calls.h"
+#include "core/rref/rref_context.h"
 #include "core/wire/protobuf_codec.h"
 #include "tests/core/recording_trace.h"
 #include "tests/core/scripted_network.h"
@@ -41,15 +43,15 @@ class CallNode final : public SessionListener {
         sessions(options_.session, *mailbox, network.end(self().value), *codec_, *this),
         pending(options_.session, *mailbox, sessions, deadlines),
         served(options_.served, options_.session, *mailbox, sessions, pending, registry),
-        rrefs(options_.session, *mailbox, sessions, deadlines, served),
+        rrefs(options_.session, *mailbox, sessions, deadlines, pending, served),
         caller(std::make_shared<Caller>(mailbox, std::make_shared<FunctionRegistry>(registry),
                                         options_.session.names, options_.rpc_timeout)),
         calls(caller, &rrefs) {
     mailbox->set_incarnation(incarnation());
-    caller->set_parts({.pending = &pending, .records = nullptr, .deadlines = &deadlines});
+    caller->set_parts({.calls = &pending, .deadlines = &deadlines});
     mailbox->set_exception_hook(&exceptions);
     pending.set_hooks(&rrefs, nullptr, &exceptions);
-    rrefs.set_caller(caller);
+    rrefs.set_caller(caller, nullptr);
     served.set_hooks(
         &rrefs, nullptr, &rrefs,
         [this](const std::shared_ptr<ServedCall>& call, UniqueFunction<void(CallContext&)> body) {

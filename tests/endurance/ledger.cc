@@ -5,10 +5,10 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/api/call_context.h"
+#include "core/api/rref.h"
+#include "core/api/worker.h"
 #include "core/base/hash.h"
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
-#include "core/rref/rref.h"
 
 namespace rehearsal::endurance {
 namespace {

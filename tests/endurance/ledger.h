@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/node/program.h"
+#include "core/api/program.h"
 
 namespace rehearsal::endurance {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/node/program.h"
+#include "core/api/program.h"
 #include "real_net/worker/real_node.h"
 #include "tests/real_net/support/fault_proxy.h"
 

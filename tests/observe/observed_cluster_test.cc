@@ -1,8 +1,8 @@
 // A simulated cluster whose metrics and spans are what the program did.
 #include <gtest/gtest.h>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "observe/metrics.h"
 #include "observe/metrics_text.h"
 #include "observe/spans.h"

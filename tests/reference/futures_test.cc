@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/rref/wait_all.h"
+#include "core/api/wait_all.h"
 #include "tests/reference/row.h"
 
 namespace rehearsal::reference {

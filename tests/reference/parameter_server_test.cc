@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/rref/batcher.h"
+#include "core/api/batcher.h"
 #include "tests/reference/row.h"
 
 namespace rehearsal::reference {

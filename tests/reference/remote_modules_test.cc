@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "core/nn/remote_module.h"
+#include "core/api/remote_module.h"
 #include "tests/reference/row.h"
 
 namespace rehearsal::reference {

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "core/node/call_context.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "tests/real_net/support/loopback_group.h"

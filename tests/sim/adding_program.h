@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 
 namespace rehearsal::sim {
 

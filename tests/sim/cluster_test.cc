@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "core/api/worker.h"
 #include "core/fibers/stack_pool.h"
-#include "core/node/worker.h"
 #include "core/wire/message.h"
 #include "sim/oracles/quiet_oracle.h"
 #include "sim/world/event_lines.h"

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <string>
 
-#include "core/node/call_context.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
-#include "core/rref/rref.h"
+#include "core/api/call_context.h"
+#include "core/api/program.h"
+#include "core/api/rref.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "sim/run_report.h"

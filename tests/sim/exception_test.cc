@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
-#include "core/rref/rref.h"
+#include "core/api/call_context.h"
+#include "core/api/rref.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

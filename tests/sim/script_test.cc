@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
+#include "core/api/worker.h"
 #include "core/functions/script_library.h"
-#include "core/node/worker.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "core/session/mutants.h"
 #include "sim/cluster.h"
 

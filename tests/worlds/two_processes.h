@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/node/program.h"
+#include "core/api/program.h"
 #include "tests/worlds/strand_trace.h"
 
 namespace rehearsal::test {

@@ -1,4 +1,4 @@
-#include "core/autograd/leaf_gradients.h"
+#include "core/api/leaf_gradients.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "core/node/call_context.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 
 // A model in parts that live at several workers, for tests of passes and optimizers.
 namespace rehearsal::testing {

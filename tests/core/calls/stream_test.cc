@@ -1,4 +1,4 @@
-#include "core/calls/stream.h"
+#include "core/api/stream.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -9,7 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/rref/call_context.h"
+#include "core/api/call_context.h"
+#include "core/calls/served_calls.h"
 
 namespace rehearsal {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/nn/remote_device.h"
+#include "core/api/remote_device.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Remote modules as layers of a local one.
-#include "core/nn/remote_layer.h"
+#include "core/api/remote_layer.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/distributed_optimizer.h"
 #include "tests/core/nn/remote_net.h"
 
 namespace rehearsal::testing {

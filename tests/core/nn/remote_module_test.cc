@@ -1,9 +1,9 @@
 // Modules at other workers, beside the same module here.
-#include "core/nn/remote_module.h"
+#include "core/api/remote_module.h"
 
 #include <gtest/gtest.h>
 
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/distributed_optimizer.h"
 #include "sim/oracles/quiet_oracle.h"
 #include "tests/core/nn/remote_net.h"
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/nn/remote_module.h"
-#include "core/node/call_context.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/program.h"
+#include "core/api/remote_module.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "core/node/hello.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/session/mutants.h"
 #include "tests/core/recording_trace.h"
 #include "tests/core/scripted_network.h"
 #include "tests/core/test_runtime.h"

@@ -1,5 +1,5 @@
 // Steps over parameters at several workers equal those of LibTorch's optimizer in one process.
-#include "core/optim/distributed_optimizer.h"
+#include "core/api/distributed_optimizer.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -1,12 +1,12 @@
 // Batches on nodes whose every delivery is in order.
-#include "core/rref/batcher.h"
+#include "core/api/batcher.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "core/rref/call_context.h"
+#include "core/api/call_context.h"
 #include "tests/core/calls/call_fixture.h"
 
 namespace rehearsal {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 
 namespace training {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/real_net/support/nursery.h"
 

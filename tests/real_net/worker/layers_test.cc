@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/nn/remote_layer.h"
-#include "core/node/worker.h"
-#include "core/optim/distributed_optimizer.h"
-#include "core/rref/batcher.h"
+#include "core/api/batcher.h"
+#include "core/api/distributed_optimizer.h"
+#include "core/api/remote_layer.h"
+#include "core/api/worker.h"
 #include "tests/real_net/support/loopback_group.h"
 
 namespace rehearsal::real {

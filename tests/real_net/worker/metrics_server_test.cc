@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "core/api/worker.h"
 #include "core/base/hash.h"
-#include "core/node/worker.h"
 #include "real_net/worker/http_answer.h"
 #include "tests/real_net/support/loopback_group.h"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "tests/real_net/support/loopback_group.h"
 
 // Whole nodes over real threads and TCP, several in one process.

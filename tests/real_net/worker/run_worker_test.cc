@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "real_net/tcp/socket.h"
 #include "tests/real_net/support/fault_proxy.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/oracles/gradient.h"
 #include "tests/scenarios/simulated.h"

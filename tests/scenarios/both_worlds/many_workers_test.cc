@@ -2,8 +2,8 @@
 // together.
 #include <gtest/gtest.h>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/run_report.h"
 #include "tests/scenarios/tool_run.h"

@@ -21,8 +21,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/api/worker.h"
 #include "core/base/hash.h"
-#include "core/node/worker.h"
 #include "sim/world/clock_guard.h"
 
 namespace rehearsal::plants {

@@ -5,8 +5,8 @@
 #include <set>
 #include <sstream>
 
-#include "core/node/call_context.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "sim/explore/runs.h"
 #include "sim/world/event_lines.h"
 #include "tests/sim/explore/brute_force.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "core/session/mutants.h"
 #include "sim/cluster.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

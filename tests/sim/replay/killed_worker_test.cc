@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "sim/replay/replay.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "record/ring_file.h"
 #include "tests/sim/replay/recorded_group.h"
 

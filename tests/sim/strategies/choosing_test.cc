@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/node/worker.h"
+#include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/world/event_queue.h"
 #include "tests/sim/adding_program.h"

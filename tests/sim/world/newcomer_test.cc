@@ -2,9 +2,9 @@
 // it has met them all. Method: its link to one of them is slow.
 #include <gtest/gtest.h>
 
-#include "core/node/call_context.h"
-#include "core/node/program.h"
-#include "core/node/worker.h"
+#include "core/api/call_context.h"
+#include "core/api/program.h"
+#include "core/api/worker.h"
 #include "core/session/mutants.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"

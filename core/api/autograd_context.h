@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/autograd/leaf_gradients.h"
-#include "core/rref/call_context.h"
-#include "core/rref/calls.h"
+#include "core/api/call_context.h"
+#include "core/api/calls.h"
+#include "core/api/leaf_gradients.h"
 
 namespace rehearsal {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/calls.h"
 #include "core/base/future.h"
-#include "core/rref/calls.h"
 
 namespace rehearsal {
 
@@ -169,10 +169,9 @@ void Batcher<In, Out>::State::take(In item, const Answer& answer, Execution* add
   if (open.items.size() == options.size) return close();
   if (open.items.size() > 1 || !options.delay) return;
   // The batcher may be gone by then: nothing of it may die with a table of the strand.
-  delay =
-      caller->deadlines().add(caller->when_passed(*options.delay), [weak = this->weak_from_this()] {
-        if (const auto state = weak.lock()) state->close();
-      });
+  delay = caller->call_at(caller->when_passed(*options.delay), [weak = this->weak_from_this()] {
+    if (const auto state = weak.lock()) state->close();
+  });
 }
 
 template <class In, class Out>
@@ -184,7 +183,7 @@ void Batcher<In, Out>::State::take_back(const Answer& answer) {
   open.items.erase(item);
   open.answers.erase(found);
   if (open.items.empty()) {
-    caller->deadlines().remove(std::exchange(delay, {}));
+    caller->take_back(std::exchange(delay, {}));
     open = {};
   }
   answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
@@ -193,7 +192,7 @@ void Batcher<In, Out>::State::take_back(const Answer& answer) {
 template <class In, class Out>
 void Batcher<In, Out>::State::close() {
   if (open.items.empty()) return;
-  caller->deadlines().remove(std::exchange(delay, {}));
+  caller->take_back(std::exchange(delay, {}));
   closed.push_back(std::make_shared<Batch>(std::exchange(open, {})));
   run_next();
 }
@@ -235,7 +234,7 @@ Result<std::vector<Out>> Batcher<In, Out>::State::perform(Batch& batch) const {
 
 template <class In, class Out>
 void Batcher<In, Out>::State::abandon() {
-  caller->deadlines().remove(std::exchange(delay, {}));
+  caller->take_back(std::exchange(delay, {}));
   const auto dropped = std::make_shared<Batch>(std::exchange(open, {}));
   for (const Answer& answer : dropped->answers)
     answer->complete(detail::not_collected(*caller, detail::kBatcherGone));

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/calls/caller.h"
+#include "core/api/caller.h"
+#include "core/api/rref_handle.h"
 #include "core/functions/schema_arguments.h"
-#include "core/rref/rref_handle.h"
 
 // Calls being made, from typed arguments. All throw RpcError: a function that is not registered,
 // an argument that cannot be sent, a worker that does not exist.

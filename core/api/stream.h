@@ -6,9 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/api/caller.h"
 #include "core/base/future.h"
-#include "core/calls/caller.h"
-#include "core/calls/incoming_stream.h"
 
 namespace rehearsal {
 

@@ -3,22 +3,21 @@
 #include <memory>
 #include <optional>
 
+#include "core/api/caller.h"
+#include "core/api/reference_port.h"
 #include "core/base/ids.h"
 #include "core/base/mailbox.h"
-#include "core/calls/caller.h"
 
 namespace rehearsal {
-
-class RRefContext;
 
 // What all copies of one RRef<T> share: either a UserRRef (its fork at the owner) or a handle of an
 // owner's value. When the last copy dies it posts its release. May outlive its node.
 class RRefHandle {
  public:
   // `fork` names the UserRRef; none: the owner's own handle.
-  RRefHandle(std::shared_ptr<const Caller> caller, RRefContext* context, RRefId id,
+  RRefHandle(std::shared_ptr<const Caller> caller, ReferencePort* references, RRefId id,
              std::optional<ForkId> fork)
-      : caller_(std::move(caller)), context_(context), id_(id), fork_(fork) {}
+      : caller_(std::move(caller)), references_(references), id_(id), fork_(fork) {}
   ~RRefHandle();
   RRefHandle(const RRefHandle&) = delete;
   RRefHandle& operator=(const RRefHandle&) = delete;
@@ -40,11 +39,11 @@ class RRefHandle {
   void set_created(std::shared_ptr<FutureState<Unit>> created) { created_ = std::move(created); }
 
   // To be used on the strand, while the mailbox is open.
-  [[nodiscard]] RRefContext& context() const { return *context_; }
+  [[nodiscard]] ReferencePort& references() const { return *references_; }
 
  private:
   const std::shared_ptr<const Caller> caller_;
-  RRefContext* const context_;
+  ReferencePort* const references_;
   RRefId id_;
   const std::optional<ForkId> fork_;
   std::shared_ptr<FutureState<Unit>> created_;

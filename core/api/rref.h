@@ -7,12 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "core/api/caller.h"
+#include "core/api/drafts.h"
+#include "core/api/rref_handle.h"
+#include "core/api/stream.h"
 #include "core/base/future.h"
-#include "core/calls/caller.h"
-#include "core/calls/stream.h"
-#include "core/rref/drafts.h"
-#include "core/rref/rref_context.h"
-#include "core/rref/rref_handle.h"
 
 namespace rehearsal {
 
@@ -99,7 +98,7 @@ class RRef {
   }
   template <CallableMethod F, class... A>
   RRef<ResultOf<F>> remote(F method, const A&... arguments) const {
-    return RRef<ResultOf<F>>(handle().context().create(draft(method, arguments...)));
+    return RRef<ResultOf<F>>(handle().references().create(draft(method, arguments...)));
   }
 
   // A backward pass of an AutogradContext from the referenced tensor, which has one element; see
@@ -166,7 +165,7 @@ bool RRef<T>::confirmed_by_owner() const {
   bool confirmed = false;
   const Status status =
       caller().mailbox()->wait("a reference's state", handle().id().causal, [&](WaitHandle wait) {
-        confirmed = handle().context().confirmed_by_owner(handle());
+        confirmed = handle().references().confirmed_by_owner(handle());
         wait.end();
       });
   if (!status.ok()) throw RpcError(status.error());

@@ -3,10 +3,11 @@
 #include <memory>
 #include <string>
 
-#include "core/calls/served_calls.h"
-#include "core/rref/calls.h"
+#include "core/api/calls.h"
 
 namespace rehearsal {
+
+struct ServedCall;
 
 // What a function that is being served knows and can do. A registered function that takes a
 // CallContext& first is given one; it is not part of its wire signature. Calls made through it
@@ -28,7 +29,7 @@ class CallContext : public Calls {
   // A reference to a value that stays here.
   template <class T>
   [[nodiscard]] RRef<T> rref(T value) const {
-    return RRef<T>(rrefs()->own(HeldValue::of<T>(std::move(value))));
+    return RRef<T>(references()->own(HeldValue::of<T>(std::move(value))));
   }
 
   // A promise whose future the function may return (asynchronous execution): the answer leaves

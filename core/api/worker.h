@@ -2,44 +2,29 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/autograd/autograd_context.h"
-#include "core/base/checkpoints.h"
-#include "core/node/gather.h"
-#include "core/rref/calls.h"
+#include "core/api/autograd_context.h"
+#include "core/api/calls.h"
+#include "core/api/gather.h"
+#include "core/api/worker_port.h"
 
 namespace rehearsal {
 
-// What a node's tables hold, by name: "rpc.…", "rref.…" and "autograd.…". Numbers, but for
-// "rref.table" and "autograd.table", which have a line for each value, holder, fork and context.
-using DebugInfo = std::map<std::string, std::string>;
+class Checkpoints;
 
 // A worker as its own program sees it: what `worker_main(Worker&)` is given. Its calls are made by
 // the execution of the calling stack: the worker's main, a thread that was registered, or a
 // function being served that reaches its worker through a reference of its own.
 class Worker : public Calls {
  public:
-  // What a worker asks its node for: the tables, on the strand, and to end without the others.
-  struct OfNode {
-    std::function<DebugInfo()> debug_info;
-    std::function<void()> leave_at_once;
-    // On the strand, too.
-    std::function<std::vector<WorkerId>()> members;
-    // Ends the wait when the worker is a member, and says so, or when the time is up.
-    std::function<void(WorkerId, const std::optional<Instant>&, const WaitHandle&, bool& came)>
-        await_member;
-    bool is_dynamic = false;
-  };
-
-  // `checkpoints` may be null; it outlives the worker.
-  Worker(Calls calls, WorkerId self, Checkpoints* checkpoints, OfNode node)
-      : Calls(std::move(calls)), self_(self), checkpoints_(checkpoints), node_(std::move(node)) {}
+  // `checkpoints` may be null; it and the node outlive the worker.
+  Worker(Calls calls, WorkerId self, Checkpoints* checkpoints, WorkerPort& node)
+      : Calls(std::move(calls)), self_(self), checkpoints_(checkpoints), node_(node) {}
 
   [[nodiscard]] const std::string& name() const { return caller()->names()[self_.value]; }
   [[nodiscard]] WorkerId id() const { return self_; }
@@ -70,7 +55,7 @@ class Worker : public Calls {
   // A reference to a value that stays here.
   template <class T>
   [[nodiscard]] RRef<T> rref(T value) const {
-    return RRef<T>(rrefs()->own(HeldValue::of<T>(std::move(value))));
+    return RRef<T>(references()->own(HeldValue::of<T>(std::move(value))));
   }
 
   // A new autograd context: what is called through it is recorded.
@@ -149,7 +134,7 @@ class Worker : public Calls {
 
   const WorkerId self_;
   Checkpoints* const checkpoints_;
-  const OfNode node_;
+  WorkerPort& node_;
 };
 
 }  // namespace rehearsal

@@ -10,15 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/call_port.h"
+#include "core/api/deadline_id.h"
 #include "core/base/future.h"
-#include "core/calls/draft.h"
-#include "core/calls/hooks.h"
-#include "core/calls/pending_calls.h"
 #include "core/functions/function_registry.h"
 
 namespace rehearsal {
 
+class AutogradContexts;
+class Deadlines;
 class Gatherings;
+class RecordHook;
 
 // Who a worker is. Equal if the worker is; may be sent.
 struct WorkerInfo {
@@ -76,17 +78,13 @@ class Caller {
 
   // What the caller of one node works with; all of them die with the node.
   struct Parts {
-    PendingCalls* pending = nullptr;
-    RecordHook* records = nullptr;
+    CallPort* calls = nullptr;
+    RecordHook* records = nullptr;  // null: nothing is recorded
+    AutogradContexts* contexts = nullptr;
     Deadlines* deadlines = nullptr;
     Gatherings* gatherings = nullptr;
   };
-  void set_parts(const Parts& parts) {
-    pending_ = parts.pending;
-    records_ = parts.records;
-    deadlines_ = parts.deadlines;
-    gatherings_ = parts.gatherings;
-  }
+  void set_parts(const Parts& parts) { parts_ = parts; }
 
   // A draft of a call by the running execution. Throws RpcError for a worker that does not exist,
   // std::logic_error on a thread that is not registered.
@@ -143,6 +141,11 @@ class Caller {
   // A future that is complete once so much time has passed. Any thread, any stack; never parks.
   [[nodiscard]] Future<Unit> after(Duration time) const;
 
+  // Runs `task` on the strand at that instant, unless it is taken back. On the strand, while the
+  // mailbox is open.
+  [[nodiscard]] DeadlineId call_at(Instant when, Task task) const;
+  void take_back(const DeadlineId& id) const;
+
   // Parks the calling stack until so much time has passed. Throws RpcError when the node ends.
   void sleep(Duration time) const;
 
@@ -152,13 +155,11 @@ class Caller {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Duration time_left(const Draft& draft) const;
   [[nodiscard]] Duration rpc_timeout() const { return rpc_timeout_; }
-  [[nodiscard]] Gatherings& gatherings() const { return *gatherings_; }
-  [[nodiscard]] RecordHook* records() const { return records_; }
-  // To be used on the strand, while the mailbox is open.
-  [[nodiscard]] Deadlines& deadlines() const { return *deadlines_; }
 
   // To be used on the strand, while the mailbox is open.
-  [[nodiscard]] PendingCalls& pending() const { return *pending_; }
+  [[nodiscard]] CallPort& calls() const { return *parts_.calls; }
+  [[nodiscard]] AutogradContexts& contexts() const { return *parts_.contexts; }
+  [[nodiscard]] Gatherings& gatherings() const { return *parts_.gatherings; }
 
  private:
   void start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const;
@@ -172,10 +173,7 @@ class Caller {
   const std::shared_ptr<const FunctionRegistry> registry_;
   const std::vector<std::string> names_;
   const Duration rpc_timeout_;
-  PendingCalls* pending_ = nullptr;
-  RecordHook* records_ = nullptr;
-  Deadlines* deadlines_ = nullptr;
-  Gatherings* gatherings_ = nullptr;
+  Parts parts_;
 };
 
 // Encodes arguments as the parameters' types into an empty payload. Throws RpcError (bad_arguments)

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "core/calls/stream.h"
-#include "core/rref/drafts.h"
-#include "core/rref/rref.h"
-#include "core/rref/started_calls.h"
+#include "core/api/drafts.h"
+#include "core/api/rref.h"
+#include "core/api/started_calls.h"
+#include "core/api/stream.h"
 
 namespace rehearsal {
 
@@ -45,8 +45,8 @@ R from_ivalue(c10::IValue value) {
 // by the others only those that are found before anything is sent.
 class Calls {
  public:
-  Calls(std::shared_ptr<const Caller> caller, RRefContext* rrefs)
-      : caller_(std::move(caller)), rrefs_(rrefs) {}
+  Calls(std::shared_ptr<const Caller> caller, ReferencePort* references)
+      : caller_(std::move(caller)), references_(references) {}
 
   // The same with another timeout than the worker's default; Timeout::never() for none. What is
   // called inside such a call has no more time than what is left of it.
@@ -165,7 +165,7 @@ class Calls {
   }
 
   [[nodiscard]] const std::shared_ptr<const Caller>& caller() const { return caller_; }
-  [[nodiscard]] RRefContext* rrefs() const { return rrefs_; }
+  [[nodiscard]] ReferencePort* references() const { return references_; }
 
  protected:
   // Everything called from now on is recorded in this context.
@@ -206,11 +206,11 @@ class Calls {
   }
   template <class R>
   RRef<R> create(Draft&& draft) const {
-    return RRef<R>(rrefs_->create(with_options(draft)));
+    return RRef<R>(references_->create(with_options(draft)));
   }
 
   std::shared_ptr<const Caller> caller_;
-  RRefContext* rrefs_;
+  ReferencePort* references_;
   Timeout timeout_;
   uint64_t credit_ = kStreamCredit;
   std::optional<ContextName> context_;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/autograd_context.h"
-#include "core/rref/calls.h"
+#include "core/api/autograd_context.h"
+#include "core/api/calls.h"
 
 namespace torch::optim {
 class OptimizerOptions;

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/calls/caller.h"
-#include "core/calls/gatherings.h"
+#include "core/api/caller.h"
+#include "core/api/gather_share.h"
 
 // What an all-gather is made of: values as shares, and the call that brings them together. Users
 // call Worker::all_gather and Worker::barrier.
@@ -17,7 +17,7 @@ void register_gatherings(FunctionRegistry& registry);
 // The shares of all members and their names, in rank order.
 struct Gathered {
   std::vector<std::string> names;
-  Gatherings::Shares shares;
+  std::vector<GatherShare> shares;
 };
 
 // A worker's part in a gathering of `workers`, of all if none are named; it is one of them. Parks.

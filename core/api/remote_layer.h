@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/nn/remote_module.h"
+#include "core/api/remote_module.h"
 
 namespace rehearsal {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/nn/module_traits.h"
-#include "core/nn/remote_device.h"
-#include "core/rref/call_context.h"
+#include "core/api/call_context.h"
+#include "core/api/module_traits.h"
+#include "core/api/remote_device.h"
 
 namespace rehearsal {
 

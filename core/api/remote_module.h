@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/calls.h"
+#include "core/api/module_traits.h"
+#include "core/api/remote_device.h"
+#include "core/api/served_module.h"
 #include "core/functions/function_registry.h"
-#include "core/nn/module_traits.h"
-#include "core/nn/remote_device.h"
-#include "core/nn/served_module.h"
-#include "core/rref/calls.h"
 
 namespace rehearsal {
 
@@ -227,7 +227,7 @@ class RemoteModule {
     if (!rref_.valid())
       throw RpcError({.kind = ErrorKind::bad_arguments, .text = "the remote module is empty"});
     RRefHandle& handle = *rref_.shared_handle();
-    return Calls(handle.caller(), &handle.context());
+    return Calls(handle.caller(), &handle.references());
   }
 
   RRef<Served> rref_;

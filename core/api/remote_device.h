@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/calls/caller.h"
+#include "core/api/caller.h"
 #include "core/values/value.h"
 
 namespace rehearsal {

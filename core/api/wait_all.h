@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/rref/calls.h"
+#include "core/api/calls.h"
 
 namespace rehearsal {
 

@@ -1,0 +1,4 @@
+#pragma once
+
+// FunctionRegistry: what may be called.
+#include "core/functions/function_registry.h"

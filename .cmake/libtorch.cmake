@@ -1,14 +1,14 @@
-# Defines the target rehearsal_torch: LibTorch's headers, torch_cpu and c10.
-# find_package(Torch) is not used because it demands a CUDA toolkit. A LibTorch that the user names
-# (LIBTORCH, CMAKE_PREFIX_PATH) wins over the one that `./dev setup` fetched.
+# Defines the target rehearsal_torch: LibTorch's headers, torch_cpu and c10. Also part of the
+# installed package. find_package(Torch) is not used because it demands a CUDA toolkit. A LibTorch
+# that the user names (LIBTORCH, CMAKE_PREFIX_PATH) wins over the one that `./dev setup` fetched, or
+# that the installed library was built with.
 
 # Sets RESULT to the first of the candidate folders that holds LibTorch, or to "".
 function(rehearsal_find_libtorch RESULT)
   set(prefixes ${LIBTORCH} $ENV{LIBTORCH} ${CMAKE_PREFIX_PATH})
   string(REPLACE ":" ";" environment_prefixes "$ENV{CMAKE_PREFIX_PATH}")
   list(APPEND prefixes ${environment_prefixes})
-  file(GLOB fetched ${PROJECT_SOURCE_DIR}/.deps/libtorch-*/torch)
-  list(APPEND prefixes ${fetched})
+  list(APPEND prefixes ${ARGN})
   foreach(prefix IN LISTS prefixes)
     # torch.utils.cmake_prefix_path names share/cmake below the folder that is wanted.
     foreach(candidate ${prefix} ${prefix}/torch ${prefix}/../.. ${prefix}/libtorch)
@@ -23,7 +23,8 @@ function(rehearsal_find_libtorch RESULT)
   set(${RESULT} "" PARENT_SCOPE)
 endfunction()
 
-rehearsal_find_libtorch(libtorch)
+file(GLOB fetched_libtorch ${CMAKE_CURRENT_LIST_DIR}/../.deps/libtorch-*/torch)
+rehearsal_find_libtorch(libtorch ${fetched_libtorch} ${REHEARSAL_BUILT_WITH})
 if(NOT libtorch)
   message(FATAL_ERROR "LibTorch is missing. Run ./dev setup, or set LIBTORCH to its folder.")
 endif()
@@ -33,7 +34,7 @@ message(STATUS "LibTorch: ${libtorch}")
 # own comes before them.
 find_path(PROTOBUF_HEADERS google/protobuf/message.h PATHS ${Protobuf_INCLUDE_DIRS} REQUIRED
           NO_DEFAULT_PATH)
-set(first_headers ${PROJECT_BINARY_DIR}/first_headers)
+set(first_headers ${CMAKE_BINARY_DIR}/rehearsal_first_headers)
 file(MAKE_DIRECTORY ${first_headers})
 file(CREATE_LINK ${PROTOBUF_HEADERS}/google ${first_headers}/google SYMBOLIC)
 
@@ -43,7 +44,7 @@ add_library(rehearsal_torch_cpu SHARED IMPORTED GLOBAL)
 set_target_properties(rehearsal_torch_cpu PROPERTIES
                       IMPORTED_LOCATION ${libtorch}/lib/libtorch_cpu.so)
 
-add_library(rehearsal_torch INTERFACE)
+add_library(rehearsal_torch INTERFACE IMPORTED GLOBAL)
 target_include_directories(rehearsal_torch SYSTEM INTERFACE
   ${first_headers} ${libtorch}/include ${libtorch}/include/torch/csrc/api/include)
 target_link_libraries(rehearsal_torch INTERFACE rehearsal_torch_cpu rehearsal_c10 Threads::Threads)

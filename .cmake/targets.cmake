@@ -25,9 +25,17 @@ function(rehearsal_library name folder)
     add_library(${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(${name} ${scope} ${PROJECT_SOURCE_DIR})
+  target_include_directories(${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${name} ${scope} ${ARGN})
   target_compile_features(${name} ${scope} cxx_std_20)
+  rehearsal_export(${name})
+endfunction()
+
+# Lets other projects link the target as rehearsal::X, where its name is rehearsal_X.
+function(rehearsal_export name)
+  string(REGEX REPLACE "^rehearsal_" "" exported ${name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${exported})
+  set_property(GLOBAL APPEND PROPERTY rehearsal_exported ${name})
 endfunction()
 
 # LibTorch's headers, compiled once, in three sizes. Seconds that one file of ours takes without and
@@ -99,6 +107,15 @@ function(rehearsal_precompile)
   endforeach()
 endfunction()
 
+# rehearsal_gcc_warns_falsely(SOURCES…): GCC 12 warns of these once std::optional and std::string
+# are inlined at -O2.
+function(rehearsal_gcc_warns_falsely)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized
+                 -Wno-array-bounds)
+  endif()
+endfunction()
+
 # rehearsal_messages(NAME FILES…) compiles .proto files. The library does not see LibTorch's
 # headers.
 function(rehearsal_messages name)
@@ -122,7 +139,8 @@ function(rehearsal_messages name)
     add_library(${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(${name} SYSTEM ${scope} ${output})
+  target_include_directories(${name} SYSTEM ${scope} $<BUILD_INTERFACE:${output}>)
+  rehearsal_export(${name})
   target_link_libraries(${name} ${scope} protobuf::libprotobuf)
 endfunction()
 

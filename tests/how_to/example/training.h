@@ -2,11 +2,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <rehearsal/program.h>
+#include <rehearsal/worker.h>
 
 #include <cstdint>
-
-#include "core/api/program.h"
-#include "core/api/worker.h"
 
 namespace training {
 

@@ -2,12 +2,11 @@
 #include "training.h"
 
 #include <gtest/gtest.h>
+#include <rehearsal/sim/cluster.h>
+#include <rehearsal/sim/gtest.h>
+#include <rehearsal/sim/oracles/quiet_oracle.h>
 
 #include <memory>
-
-#include "sim/cluster.h"
-#include "sim/gtest.h"
-#include "sim/oracles/quiet_oracle.h"
 
 namespace training {
 namespace {

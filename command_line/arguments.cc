@@ -18,6 +18,7 @@
 #include "command_line/run_file.h"
 #include "command_line/strategy_flag.h"
 #include "command_line/suggestion.h"
+#include "command_line/version.h"
 #include "command_line/wrong_use.h"
 #include "real_net/worker/observers.h"
 #include "real_net/worker/record_place.h"
@@ -201,10 +202,8 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
   // What the options name is looked at now, so that a bad file is wrong usage and not a failed run.
   const std::vector<std::string> workers = worker_names(settings);
   try {
-    for (const std::string& decision : flags_.decisions) {
-      settings.decisions.push_back(sim::with_numbers(decision, workers));
-      backends_.check_decision(settings.decisions.back());
-    }
+    for (const std::string& decision : flags_.decisions)
+      settings.decisions.push_back(sim::parse_override(sim::with_numbers(decision, workers)));
   } catch (const std::invalid_argument& wrong) {
     throw WrongUse(std::string("--decide: ") + wrong.what());
   }
@@ -234,7 +233,7 @@ RunCommand Parser::run_command() const {
           ": simulated machines have disks of their own; type --net tcp, or leave it out");
     return command;
   }
-  const bool faults = command.settings.faults && *command.settings.faults != Faults::none;
+  const bool faults = command.settings.faults && *command.settings.faults != sim::FaultLevel::none;
   const std::vector<std::pair<std::string, bool>> simulated_only = {
       {"--faults " + flags_.faults, faults},
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
@@ -455,6 +454,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
   const std::string& command = words.front();
   if (command == "--help" || command == "-h" || command == "help")
     return {ShowHelp{kOverview}, false};
+  if (command == "--version") return {ShowHelp{version_text()}, false};
   if (!is_command(command)) {
     throw WrongUse("no command '" + command + "'; " + suggestion(command, kCommands));
   }

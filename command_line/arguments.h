@@ -9,7 +9,7 @@
 
 namespace rehearsal::command_line {
 
-struct ShowHelp {
+struct ShowHelp {  // or the version
   std::string text;
 };
 

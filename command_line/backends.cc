@@ -16,51 +16,23 @@
 #include "sim/decisions/decision_words.h"
 #include "sim/explain/history_file.h"
 #include "sim/hunt/features.h"
-#include "sim/hunt/shrinking.h"
 #include "sim/world/spare_stacks.h"
 
 namespace rehearsal::command_line {
 namespace {
 
-sim::FaultLevel level_of(Faults faults) {
-  switch (faults) {
-    case Faults::none:
-      return sim::FaultLevel::none;
-    case Faults::mild:
-      return sim::FaultLevel::mild;
-    case Faults::hostile:
-      return sim::FaultLevel::hostile;
-  }
-  return sim::FaultLevel::mild;
-}
-
-sim::Restart restart_of(Restarts restarts) {
-  switch (restarts) {
-    case Restarts::never:
-      return sim::Restart::never;
-    case Restarts::amnesia:
-      return sim::Restart::amnesia;
-    case Restarts::checkpoint:
-      return sim::Restart::checkpoint;
-    case Restarts::drawn:
-      return sim::Restart::drawn;
-  }
-  return sim::Restart::never;
-}
-
 sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& trace) {
-  const FaultPlan plan = settings.fault_plan();
+  const ScenarioFaults plan = settings.fault_plan();
   sim::ClusterOptions options;
-  options.faults = level_of(plan.faults);
+  options.faults = plan.faults;
   options.crashes = static_cast<uint32_t>(plan.crashes);
-  options.restart = restart_of(plan.restarts);
+  options.restart = plan.restarts;
   options.long_partitions = plan.long_partitions;
   options.long_pauses = plan.long_pauses;
   for (const std::string& fault : settings.without)
     options.without.push_back(*sim::fault_class_named(fault));
   if (!settings.network.empty()) options.preset = net_fake::preset_named(settings.network);
-  for (const std::string& decision : settings.decisions)
-    options.overrides.push_back(sim::parse_override(decision));
+  options.overrides = settings.decisions;
   options.otherwise = settings.benign ? sim::Otherwise::benign : sim::Otherwise::drawn;
   options.record_choices = settings.record;
   if (!settings.strategy.empty()) options.strategy = sim::parse_strategy(settings.strategy);
@@ -101,26 +73,23 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   outcome.draws = report.draws;
   outcome.calls = static_cast<int64_t>(report.calls);
   outcome.messages = static_cast<int64_t>(report.messages);
-  for (const auto* list : {&report.choices, &report.deviations})
-    for (const sim::Override& choice : *list) outcome.choices.push_back(to_string(choice));
+  outcome.choices = report.choices;
+  outcome.choices.insert(outcome.choices.end(), report.deviations.begin(), report.deviations.end());
   outcome.absent = report.absent_overrides;
   outcome.results = std::move(results);
-  if (report.failure) {
-    outcome.failure =
-        Failure{report.failure->oracle, report.failure->object, report.failure->message};
-  }
+  outcome.failure = report.failure;
   return outcome;
 }
 
 // What the scenario itself says of a run that ended well.
 void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   if (!outcome.ok || !settings.scenario->verdict) return;
-  FaultPlan plan = settings.fault_plan();
+  ScenarioFaults plan = settings.fault_plan();
   if (settings.crash_at) ++plan.crashes;
   const auto wrong = settings.scenario->verdict(outcome.results, plan);
   if (!wrong) return;
   outcome.ok = false;
-  outcome.failure = Failure{"result", settings.scenario->name, *wrong};
+  outcome.failure = sim::RunFailure{"result", settings.scenario->name, *wrong};
 }
 
 // A decision that was given and never asked for: the run is not the one that was meant.
@@ -131,8 +100,8 @@ void judge_decisions(const RunSettings& settings, RunOutcome& outcome) {
   for (size_t i = 1; i < outcome.absent.size(); ++i)
     message += (i == 1 ? "; nor do " : ", ") + sim::with_names(outcome.absent[i], workers);
   outcome.ok = false;
-  outcome.failure =
-      Failure{"decisions", sim::with_names(outcome.absent.front(), workers), std::move(message)};
+  outcome.failure = sim::RunFailure{"decisions", sim::with_names(outcome.absent.front(), workers),
+                                    std::move(message)};
 }
 
 bool learns_counts(const sim::StrategySettings& strategy) {
@@ -223,23 +192,6 @@ std::string portfolio_name(Seed seed) {
 }
 
 // sim::shrink_choices of choices as text.
-std::vector<std::string> shrink_texts(const std::vector<std::string>& choices,
-                                      const ShrinkTrial& trial) {
-  const auto texts_of = [](const std::vector<sim::Override>& overrides) {
-    std::vector<std::string> texts;
-    for (const sim::Override& override : overrides) texts.push_back(to_string(override));
-    return texts;
-  };
-  std::vector<sim::Override> overrides;
-  for (const std::string& choice : choices) overrides.push_back(sim::parse_override(choice));
-  return texts_of(sim::shrink_choices(std::move(overrides),
-                                      {.fails =
-                                           [&](const std::vector<sim::Override>& candidate) {
-                                             return trial.fails(texts_of(candidate));
-                                           },
-                                       .may_go_on = trial.may_go_on}));
-}
-
 }  // namespace
 
 Backends shipped_backends() {
@@ -253,12 +205,9 @@ Backends shipped_backends() {
       .networks = names_of(net_fake::kPresets),
       .fault_classes = names_of(sim::kFaultClasses),
       .mutants = mutant_names(),
-      .check_decision =
-          [](const std::string& text) { static_cast<void>(sim::parse_override(text)); },
       .check_strategy =
           [](const std::string& text) { static_cast<void>(sim::parse_strategy(text)); },
       .check_redraw = [](const std::string& text) { static_cast<void>(sim::parse_redraw(text)); },
-      .shrink = shrink_texts,
       .explore = explore_all,
       .run_schedule = run_one_schedule};
 }

@@ -24,13 +24,6 @@ struct WorkerPlace {
   std::string listen = {}, advertise = {};
 };
 
-// Whether a run with these choices, all others benign, still fails alike; and whether there is time
-// for another run.
-struct ShrinkTrial {
-  std::function<bool(const std::vector<std::string>&)> fails;
-  std::function<bool()> may_go_on;
-};
-
 // What an exploration has come to.
 struct ExploreProgress {
   size_t fault_sets = 0;  // that are explored
@@ -48,8 +41,8 @@ struct ExploreOutcome {
   };
   std::vector<Row> rows;
   bool complete = false;
-  std::string schedule;            // of the run that fails, made small
-  std::optional<Failure> failure;  // of that run
+  std::string schedule;                    // of the run that fails, made small
+  std::optional<sim::RunFailure> failure;  // of that run
 };
 
 // What a hunt gives a seed that goes on from an earlier run instead of being run itself.
@@ -76,17 +69,10 @@ struct Backends {
   // Names that --mutant knows; none in a product.
   std::vector<std::string> mutants;
 
-  // Throws std::invalid_argument with one line if this is no KEY=VALUE of a decision.
-  std::function<void(const std::string&)> check_decision;
-
-  // The same for the NAME[:k=v,…] of a strategy and the SALT/N of a redraw; null: what is behind a
-  // name is not looked at.
+  // Throws std::invalid_argument with one line if this is no NAME[:k=v,…] of a strategy, or no
+  // SALT/N of a redraw; null: what is behind a name is not looked at.
   std::function<void(const std::string&)> check_strategy;
   std::function<void(const std::string&)> check_redraw;
-
-  // Fewer and smaller choices with which a run still fails; see sim/hunt/shrinking.h.
-  std::function<std::vector<std::string>(const std::vector<std::string>&, const ShrinkTrial&)>
-      shrink;
 
   // Every schedule of a small cluster, until `go_on` says no; see sim/explore/explorer.h.
   std::function<ExploreOutcome(const RunSettings&,

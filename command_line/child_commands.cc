@@ -41,7 +41,7 @@ RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
         reporter);
   } catch (const std::exception& error) {
     RunOutcome outcome;
-    outcome.failure = Failure{"error", "", error.what()};
+    outcome.failure = sim::RunFailure{"error", "", error.what()};
     return outcome;
   }
 }
@@ -92,7 +92,7 @@ int worker(const Tool& tool, const WorkerCommand& command) {
               << std::endl;
   }
   if (outcome.ok) return kHolds;
-  std::cerr << to_text(outcome.failure.value_or(Failure{})) << std::endl;
+  std::cerr << to_text(outcome.failure.value_or(sim::RunFailure{})) << std::endl;
   return kFailed;
 }
 

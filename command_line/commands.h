@@ -123,13 +123,13 @@ RunOutcome run_processes(const RunSettings& settings, Reporter& reporter);
 
 // How a failed run ends: the failure in a line, then the command that repeats it, alone on the last
 // line. On standard error if standard output is for JSON.
-void print_failure(const Tool& tool, const RunSettings& settings, const Failure& failure);
+void print_failure(const Tool& tool, const RunSettings& settings, const sim::RunFailure& failure);
 
 struct FailedRun {
   std::string scenario;
   uint64_t seed = 0;
   std::string replay;  // the command that repeats it
 };
-void print_failed_run(const Tool& tool, const FailedRun& run, const Failure& failure);
+void print_failed_run(const Tool& tool, const FailedRun& run, const sim::RunFailure& failure);
 
 }  // namespace rehearsal::command_line

@@ -10,9 +10,9 @@ constexpr size_t kQueueMax = 2;
 constexpr double kWaitSecondsMax = 0.2;
 constexpr size_t kErrorsKept = 64 * 1024;
 
-// "core/rref/owners.cc:12: check failed: !gone with 3 (in …)" becomes a failure of the check, so
-// that two of different checks are not taken for one.
-Failure failure_of(const std::string& why, const std::string& errors) {
+// "core/rref/rref_owner.cc:12: check failed: !gone with 3 (in …)" becomes a failure of the check,
+// so that two of different checks are not taken for one.
+sim::RunFailure failure_of(const std::string& why, const std::string& errors) {
   constexpr std::string_view kMark = ": check failed: ";
   const size_t mark = errors.rfind(kMark);  // Earlier ones were of runs that went on.
   if (mark == std::string::npos)

@@ -60,7 +60,7 @@ std::optional<Difference> different_event(const std::string& first_file,
 
 std::string short_text(const RunOutcome& outcome) {
   if (outcome.ok) return "holds, result digest " + outcome.results.digest();
-  return to_text(outcome.failure.value_or(Failure{}));
+  return to_text(outcome.failure.value_or(sim::RunFailure{}));
 }
 
 std::string shown(double number) { return Json(number).dump(); }

@@ -108,7 +108,7 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run)
 }
 
 std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
-                                           const Failure& failure) {
+                                           const sim::RunFailure& failure) {
   if (failure.oracle == "comparison") return std::nullopt;
   std::optional<Explanation> explanation;
   try {

@@ -10,7 +10,7 @@
 namespace rehearsal::command_line {
 
 struct Explanation {
-  std::optional<Failure> failure;  // how the run ended; without one it held
+  std::optional<sim::RunFailure> failure;  // how the run ended; without one it held
   sim::Chronicle chronicle;
   sim::Subject subject;
 };
@@ -24,7 +24,7 @@ struct Explanation {
 // The same for a run that failed, and prints the diagram where people read it; `print_failure`
 // comes after it.
 std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
-                                           const Failure& failure);
+                                           const sim::RunFailure& failure);
 
 // Writes the page and the trace; an empty name is for none. Throws WrongUse if one cannot be
 // written.

@@ -73,14 +73,14 @@ class Exploring {
 
  private:
   // Of all its runs: a false suspicion is what a long partition makes.
-  FaultPlan worst_plan() const {
-    return {.faults = Faults::none,
+  ScenarioFaults worst_plan() const {
+    return {.faults = sim::FaultLevel::none,
             .crashes = static_cast<int>(options_.faults_max),
             .long_partitions = options_.faults_max > 0};
   }
 
   std::optional<sim::RunFailure> judge(const explore::Schedule& schedule) const {
-    FaultPlan plan{.faults = Faults::none};
+    ScenarioFaults plan{.faults = sim::FaultLevel::none};
     for (const explore::Transition& fault : schedule.faults)
       if (fault.kind != explore::Transition::Kind::cut) ++plan.crashes;
     const auto wrong = settings_.scenario->verdict(reporter_.results, plan);
@@ -88,9 +88,9 @@ class Exploring {
     return sim::RunFailure{"result", settings_.scenario->name, *wrong};
   }
 
-  static std::optional<Failure> failure_of(const sim::RunReport& report) {
+  static std::optional<sim::RunFailure> failure_of(const sim::RunReport& report) {
     if (!report.failure) return std::nullopt;
-    return Failure{report.failure->oracle, report.failure->object, report.failure->message};
+    return sim::RunFailure{report.failure->oracle, report.failure->object, report.failure->message};
   }
 
   static std::string faults_text(const std::vector<explore::Transition>& faults) {

@@ -48,7 +48,7 @@ std::string schedule_command(const Tool& tool, const RunSettings& settings,
   return shell_command(tool.program, arguments);
 }
 
-void print_failed(const Tool& tool, const RunSettings& settings, const Failure& failure,
+void print_failed(const Tool& tool, const RunSettings& settings, const sim::RunFailure& failure,
                   const std::string& schedule) {
   std::ostream& out = tool.json ? std::cerr : std::cout;
   out << to_text(failure) << "\n" << schedule_command(tool, settings, schedule) << std::endl;
@@ -75,7 +75,8 @@ int run_given_schedule(const Tool& tool, const ExploreCommand& command) {
     std::cout << "explore: this schedule holds" << std::endl;
   }
   if (outcome.ok) return kHolds;
-  print_failed(tool, command.settings, outcome.failure.value_or(Failure{}), command.schedule);
+  print_failed(tool, command.settings, outcome.failure.value_or(sim::RunFailure{}),
+               command.schedule);
   return kFailed;
 }
 

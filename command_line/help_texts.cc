@@ -51,6 +51,7 @@ const char* const kOverview =
     "  rehearsal worker NAME            one real worker; rank and address from the environment\n"
     "\n"
     "rehearsal COMMAND --help lists the flags of a command.\n"
+    "rehearsal --version says which program this is.\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify.\n";
 
 const char* const kVerifyHelp =

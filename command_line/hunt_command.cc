@@ -34,11 +34,9 @@ std::string file_in(const HuntCommand& command, const char* name) {
   return (std::filesystem::path(command.directory) / name).string();
 }
 
-std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
-                                   const RunSettings& settings) {
-  if (command.shrink_seconds <= 0 || !tool.backends.shrink) return std::nullopt;
-  Shrunk shrunk =
-      shrink_run(tool, settings, {command.shrink_seconds, file_in(command, "failure.run")});
+std::optional<Shrunk> shrink_found(const HuntCommand& command, const RunSettings& settings) {
+  if (command.shrink_seconds <= 0) return std::nullopt;
+  Shrunk shrunk = shrink_run(settings, {command.shrink_seconds, file_in(command, "failure.run")});
   if (shrunk.end == Shrunk::End::shrunk) return shrunk;
   std::cerr << "hunt: the same run "
             << (shrunk.end == Shrunk::End::holds ? "held" : "was not the same")
@@ -48,7 +46,7 @@ std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
 }
 
 void leave_files(const HuntCommand& command, const Json& report, const RunSettings& smallest,
-                 const Failure& failure) {
+                 const sim::RunFailure& failure) {
   if (command.directory.empty()) return;
   std::ofstream(file_in(command, "failure.json")) << report.dump(2) << "\n";
   write_run_file(file_in(command, "failure.run"), smallest, failure);
@@ -74,9 +72,9 @@ struct FoundRun {
 // The failure as it was found, then as small as it could be made.
 HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const FoundRun& found) {
   const auto& [settings, outcome, wall_seconds] = found;
-  const Failure failure = outcome.failure.value_or(Failure{});
+  const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   const std::string as_found = replay_command(tool.program, settings);
-  const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings);
+  const std::optional<Shrunk> shrunk = shrink_found(command, settings);
   const RunSettings& smallest = shrunk ? shrunk->settings : settings;
   const HuntFailure last{.scenario = settings.scenario->name,
                          .seed = settings.seed.value,

@@ -22,8 +22,8 @@ struct Spent {
 struct HuntFailure {
   std::string scenario;
   uint64_t seed = 0;
-  std::string crash_at;  // WORKER:N, of a crash sweep; empty: none
-  Failure failure;       // of the run that `replay` repeats
+  std::string crash_at;     // WORKER:N, of a crash sweep; empty: none
+  sim::RunFailure failure;  // of the run that `replay` repeats
   std::string replay;
   std::string as_found;         // the command of the run before it was made small
   Json others = Json::array();  // what else failed while it was made small

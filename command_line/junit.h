@@ -13,8 +13,8 @@ namespace rehearsal::command_line {
 struct JunitCase {
   std::string name;  // of the scenario
   double seconds = 0;
-  std::optional<Failure> failure;  // the oracle is its type
-  std::string replay;              // the command that repeats it
+  std::optional<sim::RunFailure> failure;  // the oracle is its type
+  std::string replay;                      // the command that repeats it
   std::vector<std::pair<std::string, std::string>> properties;
 };
 

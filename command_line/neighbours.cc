@@ -1,25 +1,13 @@
 #include "command_line/neighbours.h"
 
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "command_line/terminal.h"
+#include "sim/hunt/shrinking.h"
 
 namespace rehearsal::command_line {
 namespace {
-
-struct Decision {
-  std::string key;
-  uint64_t value = 0;
-};
-
-Decision parse_decision(const std::string& text) {
-  const size_t equals = text.find('=');
-  Decision decision{text.substr(0, equals)};
-  std::from_chars(text.data() + equals + 1, text.data() + text.size(), decision.value);
-  return decision;
-}
 
 class Search {
  public:
@@ -43,29 +31,28 @@ class Search {
     return outcome.ok || (outcome.failure && outcome.failure->oracle == "decisions");
   }
 
-  RunSettings with_value(size_t place, const std::string& key, uint64_t value) const {
+  RunSettings with_value(size_t place, uint64_t value) const {
     RunSettings settings = settings_;
     if (value == 0) {
       settings.decisions.erase(settings.decisions.begin() + static_cast<ptrdiff_t>(place));
     } else {
-      settings.decisions[place] = key + "=" + std::to_string(value);
+      settings.decisions[place].value = value;
     }
     return settings;
   }
 
   std::optional<Neighbour> with_less(size_t place) {
-    const Decision decision = parse_decision(settings_.decisions[place]);
+    const sim::Override& decision = settings_.decisions[place];
     uint64_t enough = 0;
-    if (!holds(with_value(place, decision.key, enough))) return std::nullopt;
+    if (!holds(with_value(place, enough))) return std::nullopt;
     uint64_t too_much = decision.value;
     // A shrunk value is the least that fails: one less is likely to hold.
     for (uint64_t tried = too_much - 1; too_much - enough > 1 && may_go_on();
          tried = enough + (too_much - enough) / 2) {
       if (tried == enough) break;
-      (holds(with_value(place, decision.key, tried)) ? enough : too_much) = tried;
+      (holds(with_value(place, tried)) ? enough : too_much) = tried;
     }
-    return Neighbour{with_value(place, decision.key, enough), settings_,
-                     settings_.decisions[place]};
+    return Neighbour{with_value(place, enough), settings_, to_string(decision)};
   }
 
   // Choices with which another order of events holds, as few as shrinking leaves: each is needed,
@@ -76,12 +63,12 @@ class Search {
     for (size_t i = 0; i < holding->decisions.size() && may_go_on(); ++i) {
       RunSettings failing = *holding;
       failing.decisions.erase(failing.decisions.begin() + static_cast<ptrdiff_t>(i));
-      if (!holds(failing)) neighbours.push_back({*holding, failing, holding->decisions[i]});
+      if (!holds(failing))
+        neighbours.push_back({*holding, failing, to_string(holding->decisions[i])});
     }
   }
 
   std::optional<RunSettings> in_another_order() {
-    if (!tool_.backends.shrink) return std::nullopt;
     for (const std::string& strategy : tool_.backends.strategies) {
       if (!may_go_on()) return std::nullopt;
       RunSettings other = settings_;
@@ -94,12 +81,12 @@ class Search {
       other.record = false;
       other.decisions = std::move(outcome.choices);
       if (!holds(other)) continue;
-      const auto holds_with = [this, &other](const std::vector<std::string>& decisions) {
+      const auto holds_with = [this, &other](const std::vector<sim::Override>& decisions) {
         RunSettings candidate = other;
         candidate.decisions = decisions;
         return holds(candidate);
       };
-      other.decisions = tool_.backends.shrink(
+      other.decisions = sim::shrink_choices(
           other.decisions, {.fails = holds_with, .may_go_on = [this] { return may_go_on(); }});
       return other;
     }

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "command_line/wrong_use.h"
+#include "sim/hunt/choice_lists.h"
+#include "sim/world/fault_words.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -58,10 +60,11 @@ std::string describe(const TensorDigest& tensor) {
 
 std::string fault_text(const RunSettings& settings) {
   if (settings.net != Net::sim) return "";
-  const FaultPlan plan = settings.fault_plan();
-  std::string text = std::string(", faults ") + name_of(plan.faults);
+  const ScenarioFaults plan = settings.fault_plan();
+  std::string text = ", faults " + std::string(name_of(plan.faults));
   if (plan.crashes > 0) text += ", crashes " + std::to_string(plan.crashes);
-  if (plan.restarts != Restarts::never) text += std::string(", restarts ") + name_of(plan.restarts);
+  if (plan.restarts != sim::Restart::never)
+    text += ", restarts " + std::string(name_of(plan.restarts));
   if (plan.long_partitions) text += ", long partitions";
   if (plan.long_pauses) text += ", long pauses";
   return text;
@@ -69,18 +72,11 @@ std::string fault_text(const RunSettings& settings) {
 
 }  // namespace
 
-Json to_json(const Failure& failure, const std::string& replay) {
+Json to_json(const sim::RunFailure& failure, const std::string& replay) {
   return {{"oracle", failure.oracle},
           {"object", failure.object},
           {"message", failure.message},
           {"replay", replay}};
-}
-
-std::string to_text(const Failure& failure) {
-  std::string text = failure.oracle;
-  if (!failure.object.empty()) text += ": " + failure.object;
-  if (!failure.message.empty()) text += ": " + failure.message;
-  return text;
 }
 
 Json to_json(const RunOutcome& outcome) {
@@ -92,7 +88,7 @@ Json to_json(const RunOutcome& outcome) {
             {"torch_threads", outcome.torch_threads},
             {"faults", outcome.faults},
             {"decisions", outcome.decisions},
-            {"choices", outcome.choices},
+            {"choices", sim::texts_of(outcome.choices)},
             {"absent", outcome.absent},
             {"strategy", outcome.strategy},
             {"steps", outcome.steps},
@@ -118,7 +114,7 @@ RunOutcome outcome_from_json(const Json& json) {
   outcome.torch_threads = json.at("torch_threads").get<int>();
   outcome.faults = json.at("faults").get<std::string>();
   outcome.decisions = json.at("decisions").get<std::map<std::string, uint64_t>>();
-  outcome.choices = json.at("choices").get<std::vector<std::string>>();
+  outcome.choices = sim::parse_overrides(json.at("choices").get<std::vector<std::string>>());
   outcome.absent = json.at("absent").get<std::vector<std::string>>();
   outcome.strategy = json.at("strategy").get<std::string>();
   outcome.steps = json.at("steps").get<uint64_t>();
@@ -156,10 +152,10 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
             {"tensors", tensors_json(outcome.results)},
             {"options", settings.options.all()}};
   if (settings.net == Net::sim) {
-    const FaultPlan plan = settings.fault_plan();
-    json["faults"] = name_of(plan.faults);
+    const ScenarioFaults plan = settings.fault_plan();
+    json["faults"] = std::string(name_of(plan.faults));
     json["crashes"] = plan.crashes;
-    json["restarts"] = name_of(plan.restarts);
+    json["restarts"] = std::string(name_of(plan.restarts));
     json["long_partitions"] = plan.long_partitions;
     json["long_pauses"] = plan.long_pauses;
     json["network"] = settings.network.empty() ? Json(nullptr) : Json(settings.network);

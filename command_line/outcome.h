@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "command_line/run_settings.h"
+#include "sim/run_failure.h"
 
 namespace rehearsal::command_line {
-
-struct Failure {
-  std::string oracle;   // which promise was broken
-  std::string object;   // on what
-  std::string message;  // how
-};
 
 struct RunOutcome {
   bool ok = false;
@@ -27,10 +22,9 @@ struct RunOutcome {
   std::string faults;     // of a simulated run: all that its seed drew
   // Of a simulated run, by worker: how many of its events a crash could come before.
   std::map<std::string, uint64_t> decisions;
-  // Of a simulated run: what was chosen, KEY=VALUE, if it was recorded, the order of a strategy
-  // also as deviations from the order of instants; and the keys of given decisions that did not
-  // come up.
-  std::vector<std::string> choices;
+  // Of a simulated run: what was chosen, if it was recorded, the order of a strategy also as
+  // deviations from the order of instants; and the keys of given decisions that did not come up.
+  std::vector<sim::Override> choices;
   std::vector<std::string> absent;
   // Of a simulated run, for later ones: its strategy with what it has learnt, if anything; how
   // often the strategy chose and how many decisions there were in all; and if they were asked for,
@@ -42,14 +36,14 @@ struct RunOutcome {
   std::vector<uint8_t> widths;
   std::vector<uint32_t> features;
   Results results;
-  std::optional<Failure> failure;  // if not ok
+  std::optional<sim::RunFailure> failure;  // if not ok
 };
 
 // Between processes: everything in the struct.
 [[nodiscard]] Json to_json(const RunOutcome& outcome);
 [[nodiscard]] RunOutcome outcome_from_json(const Json& json);
 
-[[nodiscard]] Json to_json(const Failure& failure, const std::string& replay);
+[[nodiscard]] Json to_json(const sim::RunFailure& failure, const std::string& replay);
 
 // What `run --json` prints.
 [[nodiscard]] Json report_json(const RunSettings& settings, const RunOutcome& outcome,
@@ -58,9 +52,6 @@ struct RunOutcome {
 // The same for people, some lines, each with its end. Without the replay command.
 [[nodiscard]] std::string report_text(const RunSettings& settings, const RunOutcome& outcome,
                                       double wall_seconds);
-
-// One line: oracle, object, message.
-[[nodiscard]] std::string to_text(const Failure& failure);
 
 // An earlier `run --json` output that this run is compared with.
 struct Comparison {

@@ -51,7 +51,7 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   if (!status.ok() && is_wrong_use(status.error())) throw WrongUse(status.error().text);
   RunOutcome outcome;
   outcome.ok = status.ok();
-  if (!status.ok()) outcome.failure = Failure{"error", "", to_string(status.error())};
+  if (!status.ok()) outcome.failure = sim::RunFailure{"error", "", to_string(status.error())};
   outcome.torch_threads = options.torch_threads;
   outcome.calls = counter.calls();
   outcome.messages = counter.messages();

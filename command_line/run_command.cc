@@ -19,8 +19,8 @@ sim::CrashReport::Texts crash_texts(const Tool& tool, const RunSettings& setting
       settings.scenario->name + " FAILED: the process of the run ended\n" + replay + "\n";
   if (!tool.json) return texts;
   RunOutcome outcome;
-  outcome.failure = Failure{"process", std::string("signal ") + kSignalMark,
-                            "the process of the run ended; see standard error"};
+  outcome.failure = sim::RunFailure{"process", std::string("signal ") + kSignalMark,
+                                    "the process of the run ended; see standard error"};
   const std::string report = report_json(settings, outcome, 0, replay).dump(2) + "\n";
   const size_t mark = report.find(kSignalMark);
   texts.standard_output = report.substr(0, mark);
@@ -48,13 +48,13 @@ RunOutcome carry_out(const Tool& tool, const RunSettings& settings) {
 
 }  // namespace
 
-void print_failure(const Tool& tool, const RunSettings& settings, const Failure& failure) {
+void print_failure(const Tool& tool, const RunSettings& settings, const sim::RunFailure& failure) {
   print_failed_run(
       tool, {settings.scenario->name, settings.seed.value, replay_command(tool.program, settings)},
       failure);
 }
 
-void print_failed_run(const Tool& tool, const FailedRun& run, const Failure& failure) {
+void print_failed_run(const Tool& tool, const FailedRun& run, const sim::RunFailure& failure) {
   (tool.json ? std::cerr : std::cout)
       << run.scenario << " FAILED with seed " << run.seed << ": " << to_text(failure) << "\n"
       << run.replay << std::endl;
@@ -71,7 +71,7 @@ int run(const Tool& tool, const RunCommand& command) {
   if (outcome.ok && comparison) {
     if (const auto difference = first_difference(*comparison, outcome.results)) {
       outcome.ok = false;
-      outcome.failure = Failure{"comparison", "", "tensor " + *difference};
+      outcome.failure = sim::RunFailure{"comparison", "", "tensor " + *difference};
     }
   }
   const double wall_seconds = stopwatch.seconds();
@@ -90,7 +90,7 @@ int run(const Tool& tool, const RunCommand& command) {
     std::cout << report_text(settings, outcome, wall_seconds);
   }
   if (outcome.ok) return kHolds;
-  const Failure failure = outcome.failure.value_or(Failure{});
+  const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   static_cast<void>(explain_failure(tool, settings, failure));
   print_failure(tool, settings, failure);
   return kFailed;

@@ -15,16 +15,7 @@ constexpr const char* kEnd = "end";
 constexpr const char* kDecide = "--decide ";
 constexpr const char* kWords = "  # ";  // in front of what a decision means
 
-// Empty if it is none that the simulator knows.
-std::string words_of(const std::string& decision, const std::vector<std::string>& workers) {
-  try {
-    return in_words(sim::parse_override(decision), workers);
-  } catch (const std::invalid_argument&) {
-    return "";
-  }
-}
-
-std::string text_of(const RunSettings& settings, const Failure& failure) {
+std::string text_of(const RunSettings& settings, const sim::RunFailure& failure) {
   const std::vector<std::string> workers = worker_names(settings);
   std::ostringstream text;
   std::istringstream lines(settings.scenario->name + " FAILED: " + to_text(failure));
@@ -35,9 +26,9 @@ std::string text_of(const RunSettings& settings, const Failure& failure) {
   for (size_t i = 0; i < words.size(); ++i)
     text << (i == 0 ? "" : words[i].starts_with("--") ? "\n" : " ") << words[i];
   text << "\n";
-  for (const std::string& decision : settings.decisions) {
-    const std::string meaning = words_of(decision, workers);
-    text << kDecide << sim::with_names(decision, workers)
+  for (const sim::Override& decision : settings.decisions) {
+    const std::string meaning = in_words(decision, workers);
+    text << kDecide << sim::with_names(to_string(decision), workers)
          << (meaning.empty() ? "" : kWords + meaning) << "\n";
   }
   text << kEnd << "\n";
@@ -46,7 +37,8 @@ std::string text_of(const RunSettings& settings, const Failure& failure) {
 
 }  // namespace
 
-void write_run_file(const std::string& name, const RunSettings& settings, const Failure& failure) {
+void write_run_file(const std::string& name, const RunSettings& settings,
+                    const sim::RunFailure& failure) {
   const std::string written = name + ".new";
   std::ofstream file(written);
   file << text_of(settings, failure);

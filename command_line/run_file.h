@@ -13,7 +13,8 @@ namespace rehearsal::command_line {
 
 // Replaces the file at once, so that whoever reads it sees an old one or a new one. Throws WrongUse
 // if it cannot be written.
-void write_run_file(const std::string& name, const RunSettings& settings, const Failure& failure);
+void write_run_file(const std::string& name, const RunSettings& settings,
+                    const sim::RunFailure& failure);
 
 // The words of `run` that it holds, as parse_arguments takes them. Throws WrongUse, with a line
 // that begins with the name.

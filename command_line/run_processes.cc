@@ -80,20 +80,21 @@ void pass_on(const Json& report, WorkerProcess& worker, Reporter& reporter) {
 }
 
 // The failure of a worker that has ended without success, if it did.
-std::optional<Failure> failure_of(WorkerProcess& worker) {
+std::optional<sim::RunFailure> failure_of(WorkerProcess& worker) {
   if (worker.outcome && worker.outcome->ok) return std::nullopt;
   if (worker.outcome && worker.outcome->failure) {
-    Failure failure = *worker.outcome->failure;
+    sim::RunFailure failure = *worker.outcome->failure;
     if (failure.object.empty()) failure.object = worker.name;
     return failure;
   }
-  return Failure{"process", worker.name, "ended with " + describe_status(worker.process->wait())};
+  return sim::RunFailure{"process", worker.name,
+                         "ended with " + describe_status(worker.process->wait())};
 }
 
 // Follows the workers until all have ended. Returns the first failure, in the order of time: what
 // comes later is what it did to the others.
-std::optional<Failure> follow(std::vector<WorkerProcess>& workers, Reporter& reporter) {
-  std::optional<Failure> first_failure;
+std::optional<sim::RunFailure> follow(std::vector<WorkerProcess>& workers, Reporter& reporter) {
+  std::optional<sim::RunFailure> first_failure;
   std::optional<Stopwatch> since_failure;
   std::vector<WorkerProcess*> running;
   for (WorkerProcess& worker : workers) running.push_back(&worker);

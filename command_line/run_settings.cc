@@ -5,6 +5,8 @@
 #include "command_line/suggestion.h"
 #include "command_line/wrong_use.h"
 #include "sim/decisions/decision_words.h"
+#include "sim/hunt/choice_lists.h"
+#include "sim/world/fault_words.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -47,8 +49,8 @@ std::optional<T> get_if_given(const Json& json, const char* key) {
 
 }  // namespace
 
-FaultPlan RunSettings::fault_plan() const {
-  FaultPlan plan;
+ScenarioFaults RunSettings::fault_plan() const {
+  ScenarioFaults plan;
   const bool asked = faults || crashes || long_partitions || long_pauses || crash_at;
   if (!asked && scenario->draw_faults) plan = scenario->draw_faults(options, seed);
   plan.faults = faults.value_or(plan.faults);
@@ -78,9 +80,9 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   };
   if (settings.net != Net::sim) add("--net", name_of(settings.net));
   for (const std::string& assignment : settings.options.assignments()) add("--set", assignment);
-  if (settings.faults) add("--faults", name_of(*settings.faults));
+  if (settings.faults) add("--faults", std::string(name_of(*settings.faults)));
   if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
-  if (settings.restarts) add("--restarts", name_of(*settings.restarts));
+  if (settings.restarts) add("--restarts", std::string(name_of(*settings.restarts)));
   if (settings.long_partitions.value_or(false)) add("--partitions", "long");
   if (settings.long_pauses.value_or(false)) add("--pauses", "long");
   if (!settings.network.empty()) add("--network", settings.network);
@@ -96,8 +98,8 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (settings.benign) arguments.emplace_back("--benign");
   if (settings.decisions.empty()) return arguments;
   const std::vector<std::string> workers = worker_names(settings);
-  for (const std::string& decision : settings.decisions)
-    add("--decide", sim::with_names(decision, workers));
+  for (const sim::Override& decision : settings.decisions)
+    add("--decide", sim::with_names(to_string(decision), workers));
   return arguments;
 }
 
@@ -125,14 +127,14 @@ Json to_json(const RunSettings& settings) {
             {"checkpoints", settings.checkpoints},
             {"record_folder", settings.record_folder},
             {"mutants", settings.mutants},
-            {"decisions", settings.decisions},
+            {"decisions", sim::texts_of(settings.decisions)},
             {"benign", settings.benign},
             {"record", settings.record},
             {"redraws", settings.redraws},
             {"tell_widths", settings.tell_widths},
             {"tell_features", settings.tell_features}};
-  if (settings.faults) json["faults"] = name_of(*settings.faults);
-  if (settings.restarts) json["restarts"] = name_of(*settings.restarts);
+  if (settings.faults) json["faults"] = std::string(name_of(*settings.faults));
+  if (settings.restarts) json["restarts"] = std::string(name_of(*settings.restarts));
   if (settings.crash_at) {
     json["crash_at"] = {{"worker", settings.crash_at->worker},
                         {"decision", settings.crash_at->decision}};
@@ -172,7 +174,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.record_folder = json.at("record_folder").get<std::string>();
   settings.record_bytes = get_if_given<uint64_t>(json, "record_bytes");
   settings.mutants = json.at("mutants").get<std::vector<std::string>>();
-  settings.decisions = json.at("decisions").get<std::vector<std::string>>();
+  settings.decisions = sim::parse_overrides(json.at("decisions").get<std::vector<std::string>>());
   settings.benign = json.at("benign").get<bool>();
   settings.record = json.at("record").get<bool>();
   settings.redraws = json.at("redraws").get<std::vector<std::string>>();
@@ -181,46 +183,15 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   return settings;
 }
 
-const char* name_of(Faults faults) {
-  switch (faults) {
-    case Faults::none:
-      return "none";
-    case Faults::mild:
-      return "mild";
-    case Faults::hostile:
-      return "hostile";
-  }
-  return "?";
-}
-
-const char* name_of(Restarts restarts) {
-  switch (restarts) {
-    case Restarts::never:
-      return "never";
-    case Restarts::amnesia:
-      return "amnesia";
-    case Restarts::checkpoint:
-      return "checkpoint";
-    case Restarts::drawn:
-      return "drawn";
-  }
-  return "?";
-}
-
 const char* name_of(Net net) { return net == Net::sim ? "sim" : "tcp"; }
 
-Faults parse_faults(const std::string& text) {
-  for (const Faults faults : {Faults::none, Faults::mild, Faults::hostile}) {
-    if (text == name_of(faults)) return faults;
-  }
+sim::FaultLevel parse_faults(const std::string& text) {
+  if (const auto level = sim::fault_level_named(text)) return *level;
   throw WrongUse("--faults " + text + ": type none, mild or hostile");
 }
 
-Restarts parse_restarts(const std::string& text) {
-  for (const Restarts restarts :
-       {Restarts::never, Restarts::amnesia, Restarts::checkpoint, Restarts::drawn}) {
-    if (text == name_of(restarts)) return restarts;
-  }
+sim::Restart parse_restarts(const std::string& text) {
+  if (const auto restart = sim::restart_named(text)) return *restart;
   throw WrongUse("--restarts " + text + ": type never, amnesia, checkpoint or drawn");
 }
 

@@ -26,32 +26,32 @@ struct RunSettings {
   Options options;
   Seed seed{1};
   Net net = Net::sim;
-  std::optional<Faults> faults;          // without: what the scenario draws, or mild
-  std::optional<int> crashes;            // without: what the scenario draws, or none
-  std::optional<Restarts> restarts;      // the same
-  std::optional<bool> long_partitions;   // the same
-  std::optional<bool> long_pauses;       // the same
-  std::optional<CrashAt> crash_at;       // beside what else goes wrong
-  std::string network;                   // a preset; empty: drawn with the faults
-  std::vector<std::string> without;      // classes of faults that are left out
-  std::string strategy;                  // NAME[:k=v,…]; empty: the default one
-  std::vector<std::string> redraws;      // SALT/N: some choices are drawn anew, in this order
-  std::string trace_file;                // empty: none
-  std::string spans_file;                // of this process's runs; empty: none
-  std::string choices_file;              // for what is chosen, as it is chosen; empty: none
-  std::string history_file;              // for what explains the run; empty: none
-  std::string checkpoints;               // folder, of a real run; empty: none or a temporary one
-  std::string record_folder;             // for what each real worker was given; empty: nowhere
-  std::optional<uint64_t> record_bytes;  // of each of these records; without: the default
-  std::vector<std::string> mutants;      // protocol rules left out; for tests of the oracles
-  std::vector<std::string> decisions;    // KEY=VALUE: choices that are given instead of drawn
-  bool benign = false;                   // every other choice is the benign one, not drawn
-  bool record = false;                   // the outcome tells what was chosen
-  bool tell_widths = false;              // and how many events each choice of the strategy was of
-  bool tell_features = false;            // and what the run has shown
+  std::optional<sim::FaultLevel> faults;  // without: what the scenario draws, or mild
+  std::optional<int> crashes;             // without: what the scenario draws, or none
+  std::optional<sim::Restart> restarts;   // the same
+  std::optional<bool> long_partitions;    // the same
+  std::optional<bool> long_pauses;        // the same
+  std::optional<CrashAt> crash_at;        // beside what else goes wrong
+  std::string network;                    // a preset; empty: drawn with the faults
+  std::vector<std::string> without;       // classes of faults that are left out
+  std::string strategy;                   // NAME[:k=v,…]; empty: the default one
+  std::vector<std::string> redraws;       // SALT/N: some choices are drawn anew, in this order
+  std::string trace_file;                 // empty: none
+  std::string spans_file;                 // of this process's runs; empty: none
+  std::string choices_file;               // for what is chosen, as it is chosen; empty: none
+  std::string history_file;               // for what explains the run; empty: none
+  std::string checkpoints;                // folder, of a real run; empty: none or a temporary one
+  std::string record_folder;              // for what each real worker was given; empty: nowhere
+  std::optional<uint64_t> record_bytes;   // of each of these records; without: the default
+  std::vector<std::string> mutants;       // protocol rules left out; for tests of the oracles
+  std::vector<sim::Override> decisions;   // choices that are given instead of drawn
+  bool benign = false;                    // every other choice is the benign one, not drawn
+  bool record = false;                    // the outcome tells what was chosen
+  bool tell_widths = false;               // and how many events each choice of the strategy was of
+  bool tell_features = false;             // and what the run has shown
 
   // What goes wrong in this run if it is simulated.
-  [[nodiscard]] FaultPlan fault_plan() const;
+  [[nodiscard]] ScenarioFaults fault_plan() const;
 };
 
 // The workers of this run's program, in the order of their numbers.
@@ -72,13 +72,11 @@ struct RunSettings {
 [[nodiscard]] RunSettings settings_from_json(const Json& json,
                                              const std::vector<Scenario>& scenarios);
 
-[[nodiscard]] const char* name_of(Faults faults);
-[[nodiscard]] const char* name_of(Restarts restarts);
 [[nodiscard]] const char* name_of(Net net);
 
 // Each throws WrongUse with the line that says what to type.
-[[nodiscard]] Faults parse_faults(const std::string& text);
-[[nodiscard]] Restarts parse_restarts(const std::string& text);
+[[nodiscard]] sim::FaultLevel parse_faults(const std::string& text);
+[[nodiscard]] sim::Restart parse_restarts(const std::string& text);
 [[nodiscard]] Net parse_net(const std::string& text);
 [[nodiscard]] const Scenario& find_scenario(const std::vector<Scenario>& scenarios,
                                             const std::string& name);

@@ -13,27 +13,21 @@
 #include "core/api/program.h"
 #include "core/base/ids.h"
 #include "core/node/node.h"
+#include "sim/cluster_options.h"
 
 namespace rehearsal {
 
-// What the network does by itself. Under `mild` and `hostile` every call still succeeds.
-enum class Faults { none, mild, hostile };
-
-// Whether crashed workers come back: with their checkpoints, without them (amnesia), or as each
-// crash draws.
-enum class Restarts { never, amnesia, checkpoint, drawn };
-
 // What goes wrong in a simulated run.
-struct FaultPlan {
-  Faults faults = Faults::mild;
+struct ScenarioFaults {
+  sim::FaultLevel faults = sim::FaultLevel::mild;
   int crashes = 0;  // workers that crash, at drawn moments
-  Restarts restarts = Restarts::never;
+  sim::Restart restarts = sim::Restart::never;
   bool long_partitions = false;  // partitions that outlive `peer_timeout`
   bool long_pauses = false;      // the same of workers that stand still, and clocks that jump
 };
 
 // What a worker of a scenario tells those who watch and those who compare. Use it from
-// `worker_main` only. Workers of one simulated cluster share one; results of real workers are
+// a worker's main only. Workers of one simulated cluster share one; results of real workers are
 // merged, in rank order.
 struct Reporter {
   std::function<void(const std::string&)> line;      // a line that stays: an epoch, an episode
@@ -58,7 +52,7 @@ struct Scenario {
   std::function<Program(const ScenarioRun&)> program;
 
   // The faults of a simulated run for which nobody asked for any; without this, `mild` and no more.
-  std::function<FaultPlan(const Options&, Seed)> draw_faults;
+  std::function<ScenarioFaults(const Options&, Seed)> draw_faults;
 
   // Whether the results of a run without crashes depend on options and seed only, never on the
   // order of events or on faults. The simulator then compares them with those of a run without
@@ -66,10 +60,10 @@ struct Scenario {
   bool schedule_independent = false;
 
   // Time-outs and limits of a simulated run's nodes other than the default; the same at all.
-  std::function<void(NodeOptions&, const FaultPlan&, Seed)> adjust_node;
+  std::function<void(NodeOptions&, const ScenarioFaults&, Seed)> adjust_node;
 
   // What is wrong with the results of a simulated run under these faults, if anything.
-  std::function<std::optional<std::string>(const Results&, const FaultPlan&)> verdict;
+  std::function<std::optional<std::string>(const Results&, const ScenarioFaults&)> verdict;
 };
 
 }  // namespace rehearsal

@@ -17,7 +17,7 @@ RunSettings undisturbed(const RunSettings& settings) {
   calm.scenario = settings.scenario;
   calm.options = settings.options;
   calm.seed = settings.seed;
-  calm.faults = Faults::none;
+  calm.faults = sim::FaultLevel::none;
   calm.crashes = 0;
   calm.long_partitions = false;
   calm.mutants = settings.mutants;
@@ -41,7 +41,7 @@ std::optional<std::string> difference(const RunOutcome& outcome, const RunOutcom
 void judge_schedule(const RunSettings& settings, const SimulateAgain& simulate,
                     RunOutcome& outcome) {
   if (!outcome.ok || !settings.scenario->schedule_independent) return;
-  const FaultPlan plan = settings.fault_plan();
+  const ScenarioFaults plan = settings.fault_plan();
   const bool disturbed = plan.crashes > 0 || plan.long_partitions || settings.crash_at;
   if (disturbed || events_of(outcome) > kEventsMax) return;
   const RunOutcome reference = simulate(undisturbed(settings));
@@ -49,7 +49,7 @@ void judge_schedule(const RunSettings& settings, const SimulateAgain& simulate,
   const auto differs = difference(outcome, reference);
   if (!differs) return;
   outcome.ok = false;
-  outcome.failure = Failure{"schedule independence", settings.scenario->name, *differs};
+  outcome.failure = sim::RunFailure{"schedule independence", settings.scenario->name, *differs};
 }
 
 }  // namespace rehearsal::command_line

@@ -4,6 +4,7 @@
 
 #include "command_line/explanation.h"
 #include "command_line/shrinker.h"
+#include "sim/hunt/choice_lists.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -19,10 +20,11 @@ int report_holds(const Tool& tool) {
 
 // Exit status 3, as of `verify`, which says more.
 int report_differs(const Tool& tool, const Shrunk& shrunk) {
-  const Failure failure{"determinism", "",
-                        "two runs of it in two processes were not the same; 'rehearsal verify " +
-                            shrunk.settings.scenario->name + " --first-seed " +
-                            std::to_string(shrunk.settings.seed.value) + " --seeds 1' says more"};
+  const sim::RunFailure failure{
+      "determinism", "",
+      "two runs of it in two processes were not the same; 'rehearsal verify " +
+          shrunk.settings.scenario->name + " --first-seed " +
+          std::to_string(shrunk.settings.seed.value) + " --seeds 1' says more"};
   if (tool.json) {
     const Json json{{"command", "shrink"},
                     {"ok", false},
@@ -39,7 +41,7 @@ Json shrunk_json(const Tool& tool, const Shrunk& shrunk) {
           {"ok", false},
           {"scenario", shrunk.settings.scenario->name},
           {"runs", shrunk.runs},
-          {"decisions", shrunk.settings.decisions},
+          {"decisions", sim::texts_of(shrunk.settings.decisions)},
           {"failure", to_json(shrunk.failure, replay_command(tool.program, shrunk.settings))},
           {"other_failures", others_json(tool, shrunk)},
           {"wall_seconds", shrunk.seconds}};
@@ -48,7 +50,7 @@ Json shrunk_json(const Tool& tool, const Shrunk& shrunk) {
 }  // namespace
 
 int shrink(const Tool& tool, const ShrinkCommand& command) {
-  const Shrunk shrunk = shrink_run(tool, command.settings, {command.seconds, command.file});
+  const Shrunk shrunk = shrink_run(command.settings, {command.seconds, command.file});
   if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
   if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
   if (tool.json) {

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
-#include <stdexcept>
 
 #include "command_line/hunt_tasks.h"
 #include "command_line/run_file.h"
 #include "command_line/temporary_folder.h"
-#include "sim/decisions/keyed_decisions.h"
+#include "sim/hunt/choice_lists.h"
 #include "sim/hunt/failure_kind.h"
+#include "sim/hunt/shrinking.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -23,19 +22,14 @@ constexpr double kStructureShare = 0.4;
 
 constexpr size_t kPrintedDecisionsMax = 30;  // of a failure seen on the way
 
-bool alike(const Failure& one, const Failure& other) {
-  return one.oracle == other.oracle &&
-         sim::kind_of_object(one.object) == sim::kind_of_object(other.object);
-}
-
 // The same run with one class of faults less, or a milder one.
 std::vector<RunSettings> milder(const RunSettings& settings) {
-  const FaultPlan plan = settings.fault_plan();
+  const ScenarioFaults plan = settings.fault_plan();
   RunSettings same = settings;
   same.faults = plan.faults;
   same.crashes = plan.crashes;
   same.restarts.reset();  // never, as the crashes are given now
-  if (plan.restarts != Restarts::never) same.restarts = plan.restarts;
+  if (plan.restarts != sim::Restart::never) same.restarts = plan.restarts;
   same.long_partitions = plan.long_partitions;
   same.long_pauses = plan.long_pauses;
   std::vector<RunSettings> candidates;
@@ -43,11 +37,13 @@ std::vector<RunSettings> milder(const RunSettings& settings) {
   if (!settings.strategy.empty()) add([](RunSettings& other) { other.strategy.clear(); });
   if (plan.crashes > 0) add([](RunSettings& other) { other.crashes = 0; });
   if (plan.crashes > 1) add([&](RunSettings& other) { other.crashes = plan.crashes - 1; });
-  if (plan.restarts != Restarts::never) add([](RunSettings& other) { other.restarts.reset(); });
+  if (plan.restarts != sim::Restart::never) add([](RunSettings& other) { other.restarts.reset(); });
   if (plan.long_partitions) add([](RunSettings& other) { other.long_partitions = false; });
   if (plan.long_pauses) add([](RunSettings& other) { other.long_pauses = false; });
-  if (plan.faults != Faults::none) add([](RunSettings& other) { other.faults = Faults::none; });
-  if (plan.faults == Faults::hostile) add([](RunSettings& other) { other.faults = Faults::mild; });
+  if (plan.faults != sim::FaultLevel::none)
+    add([](RunSettings& other) { other.faults = sim::FaultLevel::none; });
+  if (plan.faults == sim::FaultLevel::hostile)
+    add([](RunSettings& other) { other.faults = sim::FaultLevel::mild; });
   return candidates;
 }
 
@@ -79,38 +75,19 @@ std::vector<RunSettings> drawn_anew(const std::vector<RunSettings>& settings) {
   return candidates;
 }
 
-// What a strategy chose; its deviations from the order of instants say the same without it.
-bool is_of_strategy(const std::string& decision) {
-  return decision.starts_with("pick:") || decision.starts_with("priority:") ||
-         decision.starts_with("plan:");
-}
-bool is_deviation(const std::string& decision) { return decision.starts_with("hold:"); }
-
-// The order of a run's events helps to leave them out together; people and version control want one
-// that stays. Decisions that the simulator does not know stay where they are.
-void sort_by_key(std::vector<std::string>& decisions) {
-  try {
-    std::map<sim::Key, std::string> sorted;
-    for (const std::string& decision : decisions)
-      sorted.emplace(sim::parse_override(decision).key, decision);
-    decisions.clear();
-    for (const auto& [key, decision] : sorted) decisions.push_back(decision);
-  } catch (const std::invalid_argument&) {
-  }
-}
-
 // In the order in which they first came up. Of one key the last line counts; a line without an end
 // is not whole.
-std::vector<std::string> read_choices(const std::string& name) {
-  std::vector<std::string> choices;
-  std::map<std::string, size_t> places;
+std::vector<sim::Override> read_choices(const std::string& name) {
+  std::vector<sim::Override> choices;
+  std::map<sim::Key, size_t> places;
   std::ifstream file(name);
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    const auto [place, is_new] = places.emplace(line.substr(0, line.find('=')), choices.size());
+    const sim::Override choice = sim::parse_override(line);
+    const auto [place, is_new] = places.emplace(choice.key, choices.size());
     if (is_new) {
-      choices.push_back(line);
+      choices.push_back(choice);
     } else {
-      choices[place->second] = line;
+      choices[place->second] = choice;
     }
   }
   return choices;
@@ -118,8 +95,8 @@ std::vector<std::string> read_choices(const std::string& name) {
 
 class Shrinker {
  public:
-  Shrinker(const Tool& tool, const RunSettings& settings, const ShrinkBudget& budget)
-      : tool_(tool), budget_(budget), crew_(make_crew(1, Crew::Errors::hidden)) {
+  Shrinker(const RunSettings& settings, const ShrinkBudget& budget)
+      : budget_(budget), crew_(make_crew(1, Crew::Errors::hidden)) {
     result_.settings = settings;
   }
 
@@ -134,7 +111,7 @@ class Shrinker {
       // What is left may need less than the whole program.
       while (accept_one_of(smaller(settings()))) shrink_decisions();
     }
-    sort_by_key(result_.settings.decisions);
+    sim::sort_by_key(result_.settings.decisions);
     save();
     return finish();
   }
@@ -177,8 +154,8 @@ class Shrinker {
     RunOutcome outcome = attempt(candidate, crew_);
     if (outcome.ok || !outcome.failure) return false;
     // A smaller program has other events: those that it does not have need not be given.
-    drop_absent(candidate, outcome);
-    if (!alike(*outcome.failure, result_.failure)) {
+    sim::drop_absent(candidate.decisions, outcome.absent);
+    if (!sim::alike(*outcome.failure, result_.failure)) {
       // That a decision has nothing to decide is no failure of the program.
       if (outcome.failure->oracle != "decisions")
         note_other({std::move(candidate), std::move(*outcome.failure)});
@@ -190,18 +167,9 @@ class Shrinker {
     return true;
   }
 
-  // Nothing asked for them: without them the run is the same.
-  static void drop_absent(RunSettings& candidate, const RunOutcome& outcome) {
-    if (outcome.absent.empty()) return;
-    const std::set<std::string> absent(outcome.absent.begin(), outcome.absent.end());
-    std::erase_if(candidate.decisions, [&absent](const std::string& decision) {
-      return absent.contains(decision.substr(0, decision.find('=')));
-    });
-  }
-
   void note_other(OtherFailure other) {
     for (OtherFailure& known : result_.others) {
-      if (!alike(known.failure, other.failure)) continue;
+      if (!sim::alike(known.failure, other.failure)) continue;
       if (other.settings.benign && (!known.settings.benign || other.settings.decisions.size() <
                                                                   known.settings.decisions.size()))
         known = std::move(other);
@@ -228,7 +196,7 @@ class Shrinker {
   }
 
   // A run that ends its process leaves them in a file.
-  std::vector<std::string> recorded_choices() {
+  std::vector<sim::Override> recorded_choices() {
     RunSettings recorded = settings();
     recorded.record = true;
     if (result_.failure.oracle != "process") return attempt(recorded, crew_).choices;
@@ -242,29 +210,28 @@ class Shrinker {
   // strategy, the strategy stays.
   bool list_decisions() {
     if (settings().benign && settings().strategy.empty()) return true;
-    const std::vector<std::string> choices = recorded_choices();
+    const std::vector<sim::Override> choices = recorded_choices();
     RunSettings listed = settings();
     listed.benign = true;
     listed.redraws.clear();
     listed.decisions = choices;
-    std::erase_if(listed.decisions, is_deviation);
+    std::erase_if(listed.decisions, sim::is_deviation);
     const RunSettings with_strategy = listed;
     listed.strategy.clear();
     listed.decisions = choices;
-    std::erase_if(listed.decisions, is_of_strategy);
+    std::erase_if(listed.decisions, sim::is_of_strategy);
     return accept(listed) || (!settings().strategy.empty() && accept(with_strategy));
   }
 
   void shrink_decisions() {
-    const ShrinkTrial trial{.fails =
-                                [this](const std::vector<std::string>& decisions) {
-                                  RunSettings candidate = settings();
-                                  candidate.decisions = decisions;
-                                  return accept(candidate);
-                                },
-                            .may_go_on = [this] { return may_go_on(); }};
-    if (tool_.backends.shrink)
-      static_cast<void>(tool_.backends.shrink(settings().decisions, trial));
+    static_cast<void>(sim::shrink_choices(settings().decisions,
+                                          {.fails =
+                                               [this](const std::vector<sim::Override>& decisions) {
+                                                 RunSettings candidate = settings();
+                                                 candidate.decisions = decisions;
+                                                 return accept(candidate);
+                                               },
+                                           .may_go_on = [this] { return may_go_on(); }}));
   }
 
   void save() {
@@ -279,7 +246,6 @@ class Shrinker {
     progress_.show(text.str());
   }
 
-  const Tool& tool_;
   const ShrinkBudget budget_;
   Crew crew_;
   Stopwatch stopwatch_;
@@ -298,8 +264,8 @@ std::string repeat_text(const Tool& tool, const OtherFailure& other) {
 
 }  // namespace
 
-Shrunk shrink_run(const Tool& tool, const RunSettings& settings, const ShrinkBudget& budget) {
-  return Shrinker(tool, settings, budget).run();
+Shrunk shrink_run(const RunSettings& settings, const ShrinkBudget& budget) {
+  return Shrinker(settings, budget).run();
 }
 
 std::string others_text(const Tool& tool, const Shrunk& shrunk) {

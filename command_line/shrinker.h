@@ -21,7 +21,7 @@ struct ShrinkBudget {
 // A failure that is not the one that is made small, seen on the way.
 struct OtherFailure {
   RunSettings settings;
-  Failure failure;
+  sim::RunFailure failure;
 };
 
 struct Shrunk {
@@ -32,13 +32,12 @@ struct Shrunk {
   };
   End end = End::holds;
   RunSettings settings;
-  Failure failure;
+  sim::RunFailure failure;
   size_t runs = 0;  // that it took
   double seconds = 0;
   std::vector<OtherFailure> others;  // one of each kind, that with the fewest decisions
 };
-[[nodiscard]] Shrunk shrink_run(const Tool& tool, const RunSettings& settings,
-                                const ShrinkBudget& budget);
+[[nodiscard]] Shrunk shrink_run(const RunSettings& settings, const ShrinkBudget& budget);
 
 // For people, a line each: what else failed on the way, and how to repeat it.
 [[nodiscard]] std::string others_text(const Tool& tool, const Shrunk& shrunk);

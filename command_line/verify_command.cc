@@ -75,7 +75,7 @@ std::string verify_line(const Tool& tool, const RunSettings& settings, uint64_t 
 
 // The verdict over all seeds as a test case. REQUIRES: `settings` are those of the failure, if any.
 JunitCase junit_case(const Tool& tool, const VerifyCommand& command, const RunSettings& settings,
-                     const std::optional<Failure>& failure) {
+                     const std::optional<sim::RunFailure>& failure) {
   return {.name = settings.scenario->name,
           .failure = failure,
           .replay = replay_command(tool.program, settings),
@@ -96,7 +96,7 @@ int report_difference(const Tool& tool, const VerifyCommand& command,
       difference.kind != Difference::Kind::vanished && difference.after_seeds.empty();
   const std::string line = alone ? verify_line(tool, settings, 1)
                                  : verify_line(tool, with_first_seed(command), command.seed_count);
-  const Failure failure{"determinism", "", to_text(difference)};
+  const sim::RunFailure failure{"determinism", "", to_text(difference)};
   write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   if (tool.json) {
     const Json json{{"command", "verify"},
@@ -148,7 +148,7 @@ int verify(const Tool& tool, const VerifyCommand& command) {
   }
   const RunSettings settings =
       with_seed(tool, command, static_cast<uint64_t>(failed - pairs.begin()));
-  const Failure failure = failed->first->failure.value_or(Failure{});
+  const sim::RunFailure failure = failed->first->failure.value_or(sim::RunFailure{});
   write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   json["seed"] = settings.seed.value;
   json["failure"] = to_json(failure, replay_command(tool.program, settings));

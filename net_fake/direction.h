@@ -41,7 +41,7 @@ class Direction final : private FlowEnd {
         .kind = kind, .subject = from_, .object = to_, .number = number, .occurrence = occurrence};
   }
 
-  // Sends the frame on its way. `extra_retransmit` adds to the model's probability.
+  // Sends the frame on its way. `extra_retransmit_millionths` adds to the model's probability.
   void send(Frame&& frame, Name name, uint64_t extra_retransmit_millionths);
   void send_after(Frame&& frame, Duration delay);
 

@@ -11,6 +11,7 @@
 #include "core/base/time.h"
 #include "net_fake/network.h"
 #include "sim/decisions/keyed_decisions.h"
+#include "sim/run_failure.h"
 #include "sim/strategies/profile.h"
 
 namespace rehearsal::sim {
@@ -21,12 +22,6 @@ struct WorkerReport {
   bool crashed = false;        // the last life
   std::optional<Error> error;  // why the last life's main failed
   uint64_t decisions = 0;      // events of this worker: where it could have crashed
-};
-
-struct RunFailure {
-  std::string oracle;
-  std::string object;  // a worker, a call, a reference, …
-  std::string message;
 };
 
 struct RunReport {

@@ -297,6 +297,24 @@ TEST(TidyRules, ASourceInNoTargetIsFound) {
   EXPECT_TRUE(none(check_targets({"sim/b.cc"}, {"sim/a.cc", "sim/b.cc"})));
 }
 
+TEST(TidyRules, ANameOfNothingIsFound) {
+  // Goal: what a comment or a README names is there. Method: a file, a member and a word of each
+  // kind, and what is nearly one.
+  const auto source = parse_source("sim/a.h",
+                                   "// See sim/b.h and `tests/gone.cc`; A::run, A::gone, B::run; "
+                                   "`run`, `gone`, `not one word`.\n"
+                                   "// <outside.h>, https://example.org/x.py, std::gone.\n"
+                                   "struct A { void run(); };\n");
+  const Page page{"sim/README.md", "`a.h`, `../sim/b.h`, `c.h`, `A::halt`, `gone`\n"};
+  const Findings findings = check_names({source}, {page}, {"sim/a.h", "sim/b.h"});
+  std::vector<std::string> texts;
+  for (const Finding& finding : findings) texts.push_back(finding.text);
+  EXPECT_EQ(texts,
+            (std::vector<std::string>{"there is no file tests/gone.cc", "nothing is named A::gone",
+                                      "nothing is named B::run", "nothing is named gone",
+                                      "there is no file c.h", "nothing is named A::halt"}));
+}
+
 // --- the repository keeps them ---
 
 TEST(TidyRepository, IncludesFollowTheDirectionOfTheFolders) {
@@ -319,6 +337,14 @@ TEST(TidyRepository, LinesAreNarrowAndFreeOfMarksAndMachinePaths) {
     for (const Finding& finding : check_lines(file, read(kRoot / file)))
       findings.push_back(finding);
   EXPECT_TRUE(none(findings));
+}
+
+TEST(TidyRepository, NamesInCommentsAndReadmesExist) {
+  const std::vector<std::string> files = repository_files();
+  std::vector<Page> pages;
+  for (const std::string& file : files)
+    if (!is_source(file)) pages.push_back({file, read(kRoot / file)});
+  EXPECT_TRUE(none(check_names(repository_sources(), pages, files)));
 }
 
 TEST(TidyRepository, EverySourceIsInATarget) {

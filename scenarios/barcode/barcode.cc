@@ -120,10 +120,10 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
-FaultPlan draw_faults(const Options&, Seed seed) {
+ScenarioFaults draw_faults(const Options&, Seed seed) {
   storm::Dice dice(seed, hash_text("faults"));
-  FaultPlan plan;
-  plan.faults = dice.happens(50) ? Faults::hostile : Faults::mild;
+  ScenarioFaults plan;
+  plan.faults = dice.happens(50) ? sim::FaultLevel::hostile : sim::FaultLevel::mild;
   plan.crashes = dice.happens(25) ? 1 : 0;
   return plan;
 }

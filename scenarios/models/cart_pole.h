@@ -3,7 +3,7 @@
 // Source: A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve
 // difficult learning control problems", IEEE Transactions on Systems, Man, and Cybernetics 13
 // (1983); constants, Euler integration and episode rules from Gym,
-// gym/envs/classic_control/cartpole.py, and the cap of 500 steps from its registration as
+// its CartPole environment, and the cap of 500 steps from its registration as
 // CartPole-v1.
 //
 // An episode is a pure function of (seed, number of the episode, actions): the start is drawn by
@@ -18,7 +18,7 @@ namespace rehearsal::models {
 class CartPole {
  public:
   static constexpr int kStepsMax = 500;
-  // The mean return that counts as a solution (Gym's `reward_threshold`).
+  // The mean return that counts as a solution (Gym's reward threshold).
   static constexpr double kSolvedReward = 475.0;
 
   struct State {

@@ -47,22 +47,24 @@ Program storm_program(const ScenarioRun& run) {
 }
 
 // The level of faults is part of what the seed draws.
-FaultPlan draw_storm_faults(const Options&, Seed seed) {
+ScenarioFaults draw_storm_faults(const Options&, Seed seed) {
   storm::Dice dice(seed, hash_text("faults"));
-  FaultPlan plan;
+  ScenarioFaults plan;
   const uint64_t level = dice.draw(10);
-  plan.faults = level < 1 ? Faults::none : level < 5 ? Faults::mild : Faults::hostile;
+  plan.faults = level < 1   ? sim::FaultLevel::none
+                : level < 5 ? sim::FaultLevel::mild
+                            : sim::FaultLevel::hostile;
   plan.crashes = dice.happens(40) ? 1 + dice.draw(2) : 0;
   plan.long_partitions = dice.happens(40);
   plan.long_pauses = dice.happens(20);
-  if (plan.crashes > 0 && dice.happens(50)) plan.restarts = Restarts::drawn;
+  if (plan.crashes > 0 && dice.happens(50)) plan.restarts = sim::Restart::drawn;
   return plan;
 }
 
 // Small limits make common what is rare. Where no time-out helps out, a call that is lost is a run
 // that does not go on; nor does it while a shutdown cannot end, as one cannot where two workers
 // have lost each other and a third neither.
-void draw_storm_limits(NodeOptions& node, const FaultPlan& plan, Seed seed) {
+void draw_storm_limits(NodeOptions& node, const ScenarioFaults& plan, Seed seed) {
   storm::Dice dice(seed, hash_text("limits"));
   if (dice.happens(40)) node.window_frames = 2 + dice.draw(4);
   if (dice.happens(40)) node.execution_limit = static_cast<uint32_t>(1 + dice.draw(2));
@@ -74,7 +76,7 @@ void draw_storm_limits(NodeOptions& node, const FaultPlan& plan, Seed seed) {
 }
 
 // Operations may be lost only where a worker could be.
-std::optional<std::string> judge_storm(const Results& results, const FaultPlan& plan) {
+std::optional<std::string> judge_storm(const Results& results, const ScenarioFaults& plan) {
   if (plan.crashes > 0 || plan.long_partitions || plan.long_pauses) return std::nullopt;
   for (const auto& [name, number] : results.numbers())
     if (name.starts_with("lost operations") && number > 0)

@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/hunt/failure_kind.h"
-
 namespace rehearsal::sim {
 namespace {
 
@@ -23,13 +21,13 @@ std::string command_of(const ChosenRun& run) {
 }
 
 // The first expectation that failed, where and how.
-std::optional<SeenFailure> first_failure(const testing::TestPartResultArray& parts) {
+std::optional<RunFailure> first_failure(const testing::TestPartResultArray& parts) {
   for (int i = 0; i < parts.size(); ++i) {
     const testing::TestPartResult& part = parts.GetTestPartResult(i);
     if (!part.failed()) continue;
     const std::string place = std::string(part.file_name() == nullptr ? "" : part.file_name()) +
                               ":" + std::to_string(part.line_number());
-    return SeenFailure{"expectation " + place, place + ": " + part.message()};
+    return RunFailure{"expectation " + place, "", place + ": " + part.message()};
   }
   return std::nullopt;
 }
@@ -40,9 +38,9 @@ std::string without_command(const RunReport& report) {
   return text.substr(0, text.rfind("reproduce it with:"));
 }
 
-std::optional<SeenFailure> run_scene(const Scene& scene, Seed seed, const ClusterOptions& options) {
+std::optional<RunFailure> run_scene(const Scene& scene, Seed seed, const ClusterOptions& options) {
   testing::TestPartResultArray parts;
-  std::optional<SeenFailure> thrown;
+  std::optional<RunFailure> thrown;
   {
     const testing::ScopedFakeTestPartResultReporter intercept(
         testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &parts);
@@ -50,10 +48,9 @@ std::optional<SeenFailure> run_scene(const Scene& scene, Seed seed, const Cluste
       scene(seed, options);
     } catch (const RunFailed& failed) {
       const RunFailure failure = failed.report().failure.value_or(RunFailure{});
-      thrown = SeenFailure{failure.oracle + ": " + kind_of_object(failure.object),
-                           without_command(failed.report())};
+      thrown = RunFailure{failure.oracle, failure.object, without_command(failed.report())};
     } catch (const std::exception& error) {
-      thrown = SeenFailure{"exception", error.what()};
+      thrown = RunFailure{"exception", "", error.what()};
     }
   }
   const auto expectation = first_failure(parts);

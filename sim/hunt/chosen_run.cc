@@ -7,22 +7,13 @@
 #include <utility>
 
 #include "sim/hunt/environment.h"
+#include "sim/world/fault_words.h"
 
 namespace rehearsal::sim {
 namespace {
 
-constexpr std::pair<std::string_view, FaultLevel> kFaultLevels[] = {
-    {"none", FaultLevel::none}, {"mild", FaultLevel::mild}, {"hostile", FaultLevel::hostile}};
-
-std::string name_of_level(FaultLevel level) {
-  for (const auto& [name, known] : kFaultLevels)
-    if (known == level) return std::string(name);
-  return "";
-}
-
 FaultLevel level_named(const std::string& text) {
-  for (const auto& [name, level] : kFaultLevels)
-    if (name == text) return level;
+  if (const auto level = fault_level_named(text)) return *level;
   throw std::invalid_argument("--faults " + text + ": give none, mild or hostile");
 }
 
@@ -54,7 +45,7 @@ StrategySettings strategy_of(const std::string& text) {
 
 std::vector<std::string> flags_of(const ChosenRun& run) {
   std::vector<std::string> flags = {"--seed " + std::to_string(run.seed.value)};
-  if (run.faults) flags.push_back("--faults " + name_of_level(*run.faults));
+  if (run.faults) flags.push_back("--faults " + std::string(name_of(*run.faults)));
   if (!run.without.empty()) flags.push_back("--without " + joined(run.without));
   if (run.strategy.kind != StrategyKind::timed_swarm)
     flags.push_back("--strategy " + to_string(run.strategy));

@@ -17,4 +17,8 @@ std::string kind_of_object(const std::string& object) {
   return kind;
 }
 
+bool alike(const RunFailure& one, const RunFailure& other) {
+  return one.oracle == other.oracle && kind_of_object(one.object) == kind_of_object(other.object);
+}
+
 }  // namespace rehearsal::sim

@@ -57,7 +57,7 @@ class Hunter {
                   .strategy = task_.options.strategy.value_or(portfolio_strategy(seed))};
     run.strategy = runs_.taught(run);
     ++hunted_.seeds;
-    std::optional<SeenFailure> failure = runs_.attempt(run);
+    std::optional<RunFailure> failure = runs_.attempt(run);
     hunted_.without_cluster = task_.needs_cluster && !runs_.made_cluster();
     if (!failure) return hunted_.without_cluster;
     hunted_.found_with = seed;

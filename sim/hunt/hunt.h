@@ -27,14 +27,9 @@ struct HuntOptions {
   std::string report_folder;                        // else REHEARSAL_REPORT; empty: none
 };
 
-// How one run failed. Two failures are alike if their kinds are equal.
-struct SeenFailure {
-  std::string kind;
-  std::string message;
-};
-
-// Runs once; nothing if it holds. `report` gets what the cluster reports.
-using Trial = std::function<std::optional<SeenFailure>(Seed, const ClusterOptions&)>;
+// Runs once; nothing if it holds. The failure's message is what people are told. `report` gets what
+// the cluster reports.
+using Trial = std::function<std::optional<RunFailure>(Seed, const ClusterOptions&)>;
 
 // What every run of a hunt shares. `command_of` gives the line that repeats a run.
 struct HuntTask {
@@ -48,12 +43,12 @@ struct HuntTask {
 
 // The search itself, without GoogleTest: see sim/gtest.h for its use in a test.
 struct Hunted {
-  uint64_t seeds = 0;                  // tried
-  bool without_cluster = false;        // the last of them made none with its options
-  std::optional<SeenFailure> failure;  // of `run`
-  ChosenRun run;                       // that failed, as small as it could be made
-  Seed found_with{};                   // the seed before it was made small
-  size_t choices = 0;                  // that the run as it was found had
+  uint64_t seeds = 0;                 // tried
+  bool without_cluster = false;       // the last of them made none with its options
+  std::optional<RunFailure> failure;  // of `run`
+  ChosenRun run;                      // that failed, as small as it could be made
+  Seed found_with{};                  // the seed before it was made small
+  size_t choices = 0;                 // that the run as it was found had
   size_t shrink_runs = 0;
   Duration shrink_time{};
   std::string report;  // the folder of this failure; empty: none

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
+#include "sim/hunt/choice_lists.h"
+
 namespace rehearsal::sim {
 namespace {
 
 // An event that is held back so often goes last of all that may come before it.
 constexpr uint64_t kHeldLong = uint64_t{1} << 16;
 
-bool holds_back(const Override& choice) { return choice.key.kind == DecisionKind::hold; }
-
 // Whether both hold back events of one chain.
 bool hold_one_chain(const Override& one, const Override& other) {
   Key key = other.key;
   key.number = one.key.number;
-  return holds_back(one) && key == one.key;
+  return is_deviation(one) && key == one.key;
 }
 
 class Shrinking {
@@ -72,7 +72,7 @@ class Shrinking {
   // well. Whether anything could go.
   bool merge_holds() {
     for (size_t i = 0; i < choices_.size() && trial_.may_go_on(); ++i)
-      if (holds_back(choices_[i]) && (hold_for_its_chain(i) || hold_for_another(i))) return true;
+      if (is_deviation(choices_[i]) && (hold_for_its_chain(i) || hold_for_another(i))) return true;
     return false;
   }
 
@@ -92,7 +92,7 @@ class Shrinking {
 
   bool hold_for_another(size_t i) {
     for (size_t j = 0; j < choices_.size() && trial_.may_go_on(); ++j) {
-      if (j == i || !holds_back(choices_[j])) continue;
+      if (j == i || !is_deviation(choices_[j])) continue;
       std::vector<Override> merged = choices_;
       merged[i].value = std::max(choices_[i].value + choices_[j].value, kHeldLong);
       merged.erase(merged.begin() + static_cast<ptrdiff_t>(j));

@@ -12,18 +12,18 @@ constexpr uint64_t kStepsMin = 16;  // a shorter run says nothing about others
 
 }  // namespace
 
-std::optional<SeenFailure> TrialRuns::attempt(const ChosenRun& run, const Watch& watch) {
+std::optional<RunFailure> TrialRuns::attempt(const ChosenRun& run, const Watch& watch) {
   ClusterOptions options = run.applied_to(task_.options.cluster);
   options.record_choices = true;
   options.event_lines = watch.event_lines;
   options.history = watch.history;
-  std::optional<SeenFailure> failure = attempt_with(run, std::move(options));
+  std::optional<RunFailure> failure = attempt_with(run, std::move(options));
   if (report_.widths.size() >= kStepsMin)
     steps_max_ = std::max<uint64_t>(steps_max_, report_.widths.size());
   return failure;
 }
 
-std::optional<SeenFailure> TrialRuns::attempt_with(const ChosenRun& run, ClusterOptions options) {
+std::optional<RunFailure> TrialRuns::attempt_with(const ChosenRun& run, ClusterOptions options) {
   options.reproduction = task_.command_of(run);
   options.report = &report_;
   report_ = {};

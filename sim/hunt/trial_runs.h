@@ -21,10 +21,10 @@ class TrialRuns {
   };
 
   // One run; nothing if it holds. If it ends its process, that says how to repeat it.
-  [[nodiscard]] std::optional<SeenFailure> attempt(const ChosenRun& run) {
+  [[nodiscard]] std::optional<RunFailure> attempt(const ChosenRun& run) {
     return attempt(run, Watch{});
   }
-  [[nodiscard]] std::optional<SeenFailure> attempt(const ChosenRun& run, const Watch& watch);
+  [[nodiscard]] std::optional<RunFailure> attempt(const ChosenRun& run, const Watch& watch);
 
   // Of the last run; without workers if the scene made no cluster with the options that it was
   // given.
@@ -38,8 +38,8 @@ class TrialRuns {
   [[nodiscard]] const HuntTask& task() const { return task_; }
 
  private:
-  [[nodiscard]] std::optional<SeenFailure> attempt_with(const ChosenRun& run,
-                                                        ClusterOptions options);
+  [[nodiscard]] std::optional<RunFailure> attempt_with(const ChosenRun& run,
+                                                       ClusterOptions options);
 
   const HuntTask& task_;
   RunReport report_;

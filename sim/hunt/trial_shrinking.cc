@@ -1,24 +1,19 @@
 #include "sim/hunt/trial_shrinking.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
+#include "sim/hunt/choice_lists.h"
+#include "sim/hunt/failure_kind.h"
 #include "sim/hunt/shrinking.h"
 
 namespace rehearsal::sim {
 namespace {
 
-// What a strategy chose; its deviations from the order of instants say the same without it.
-bool is_of_strategy(const Override& decision) {
-  const DecisionKind kind = decision.key.kind;
-  return kind == DecisionKind::pick || kind == DecisionKind::priority || kind == DecisionKind::plan;
-}
-
 class TrialShrinking {
  public:
-  TrialShrinking(TrialRuns& runs, const ChosenRun& run, const SeenFailure& failure, Duration time)
+  TrialShrinking(TrialRuns& runs, const ChosenRun& run, const RunFailure& failure, Duration time)
       : runs_(runs),
         time_(time),
         small_{.run = run, .failure = failure, .choices = runs.report().choices.size()} {}
@@ -36,9 +31,7 @@ class TrialShrinking {
                                                     },
                                                 .may_go_on = [this] { return may_go_on(); }}));
       name_all_classes();
-      // The order of events helped to leave them out together; people want one that stays.
-      std::sort(small_.run.decisions.begin(), small_.run.decisions.end(),
-                [](const Override& one, const Override& other) { return one.key < other.key; });
+      sort_by_key(small_.run.decisions);
     }
     return std::move(small_);
   }
@@ -49,13 +42,9 @@ class TrialShrinking {
   // Goes over to `candidate` if it fails alike, without the decisions that it does not ask for.
   bool accept(ChosenRun candidate) {
     ++small_.runs;
-    std::optional<SeenFailure> failure = runs_.attempt(candidate);
-    if (!failure || failure->kind != small_.failure.kind) return false;
-    const std::vector<std::string>& list = runs_.report().absent_overrides;
-    const std::set<std::string> absent(list.begin(), list.end());
-    std::erase_if(candidate.decisions, [&absent](const Override& decision) {
-      return absent.contains(net_fake::to_string(decision.key));
-    });
+    std::optional<RunFailure> failure = runs_.attempt(candidate);
+    if (!failure || !alike(*failure, small_.failure)) return false;
+    drop_absent(candidate.decisions, runs_.report().absent_overrides);
     small_.run = std::move(candidate);
     small_.failure = std::move(*failure);
     return true;
@@ -124,7 +113,7 @@ class TrialShrinking {
 
 }  // namespace
 
-SmallTrial shrink_trial(TrialRuns& runs, const ChosenRun& run, const SeenFailure& failure,
+SmallTrial shrink_trial(TrialRuns& runs, const ChosenRun& run, const RunFailure& failure,
                         Duration time) {
   return TrialShrinking(runs, run, failure, time).shrink();
 }

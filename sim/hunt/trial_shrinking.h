@@ -8,9 +8,9 @@ namespace rehearsal::sim {
 
 struct SmallTrial {
   ChosenRun run;
-  SeenFailure failure;  // of this run
-  size_t choices = 0;   // that the run as it was found had
-  size_t runs = 0;      // that it took
+  RunFailure failure;  // of this run
+  size_t choices = 0;  // that the run as it was found had
+  size_t runs = 0;     // that it took
 };
 
 // A run that fails, made small as `rehearsal shrink` does it, for `time` at most: milder faults,
@@ -19,6 +19,6 @@ struct SmallTrial {
 // where they say the same. Accepts only what fails alike. REQUIRES: the last attempt was this run,
 // and failed like this.
 [[nodiscard]] SmallTrial shrink_trial(TrialRuns& runs, const ChosenRun& run,
-                                      const SeenFailure& failure, Duration time);
+                                      const RunFailure& failure, Duration time);
 
 }  // namespace rehearsal::sim

@@ -17,7 +17,7 @@ void storm_seed_with_oracles(benchmark::State& state) {
   int64_t calls = 0;
   for (auto _ : state) {
     ++seed;
-    const Faults faults = storm.draw_faults(options, Seed{seed}).faults;
+    const sim::FaultLevel faults = storm.draw_faults(options, Seed{seed}).faults;
     const SimulatedRun run = simulated_by(backends, storm, seed, faults, {"operations=6"});
     if (!run.outcome.ok) return state.SkipWithError(failure_text(run.outcome).c_str());
     calls += run.outcome.calls;
@@ -31,7 +31,7 @@ BENCHMARK(storm_seed_with_oracles)->Unit(benchmark::kMicrosecond);
 void rl_until_solved(benchmark::State& state) {
   for (auto _ : state) {
     const SimulatedRun run = simulated(rl::scenario(), static_cast<uint64_t>(state.range(0)),
-                                       Faults::mild, {"size=full"});
+                                       sim::FaultLevel::mild, {"size=full"});
     if (!run.outcome.ok) return state.SkipWithError(failure_text(run.outcome).c_str());
     for (const auto& [name, number] : run.outcome.results.numbers()) state.counters[name] = number;
   }

@@ -31,8 +31,8 @@ TEST(ExploreBackend, NodesHaveTheLimitsOfTheScenario) {
   // Goal: what is explored is the program that a run has. Method: a scenario that notes for what it
   // was asked.
   Scenario scenario = calling();
-  std::vector<FaultPlan> plans;
-  scenario.adjust_node = [&plans](NodeOptions& node, const FaultPlan& plan, Seed seed) {
+  std::vector<ScenarioFaults> plans;
+  scenario.adjust_node = [&plans](NodeOptions& node, const ScenarioFaults& plan, Seed seed) {
     EXPECT_EQ(seed.value, 7u);
     plans.push_back(plan);
     node.execution_limit = 1;

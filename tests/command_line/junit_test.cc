@@ -61,7 +61,8 @@ TEST_F(Junit, RunAndVerifyWriteTheirVerdict) {
 
 TEST_F(Junit, TextThatXmlCannotHoldIsEscaped) {
   // Goal: a file that every parser takes. Method: each special character, and one that has no form.
-  JunitCase test{.name = "a<b>&\"c\"", .failure = Failure{"o", "x", "1\n2\t3\x01"}, .replay = "r"};
+  JunitCase test{
+      .name = "a<b>&\"c\"", .failure = sim::RunFailure{"o", "x", "1\n2\t3\x01"}, .replay = "r"};
   write_junit(file_, "run", {test});
   EXPECT_NE(written().find("name=\"a&lt;b&gt;&amp;&quot;c&quot;\""), std::string::npos);
   EXPECT_NE(written().find("message=\"o: x: 1\">o: x: 1&#10;2&#9;3?&#10;r</failure>"),

@@ -52,20 +52,21 @@ Scenario racing(bool sorted) {
 }
 
 // The seeds of the first 30 that fail, with how.
-std::vector<Failure> failures(const Scenario& scenario, Faults faults) {
-  std::vector<Failure> found;
+std::vector<sim::RunFailure> failures(const Scenario& scenario, sim::FaultLevel faults) {
+  std::vector<sim::RunFailure> found;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const RunOutcome outcome = simulated(scenario, seed, faults).outcome;
-    if (!outcome.ok) found.push_back(outcome.failure.value_or(Failure{}));
+    if (!outcome.ok) found.push_back(outcome.failure.value_or(sim::RunFailure{}));
   }
   return found;
 }
 
 TEST(ScheduleIndependence, FiresWhenTheResultDependsOnTheOrderOfMessages) {
   // Goal: a race in a program that says that it has none. Method: the order of pushes as result.
-  const std::vector<Failure> found = failures(racing(/*sorted=*/false), Faults::mild);
+  const std::vector<sim::RunFailure> found =
+      failures(racing(/*sorted=*/false), sim::FaultLevel::mild);
   ASSERT_FALSE(found.empty());
-  for (const Failure& failure : found) {
+  for (const sim::RunFailure& failure : found) {
     EXPECT_EQ(failure.oracle, "schedule independence");
     EXPECT_EQ(failure.object, "racing");
     EXPECT_EQ(failure.message.find("tensor 'numbers' differs from the run without faults: "), 0u)
@@ -75,10 +76,10 @@ TEST(ScheduleIndependence, FiresWhenTheResultDependsOnTheOrderOfMessages) {
 
 TEST(ScheduleIndependence, IsSilentWhenTheResultDoesNotOrTheProgramDoesNotSayItDoesNot) {
   // Goal: no false alarm. Method: the sorted list; and the racing one without the claim.
-  EXPECT_TRUE(failures(racing(/*sorted=*/true), Faults::hostile).empty());
+  EXPECT_TRUE(failures(racing(/*sorted=*/true), sim::FaultLevel::hostile).empty());
   Scenario free = racing(/*sorted=*/false);
   free.schedule_independent = false;
-  EXPECT_TRUE(failures(free, Faults::hostile).empty());
+  EXPECT_TRUE(failures(free, sim::FaultLevel::hostile).empty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "command_line/wrong_use.h"
 #include "core/base/check.h"
 #include "sim/explain/history_file.h"
+#include "sim/hunt/choice_lists.h"
 
 namespace rehearsal::command_line::toy {
 namespace {
@@ -51,21 +52,23 @@ void write_history(const RunSettings& settings) {
 constexpr const char* kCut = "cut:1.0>0.0#7.0=1";
 constexpr const char* kHold = "hold:1.2#0.2=3";
 
-bool has(const std::vector<std::string>& decisions, const char* decision) {
-  return std::find(decisions.begin(), decisions.end(), decision) != decisions.end();
+bool has(const std::vector<sim::Override>& decisions, const char* decision) {
+  return std::any_of(decisions.begin(), decisions.end(),
+                     [decision](const sim::Override& made) { return to_string(made) == decision; });
 }
 
 // A run that fails because of a cut and of the order that `walk` chose: for which a step was held
 // back. The cut alone breaks something else.
 void fail_by_decisions(const RunSettings& settings, RunOutcome& outcome) {
-  const std::vector<std::string> all = {"latency:1.0>0.0#1.0=5", kCut, "pick:#3.0=2", kHold};
+  const std::vector<sim::Override> all =
+      sim::parse_overrides({"latency:1.0>0.0#1.0=5", kCut, "pick:#3.0=2", kHold});
   if (settings.record) outcome.choices = all;
-  const std::vector<std::string>& made = settings.benign ? settings.decisions : all;
+  const std::vector<sim::Override>& made = settings.benign ? settings.decisions : all;
   const bool ordered = settings.benign ? has(made, kHold) : settings.strategy == "walk";
   if (!has(made, kCut)) return;
   outcome.ok = false;
-  outcome.failure = ordered ? Failure{"toy oracle", "object 7", "it broke"}
-                            : Failure{"other oracle", "thing", "it bent"};
+  outcome.failure = ordered ? sim::RunFailure{"toy oracle", "object 7", "it broke"}
+                            : sim::RunFailure{"other oracle", "thing", "it bent"};
 }
 
 // The same need, of a run that ends its process: which leaves what it has chosen in a file.
@@ -76,7 +79,7 @@ void die_by_decisions(const RunSettings& settings) {
   outcome.ok = true;
   fail_by_decisions(recorded, outcome);
   std::ofstream choices(settings.choices_file);
-  for (const std::string& choice : outcome.choices) {
+  for (const std::string& choice : sim::texts_of(outcome.choices)) {
     if (choice == kHold) choices << "hold:1.2#0.2=1\n";  // It grows.
     choices << choice << std::endl;
   }
@@ -106,7 +109,7 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   const bool fatal_crash = settings.crash_at && settings.crash_at->worker == "leader" &&
                            settings.crash_at->decision == 2 && is(settings, "fragile_at");
   outcome.ok = !is(settings, "fail_at") && !fatal_crash;
-  if (!outcome.ok) outcome.failure = Failure{"toy oracle", "object 7", "it broke"};
+  if (!outcome.ok) outcome.failure = sim::RunFailure{"toy oracle", "object 7", "it broke"};
   if (is(settings, "needs_at")) fail_by_decisions(settings, outcome);
   outcome.fingerprint = std::to_string(seed * 1000 + (drifts ? 1 : 0));
   if (is(settings, "flaky_at")) *outcome.fingerprint += std::to_string(getpid());
@@ -127,7 +130,7 @@ RunOutcome serve(const RunSettings& settings, const WorkerPlace& place, Reporter
   if (settings.options.integer("abort_at") == rank) std::abort();
   RunOutcome outcome;
   outcome.ok = settings.options.integer("fail_at") != rank;
-  if (!outcome.ok) outcome.failure = Failure{"error", "", "peer_lost: leader"};
+  if (!outcome.ok) outcome.failure = sim::RunFailure{"error", "", "peer_lost: leader"};
   outcome.calls = 3;
   outcome.messages = 4;
   if (rank == 0) {
@@ -166,25 +169,11 @@ std::vector<Scenario> scenarios() {
   Scenario other = toy;
   other.name = "other";
   other.draw_faults = [](const Options&, Seed seed) {
-    return FaultPlan{.faults = seed.value % 2 == 0 ? Faults::hostile : Faults::none, .crashes = 1};
+    return ScenarioFaults{
+        .faults = seed.value % 2 == 0 ? sim::FaultLevel::hostile : sim::FaultLevel::none,
+        .crashes = 1};
   };
   return {toy, other};
-}
-
-void check_decision(const std::string& text) {
-  if (text.find('=') == std::string::npos)
-    throw std::invalid_argument("'" + text + "' is no decision");
-}
-
-// Leaves out one after the other what can be left out.
-std::vector<std::string> shrink(const std::vector<std::string>& choices, const ShrinkTrial& trial) {
-  std::vector<std::string> left = choices;
-  for (size_t i = left.size(); i-- > 0 && trial.may_go_on();) {
-    std::vector<std::string> fewer = left;
-    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
-    if (trial.fails(fewer)) left = fewer;
-  }
-  return left;
 }
 
 Backends backends() {
@@ -195,10 +184,8 @@ Backends backends() {
           .networks = {"near", "far"},
           .fault_classes = {"resets", "partitions"},
           .mutants = {"no_fencing"},
-          .check_decision = check_decision,
           .check_strategy = nullptr,
-          .check_redraw = nullptr,
-          .shrink = shrink};
+          .check_redraw = nullptr};
 }
 
 }  // namespace rehearsal::command_line::toy

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tests/scenarios/tool_run.h"
 
 namespace rehearsal::command_line {
@@ -94,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"run toy --network fra", " run: --network fra: did you mean 'far'?"},
         Case{"run toy --without resets,parts",
              " run: --without parts: there are resets, partitions"},
-        Case{"run toy --decide x", " run: --decide: 'x' is no decision"},
+        Case{"run toy --decide x",
+             " run: --decide: 'x' is no override: it has no '='; write it like cut:1.0>0.0#7.0=1"},
         Case{"replay",
              " replay: type rehearsal replay FILE, a file that 'shrink --out' or '--record' wrote"},
         Case{"replay /no/such",
@@ -141,6 +144,14 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --checkpoints /proc/no: cannot be written; name another directory"},
         Case{"run toy --net tcp --without resets",
              " run: --without needs the simulator: type --net sim, or leave it out"}));
+
+TEST(WrongUseTest, TheVersionIsOneLine) {
+  // Goal: a report of a failure can say which program it was. Method: what the flag prints.
+  const ToolRun run = run_tool("--version");
+  EXPECT_EQ(run.status, 0);
+  const std::regex line("rehearsal [0-9.]+, LibTorch [0-9.]+([+][a-z0-9]+)?(, with mutants)?\n");
+  EXPECT_TRUE(std::regex_match(run.out, line)) << run.out;
+}
 
 TEST(Help, IsOnStandardOutput) {
   // Goal: help is no error. Method: both levels.

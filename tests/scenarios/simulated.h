@@ -15,7 +15,7 @@ struct SimulatedRun {
 
 // One run of many by the same backends, as in a hunt.
 inline SimulatedRun simulated_by(const command_line::Backends& backends, const Scenario& scenario,
-                                 uint64_t seed, Faults faults,
+                                 uint64_t seed, sim::FaultLevel faults,
                                  const std::vector<std::string>& assignments) {
   command_line::RunSettings settings;
   settings.scenario = &scenario;
@@ -30,7 +30,7 @@ inline SimulatedRun simulated_by(const command_line::Backends& backends, const S
   return run;
 }
 
-inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, Faults faults,
+inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, sim::FaultLevel faults,
                               const std::vector<std::string>& assignments = {}) {
   return simulated_by(command_line::shipped_backends(), scenario, seed, faults, assignments);
 }

@@ -39,4 +39,15 @@ Findings check_marks(const std::vector<SourceText>& sources);
 Findings check_targets(const std::vector<std::string>& sources,
                        const std::vector<std::string>& compiled);
 
+// A text file that is no C++: a README, a script, a .proto.
+struct Page {
+  std::string path;
+  std::string text;
+};
+
+// Names in comments and READMEs exist: files by the end of their path, `A::b`, and in comments a
+// `word` between back-ticks, which code, a literal or a page that is no README must have.
+Findings check_names(const std::vector<SourceText>& sources, const std::vector<Page>& pages,
+                     const std::vector<std::string>& files);
+
 }  // namespace rehearsal::tidy

@@ -22,7 +22,7 @@ TEST(Barcode, EveryGradientHasEachOfItsContributionsOnceWhateverTheNetworkDoes) 
   // Goal: no gradient is lost or doubled by what the network does. Method: 100 seeds, as hostile as
   // it gets.
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const SimulatedRun run = simulated(barcode::scenario(), seed, Faults::hostile);
+    const SimulatedRun run = simulated(barcode::scenario(), seed, sim::FaultLevel::hostile);
     ASSERT_TRUE(run.outcome.ok) << seed << ": " << failure_text(run.outcome);
     EXPECT_EQ(run.outcome.results.numbers().at("gradients checked"), 2);
   }

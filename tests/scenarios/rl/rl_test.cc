@@ -69,10 +69,10 @@ TEST(Agent, SeparateReturnsEndWithTheEpisodeOfTheirObserver) {
 TEST(Rl, FaultsChangeNoBit) {
   // Goal: the result is a function of the seed alone. Method: three observers, every level.
   const Scenario rl = scenario();
-  const auto calm = simulated(rl, 5, Faults::none, {"observers=3"});
+  const auto calm = simulated(rl, 5, sim::FaultLevel::none, {"observers=3"});
   ASSERT_TRUE(calm.outcome.ok) << failure_text(calm.outcome);
   EXPECT_EQ(calm.outcome.results.numbers().at("episodes"), 2);
-  for (const Faults faults : {Faults::mild, Faults::hostile}) {
+  for (const sim::FaultLevel faults : {sim::FaultLevel::mild, sim::FaultLevel::hostile}) {
     const auto run = simulated(rl, 5, faults, {"observers=3"});
     ASSERT_TRUE(run.outcome.ok) << failure_text(run.outcome);
     EXPECT_EQ(run.outcome.results.digest(), calm.outcome.results.digest());
@@ -81,7 +81,7 @@ TEST(Rl, FaultsChangeNoBit) {
 
 TEST(Rl, RewardRisesAndIsReportedEveryTenEpisodes) {
   // Goal: it learns in the simulator. Method: 60 whole episodes.
-  const auto run = simulated(scenario(), 1, Faults::none, {"size=full", "episodes=60"});
+  const auto run = simulated(scenario(), 1, sim::FaultLevel::none, {"size=full", "episodes=60"});
   ASSERT_TRUE(run.outcome.ok) << failure_text(run.outcome);
   ASSERT_EQ(run.lines.size(), 6u);
   EXPECT_EQ(run.lines[5].substr(0, 13), "episode    60");

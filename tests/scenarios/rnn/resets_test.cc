@@ -15,7 +15,7 @@ TEST(Rnn, ResetsOverTcpChangeNoBit) {
   const std::vector<std::string> assignments = {"world_size=3", "batches=12"};
   const Scenario scenario = rnn::scenario();
   const uint64_t seed = real::LoopbackGroup::kSeed.value;
-  const SimulatedRun run = simulated(scenario, seed, Faults::hostile, assignments);
+  const SimulatedRun run = simulated(scenario, seed, sim::FaultLevel::hostile, assignments);
   ASSERT_TRUE(run.outcome.ok) << failure_text(run.outcome);
 
   const Options options = scenario.options.parse(assignments, "tiny");

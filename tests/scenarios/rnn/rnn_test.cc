@@ -119,22 +119,22 @@ TEST(Rnn, FaultsChangeNoBit) {
   // Goal: the result is a function of the seed alone. Method: one and two trainers at every level.
   const Scenario rnn = scenario();
   for (const char* world : {"world_size=2", "world_size=3"}) {
-    const auto calm = simulated(rnn, 5, Faults::none, {world});
+    const auto calm = simulated(rnn, 5, sim::FaultLevel::none, {world});
     ASSERT_TRUE(calm.outcome.ok) << failure_text(calm.outcome);
-    for (const Faults faults : {Faults::mild, Faults::hostile}) {
+    for (const sim::FaultLevel faults : {sim::FaultLevel::mild, sim::FaultLevel::hostile}) {
       const auto run = simulated(rnn, 5, faults, {world});
       ASSERT_TRUE(run.outcome.ok) << failure_text(run.outcome);
       EXPECT_EQ(run.outcome.results.digest(), calm.outcome.results.digest());
     }
   }
-  const auto one = simulated(rnn, 5, Faults::none);
-  const auto other = simulated(rnn, 6, Faults::none);
+  const auto one = simulated(rnn, 5, sim::FaultLevel::none);
+  const auto other = simulated(rnn, 6, sim::FaultLevel::none);
   EXPECT_NE(one.outcome.results.digest(), other.outcome.results.digest());
 }
 
 TEST(Rnn, EpochLinesTellLossPerplexityAndDigest) {
   // Goal: the story of a run. Method: two tiny epochs.
-  const auto run = simulated(scenario(), 1, Faults::mild, {"epochs=2"});
+  const auto run = simulated(scenario(), 1, sim::FaultLevel::mild, {"epochs=2"});
   ASSERT_EQ(run.lines.size(), 3u);
   EXPECT_EQ(run.lines[0].substr(0, 10), "text /usr/");
   EXPECT_EQ(run.lines[2].substr(0, 17), "epoch  2/2  loss ");
@@ -145,7 +145,7 @@ TEST(Rnn, EpochLinesTellLossPerplexityAndDigest) {
 
 TEST(Rnn, LearnsFarMoreThanWordCounts) {
   // Goal: the default training works through distributed autograd. Method: four full epochs.
-  const auto run = simulated(scenario(), 1, Faults::mild, {"size=full", "epochs=4"});
+  const auto run = simulated(scenario(), 1, sim::FaultLevel::mild, {"size=full", "epochs=4"});
   ASSERT_TRUE(run.outcome.ok) << failure_text(run.outcome);
   const auto& numbers = run.outcome.results.numbers();
   EXPECT_LT(numbers.at("validation_perplexity"), 0.75 * numbers.at("unigram_perplexity"));

@@ -29,9 +29,9 @@ class HuntSeeds : public testing::Test {
                          return fails(seed.value);
                        }});
   }
-  std::optional<SeenFailure> fails(uint64_t seed) const {
+  std::optional<RunFailure> fails(uint64_t seed) const {
     if (std::find(failing_.begin(), failing_.end(), seed) == failing_.end()) return std::nullopt;
-    return SeenFailure{"oracle", "it broke"};
+    return RunFailure{"oracle", "", "it broke"};
   }
 
   HuntOptions options_;
@@ -86,7 +86,7 @@ TEST_F(HuntSeeds, EndsAtTheFirstFailure) {
 
 // A run that has a hundred choices and fails alike whenever these two are made, one of them by at
 // least 40.
-std::optional<SeenFailure> needs_two(const ClusterOptions& options) {
+std::optional<RunFailure> needs_two(const ClusterOptions& options) {
   uint64_t first = 0;
   uint64_t second = 0;
   for (const Override& decision : options.overrides) {
@@ -96,10 +96,10 @@ std::optional<SeenFailure> needs_two(const ClusterOptions& options) {
   if (options.otherwise == Otherwise::drawn) {
     for (uint64_t i = 0; i < 100; ++i)
       options.report->choices.push_back({{.kind = DecisionKind::cut, .number = i}, 100 + i});
-    return SeenFailure{"oracle", "it broke with all"};
+    return RunFailure{"oracle", "", "it broke with all"};
   }
-  if (first >= 40 && second > 0) return SeenFailure{"oracle", "it broke with two"};
-  if (second > 0) return SeenFailure{"another oracle", "it broke otherwise"};
+  if (first >= 40 && second > 0) return RunFailure{"oracle", "", "it broke with two"};
+  if (second > 0) return RunFailure{"another oracle", "", "it broke otherwise"};
   return std::nullopt;
 }
 
@@ -136,7 +136,7 @@ TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
 
 // A run under a strategy fails where it holds back one event for two others; the same deviation in
 // the order of instants does as well.
-std::optional<SeenFailure> needs_an_order(const ClusterOptions& options) {
+std::optional<RunFailure> needs_an_order(const ClusterOptions& options) {
   const Override held{{.kind = DecisionKind::hold, .number = 5}, 2};
   const Override harmless{{.kind = DecisionKind::hold, .number = 6}, 1};
   if (options.strategy.kind == StrategyKind::pct) {
@@ -150,7 +150,7 @@ std::optional<SeenFailure> needs_an_order(const ClusterOptions& options) {
   };
   const bool fails = options.strategy.kind == StrategyKind::pct ||
                      std::any_of(options.overrides.begin(), options.overrides.end(), gives);
-  return fails ? std::optional(SeenFailure{"oracle", "it broke"}) : std::nullopt;
+  return fails ? std::optional(RunFailure{"oracle", "", "it broke"}) : std::nullopt;
 }
 
 TEST_F(HuntSeeds, AnOrderOfEventsIsLeftAsDeviationsWithoutItsStrategy) {
@@ -176,14 +176,14 @@ TEST_F(HuntSeeds, ClassesOfFaultsThatDoNotMatterAreOff) {
        .environment = environment_,
        .name = "Suite.Test",
        .command_of = command_of,
-       .trial = [&most](Seed, const ClusterOptions& options) -> std::optional<SeenFailure> {
+       .trial = [&most](Seed, const ClusterOptions& options) -> std::optional<RunFailure> {
          options.report->choices.push_back({{.kind = DecisionKind::cut, .number = 3}, 9});
          const auto& without = options.without;
          const bool resets =
              std::find(without.begin(), without.end(), FaultClass::resets) == without.end();
          if (options.faults != FaultLevel::hostile || !resets) return std::nullopt;
          most = std::max(most, without.size());
-         return SeenFailure{"oracle", "it broke"};
+         return RunFailure{"oracle", "", "it broke"};
        }});
   EXPECT_EQ(most, kFaultClasses.size() - 2);  // Resets, and crashes, which nobody asked for.
   EXPECT_EQ(to_flags(hunted.run), "--seed 1 --benign");
@@ -198,7 +198,7 @@ TEST_F(HuntSeeds, AStrategyLearnsFromEarlierRuns) {
     strategies.push_back(to_string(options.strategy) + (options.profile ? " profile" : ""));
     options.report->widths = std::vector<uint8_t>(20 + strategies.size(), 2);
     if (options.profile) options.report->counts = parse_strategy("urw:s0.1=12").counts;
-    return std::optional<SeenFailure>();
+    return std::optional<RunFailure>();
   };
   const auto hunt = [&] {
     return hunt_seeds({.options = options_,

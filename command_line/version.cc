@@ -1,0 +1,14 @@
+#include "command_line/version.h"
+
+#include <torch/version.h>
+
+#include "core/session/mutants.h"
+
+namespace rehearsal::command_line {
+
+std::string version_text() {
+  return std::string("rehearsal ") + REHEARSAL_VERSION + ", LibTorch " + TORCH_VERSION +
+         (kHasMutants ? ", with mutants\n" : "\n");
+}
+
+}  // namespace rehearsal::command_line

@@ -1,5 +1,5 @@
-// What a child process of this binary does: simulate for `hunt` and `verify`, or be one real worker
-// for `run --net tcp`. And `worker`, which is the same for somebody else's launcher.
+// The work of a child process of this binary: simulate for `hunt` and `verify`, or be one real
+// worker for `run --net tcp`. And `worker`, which is the same for somebody else's launcher.
 #include <iostream>
 #include <set>
 #include <utility>
@@ -51,8 +51,8 @@ RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
 int serve_requests(const Tool& tool, bool scattered) {
   std::optional<ScatteredMemory> memory;
   if (scattered) memory.emplace();
-  // What an earlier run has shown is no news for who asks: it learns from runs in their order, and
-  // the runs of one child are in order.
+  // A feature that an earlier run has shown is no news for the parent: it learns from runs in their
+  // order, and the runs of one child are in order.
   std::set<std::pair<const Scenario*, uint32_t>> told;
   while (const auto request = read_request()) {
     Reporter reporter = silent_reporter();

@@ -58,8 +58,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Whatever cannot be had is left as it is. The system puts libraries below the room that a stack
-// may need.
+// A setting that the system refuses is left as it is. The system puts libraries below the room that
+// a stack may need.
 void move_memory() {
   const int present = personality(0xffffffff);
   if (present != -1) personality(static_cast<unsigned long>(present) & ~ADDR_NO_RANDOMIZE);
@@ -78,7 +78,7 @@ void run_on(int core) {
   sched_setaffinity(0, sizeof cores, &cores);
 }
 
-// A file without a name. What is written to it comes behind what is there, wherever that ends.
+// A file without a name. Each write appends to it, wherever its content ends.
 int make_error_file() {
   const int file = memfd_create("errors", MFD_CLOEXEC);
   if (file < 0 || fcntl(file, F_SETFL, O_APPEND) != 0) throw_errno("memfd_create");

@@ -24,7 +24,7 @@ struct ChildSetup {
   // Its libraries and stacks lie elsewhere than ours, even where the system puts everything at the
   // same addresses each time.
   bool moved_memory = false;
-  // What it writes to its standard error is kept for `take_errors`, and not part of ours.
+  // The child's standard error is kept for `take_errors`, and not part of ours.
   bool keeps_errors = false;
 };
 
@@ -54,7 +54,7 @@ class ChildProcess {
   // True when the child has closed its reports and all were taken.
   [[nodiscard]] bool reports_ended() const { return ended_; }
 
-  // What it has written to its standard error since the last time, if that is kept.
+  // The child's standard error since the last call, if it is kept.
   [[nodiscard]] std::string take_errors();
 
   // Waits for the end of the process. Returns its exit status, or minus the signal that ended it.

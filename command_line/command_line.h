@@ -8,8 +8,9 @@
 
 namespace rehearsal {
 
-// What a program's own `main` returns. Exit status: 0 the run holds; 1 it failed; 2 wrong usage,
-// with one line that says what to type instead; 3 nondeterminism found by `verify`.
+// Returns the value for a program's own `main` to return. Exit status: 0 the run holds; 1 it
+// failed; 2 wrong usage, with one line that says what to type instead; 3 nondeterminism found by
+// `verify`.
 //
 // The binary starts itself again as child processes, so `main` must do nothing else before this
 // call that a second process must not do.

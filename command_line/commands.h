@@ -23,7 +23,7 @@ inline constexpr int kNondeterminism = 3;
 inline constexpr const char* kChildCommand = "child";
 inline constexpr const char* kWorkerChildCommand = "worker-child";
 
-// What every command knows.
+// The facts that every command knows.
 struct Tool {
   std::string program;  // as the person typed it
   const std::vector<Scenario>& scenarios;

@@ -21,8 +21,7 @@ class Crew {
   };
 
   // One child for each setup. A run that takes longer than `run_seconds_max` of wall time is ended.
-  // What children write to their standard error says why they died; it is also written to ours if
-  // `errors` says so.
+  // A child's standard error says why it died; it is also written to ours if `errors` says so.
   enum class Errors { shown, hidden };
   Crew(std::vector<ChildSetup> setups, double run_seconds_max, Errors errors);
 

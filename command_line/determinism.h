@@ -1,4 +1,4 @@
-// What `verify` finds: that two runs of the same seed differ, and where they part.
+// The finding of `verify`: that two runs of the same seed differ, and where they part.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What --help says beside the flags.
+// The texts of --help beside the flags.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ extern const char* const kVerifyHelp;  // what the command does
 extern const char* const kExitStatus;
 extern const char* const kReplayHelp;  // all of it
 
-// What a command's help ends with, a line each. REQUIRES: it has flags.
+// The end of a command's help, a line each. REQUIRES: it has flags.
 [[nodiscard]] const std::string& examples_of(const std::string& command);
 
 }  // namespace rehearsal::command_line

@@ -1,5 +1,6 @@
-// What a hunt learns from its runs for later ones: how many choices runs have, for strategies that
-// place something among them, and which runs showed something new, for others to go on from.
+// The lessons that a hunt takes from its runs for later ones: how many choices runs have, for
+// strategies that place something among them, and which runs showed something new, for others to go
+// on from.
 //
 // Run n learns from the runs up to n − kLag and in their order, whatever the processes did in
 // between. So what each run is given, and which failure is found first, is a function of the hunt's
@@ -28,7 +29,7 @@ class HuntLearning {
   // that it is guided. Runs are improved in their order. REQUIRES: ready_for(task).
   [[nodiscard]] RunSettings improve(size_t task, const RunSettings& asked);
 
-  // What came of a run, as `improve` returned it.
+  // Learns from the outcome of a run, as `improve` returned it.
   void learn(size_t task, const RunSettings& settings, const RunOutcome& outcome);
 
  private:

@@ -1,4 +1,4 @@
-// What came of a hunt, or of all shards of one: printed, written as JSON, read back, and merged.
+// The result of a hunt, or of all shards of one: printed, written as JSON, read back, and merged.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rehearsal::command_line {
 
-// What one strategy has been given.
+// The runs and decisions that one strategy has been given.
 struct Spent {
   uint64_t runs = 0;
   uint64_t decisions = 0;  // events of workers
@@ -55,10 +55,10 @@ struct HuntResult {
 
 [[nodiscard]] Json to_json(const HuntResult& result);
 
-// The result of the whole hunt from the outputs of `hunt --json` of all its shards. What it says is
-// what the same hunt without shards says: its runs, what each strategy was given, and the failure
-// with the smallest seed. Throws WrongUse, with the name of a file, if one is no such output, is of
-// another hunt, comes twice or is missing.
+// The result of the whole hunt from the outputs of `hunt --json` of all its shards. It says the
+// same as the hunt without shards: its runs, what each strategy was given, and the failure with the
+// smallest seed. Throws WrongUse, with the name of a file, if one is no such output, is of another
+// hunt, comes twice or is missing.
 [[nodiscard]] HuntResult merge_results(const std::vector<std::string>& files);
 
 // For people, or as JSON; a failure ends with the command that repeats it. Returns the exit status.

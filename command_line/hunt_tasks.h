@@ -1,4 +1,4 @@
-// What a hunt runs, as a numbered list. The failure with the smallest number is reported.
+// The runs of a hunt, as a numbered list. The failure with the smallest number is reported.
 #pragma once
 
 #include <cstddef>

@@ -60,7 +60,7 @@ std::string allowed(const OptionTable::Real& option) {
 std::string allowed(const OptionTable::Choice& option) { return joined(option.allowed, " or "); }
 std::string allowed(const OptionTable::Path&) { return "a file"; }
 
-// What `list` says: also what a search does with it.
+// The text of `list` for an option: it also says what a search does with it.
 template <class Option>
 std::string allowed_and_drawn(const Option& option) {
   return allowed(option);

@@ -35,8 +35,8 @@ class Options {
   std::set<std::string> given_;  // names
 };
 
-// What a scenario accepts. Every table has `size`, which is `tiny` or `full` and chooses the
-// defaults of the others.
+// The options that a scenario accepts. Every table has `size`, which is `tiny` or `full` and
+// chooses the defaults of the others.
 class OptionTable {
  public:
   struct Integer {
@@ -79,7 +79,7 @@ class OptionTable {
                               const std::string& default_size) const;
 
   // These options, but with a value that the seed draws for each whole number that has a range to
-  // be drawn from. What `parse` was given stays; if that was `size`, all stays.
+  // be drawn from. A value that `parse` was given stays; if that was `size`, all stays.
   [[nodiscard]] Options drawn(const Options& options, Seed seed) const;
 
   // These options with one whole number smaller: at its least, halfway to its least, one less.

@@ -23,7 +23,7 @@ Reporter reporter_of(const Tool& tool) {
   return reporter;
 }
 
-// What starts this replay in a debugger, stopping before `entry` if one is named.
+// The command that starts this replay in a debugger, stopping before `entry` if one is named.
 std::string debugger_line(const Tool& tool, const std::string& file,
                           std::optional<uint64_t> entry = std::nullopt) {
   std::string stop;
@@ -64,7 +64,8 @@ Json json_of(const ReplayCommand& command, const sim::ReplayReport& report,
   return json;
 }
 
-// What the process says if it dies, as the worker may have: with the same signal as then.
+// The texts that the process writes if it dies, as the worker may have: with the same signal as
+// then.
 sim::CrashReport::Texts crash_texts(const Tool& tool, const ReplayCommand& command) {
   sim::CrashReport::Texts texts;
   texts.standard_error = command.file + ": the process of the replay ended\n" +

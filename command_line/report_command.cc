@@ -11,7 +11,7 @@
 namespace rehearsal::command_line {
 namespace {
 
-// What cannot be written is wrong use before the run, not after it.
+// An output that cannot be written is wrong use before the run, not after it.
 void check_output(const std::string& flag, const std::string& output, const std::string& input) {
   if (output.empty()) return;
   std::error_code error;

@@ -1,5 +1,5 @@
-// What a run declares as its result: named tensors and named numbers. Of a tensor only its digest
-// is kept, so that results of any size cross process borders and can be compared later.
+// The values that a run declares as its result: named tensors and named numbers. Of a tensor only
+// its digest is kept, so that results of any size cross process borders and can be compared later.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,7 +10,7 @@
 namespace rehearsal::command_line {
 namespace {
 
-// What is written if the process dies under the simulated cluster.
+// The texts written if the process dies under the simulated cluster.
 sim::CrashReport::Texts crash_texts(const Tool& tool, const RunSettings& settings) {
   constexpr const char* kSignalMark = "@signal@";
   const std::string replay = replay_command(tool.program, settings);

@@ -8,8 +8,8 @@
 
 namespace rehearsal::command_line {
 
-// Whoever allocates one object after the other gets ascending addresses in every process, wherever
-// the system has put the heap: an order by address would look like one that repeats. Here the small
+// Objects allocated one after the other have ascending addresses in every process, wherever the
+// system has put the heap: an order by address would look like one that repeats. Here the small
 // blocks that are free lie in a drawn order, and are given out in it.
 class ScatteredMemory {
  public:

@@ -1,5 +1,5 @@
-// What a person typed or pointed us to cannot be used. The command line prints the message as its
-// one line and ends with exit status 2.
+// A person typed or pointed us to something that cannot be used. The command line prints the
+// message as its one line and ends with exit status 2.
 #pragma once
 
 #include <stdexcept>

@@ -9,8 +9,8 @@
 
 namespace rehearsal::net_fake {
 
-// What is chosen. The first group is the network's own; the others name what nodes and the run as a
-// whole leave to chance, so that one Key can name any decision of a run.
+// The subject of a choice. The first group is the network's own; the others name what nodes and the
+// run as a whole leave to chance, so that one Key can name any decision of a run.
 enum class DecisionKind : uint8_t {
   latency,           // number: the frame; how long it travels
   retransmission,    // number: the frame; whether it is lost and sent again, and how often

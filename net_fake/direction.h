@@ -22,7 +22,7 @@ class Direction final : private FlowEnd {
   // From now on large frames share the machines' bandwidth. Before the first frame.
   void share_bandwidth(Flows& flows);
 
-  // What the network says about this direction; read for each frame.
+  // The network's model of this direction; read for each frame.
   void set_model(const LinkModel& model) { model_ = &model; }
   [[nodiscard]] const LinkModel& model() const { return *model_; }
 
@@ -60,7 +60,7 @@ class Direction final : private FlowEnd {
   }
   [[nodiscard]] uint64_t queued_bytes() const;
 
-  // What the partitions say. Returns whether it changed.
+  // Takes the state that the partitions give. Returns whether it changed.
   bool set_blocked(bool blocked, uint64_t connection);
   [[nodiscard]] bool blocked() const { return blocked_; }
   // From now on everything travels for so much longer.

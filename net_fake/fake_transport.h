@@ -14,9 +14,9 @@ namespace rehearsal::net_fake {
 class Link;
 class Network;
 
-// One life of a worker on the simulated network. What the network reports enters the strand of the
-// life's Runtime as a task of its own. Outlives everything that is scheduled for it: the network
-// lets go of it at `stop` and `crash`.
+// One life of a worker on the simulated network. Each report of the network enters the strand of
+// the life's Runtime as a task of its own. Outlives everything that is scheduled for it: the
+// network lets go of it at `stop` and `crash`.
 class FakeTransport final : public Transport {
  public:
   struct Options {

@@ -32,7 +32,7 @@ class FifoLane final : public Occurrence {
   uint64_t drop_last(uint64_t count);
   void clear();
 
-  // While stalled nothing arrives. What is due then arrives at `resume_at` or later.
+  // While stalled nothing arrives. Frames due then arrive at `resume_at` or later.
   void stall() { stalled_ = true; }
   void move_again(Instant resume_at);
 

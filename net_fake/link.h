@@ -57,7 +57,7 @@ class Link final : public Occurrence, private LaneEnd {
     dismissed,  // the peer has closed: takes a connection, makes none
     closed,     // takes none from the incarnation that it closed
   };
-  // What an end is still to be told about the connection that it believes in.
+  // The news that an end is still to get about the connection that it believes in.
   struct Ending {
     Error why;
     bool closed_by_peer = false;

@@ -19,7 +19,7 @@ struct LinkModel {
   uint64_t bytes_per_second = 0;       // zero: without limit
 };
 
-// What goes wrong by chance, beyond what each link's model says. All zero is calm weather.
+// The faults that come by chance, beyond those of each link's model. All zero is calm weather.
 struct Weather {
   uint64_t cut_millionths = 0;         // for each message
   uint64_t retransmit_millionths = 0;  // for each frame
@@ -37,11 +37,11 @@ struct Weather {
 struct NetworkOptions {
   LinkModel link;  // of all links that no rule names
 
-  // What each worker's machine sends and receives in a second, shared by the large frames that it
-  // sends and receives at a time; zero: without limit. What a link allows is its own limit.
+  // The bytes that each worker's machine sends and receives in a second, shared by the large frames
+  // that it sends and receives at a time; zero: without limit. A link has its own limit.
   uint64_t worker_bytes_per_second = 0;
 
-  // What the sender's kernel takes: bytes beyond it count as queued.
+  // The bytes that the sender's kernel takes: those beyond count as queued.
   uint64_t socket_buffer_bytes = 256 * 1024;
   uint64_t high_water_bytes = 4 * 1024 * 1024;
   uint64_t low_water_bytes = 1024 * 1024;

@@ -39,7 +39,7 @@ class Network {
   // A rule sees every frame that is sent while its guard lives.
   [[nodiscard]] Rules::Guard rule(Rule rule) { return rules_.add(std::move(rule)); }
 
-  // Partitions hold until they are healed. Who is on neither side of a split reaches both: a
+  // Partitions hold until they are healed. A worker on neither side of a split reaches both: a
   // bridge.
   PartitionId split(const std::vector<std::string>& one, const std::vector<std::string>& other);
   PartitionId isolate(std::string_view worker);
@@ -61,8 +61,8 @@ class Network {
   // Of all links that were not named: what a test says about a link wins over it.
   void set_default_link(const LinkModel& model) { options_.link = model; }
 
-  // What every worker's machine can send, and receive, in a second; large frames share it. Before
-  // the first link is made.
+  // The bytes that every worker's machine can send, and receive, in a second; large frames share
+  // them. Before the first link is made.
   void share_bandwidth(uint64_t worker_bytes_per_second);
 
   void set_weather(const Weather& weather) { weather_ = weather; }

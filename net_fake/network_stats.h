@@ -4,7 +4,7 @@
 
 namespace rehearsal::net_fake {
 
-// What has happened on a network since its start.
+// The counts of a network since its start.
 struct NetworkStats {
   uint64_t messages = 0;      // frames with a message that were sent, each attempt
   uint64_t other_frames = 0;  // acknowledgements, heartbeats and their like

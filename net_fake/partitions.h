@@ -10,7 +10,7 @@ namespace rehearsal::net_fake {
 
 using PartitionId = Id<struct PartitionTag, uint64_t>;
 
-// What a partition does to the ways that it cuts.
+// The effect of a partition on the ways that it cuts.
 struct Effect {
   enum class Kind : uint8_t {
     stop,  // nothing passes; what lasts for longer than the user time-out breaks connections
@@ -21,7 +21,7 @@ struct Effect {
   Duration extra{};
 };
 
-// Who cannot reach whom, by the place of each worker.
+// The ways that a partition cuts, by the place of each worker.
 struct Partition {
   enum class Shape : uint8_t {
     sides,    // workers of different places do not reach each other
@@ -38,7 +38,7 @@ struct Partition {
   [[nodiscard]] bool cuts(WorkerId from, WorkerId to) const;
 };
 
-// What the partitions in force do to one way.
+// The effect of the partitions in force on one way.
 struct WayState {
   bool stopped = false;
   bool jammed = false;

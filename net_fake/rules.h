@@ -10,7 +10,7 @@
 
 namespace rehearsal::net_fake {
 
-// What a rule sees of a frame that is about to travel.
+// A rule's view of a frame that is about to travel.
 struct FrameView {
   WorkerId from;
   WorkerId to;
@@ -22,7 +22,7 @@ struct FrameView {
   uint32_t message_type = 0;  // as the network's inspector reads it; 0 without one
 };
 
-// What a rule answers.
+// The answer of a rule.
 class Action {
  public:
   [[nodiscard]] static Action pass() { return {}; }

@@ -8,8 +8,8 @@
 
 namespace rehearsal::net_fake {
 
-// What happens in order among itself, whoever decides the order of the rest: the frames of a lane,
-// the timers of a worker, what one stack does, and so on. `first` and `second` say whose.
+// Events that keep their order, whoever decides the order of the rest: the frames of a lane, the
+// timers of a worker, what one stack does, and so on. `first` and `second` say whose.
 struct Chain {
   // `news`: an end is told that its link stands or is lost; `closing`: that its peer has closed it;
   // `connecting`: what happens to the link itself.
@@ -35,7 +35,7 @@ class Occurrence {
  public:
   virtual ~Occurrence() = default;
 
-  // Whose event it is. Several workers' (a link is made): any one of them.
+  // The worker that the event belongs to. If to several (a link is made): any one of them.
   [[nodiscard]] virtual WorkerId worker(uint64_t ticket) const = 0;
 
   // Its chain. Of one chain, no later event overtakes an earlier one.

@@ -65,7 +65,7 @@ void Trouble::clog(const Weather& weather, const Key& message) {
   const WorkerId to = message.object.worker;
   const Duration time = length(weather, message, DecisionKind::clog_length);
   const uint64_t shape = choose(message, DecisionKind::clog_shape, 7);
-  // What is slow is so for a while that is short against the whole.
+  // Ways are slow for a while that is short against the whole.
   const Effect slow{Effect::Kind::slow, time / 8};
   const Effect jam{Effect::Kind::jam};
   if (shape == 6) {

@@ -22,7 +22,7 @@ struct CallCounts {
   bool operator==(const CallCounts&) const = default;
 };
 
-// What one function took, whoever called it.
+// The times of one function, whoever called it.
 struct FunctionTimes {
   Histogram total;    // made here: until completed; served here: from its arrival to its answer
   Histogram waiting;  // served here: from its arrival until it started

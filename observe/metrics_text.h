@@ -6,7 +6,7 @@
 
 namespace rehearsal::observe {
 
-// What a server says of the text below (the header Content-Type).
+// A server's header Content-Type for the text below.
 inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 // The counts in the text format of Prometheus, version 0.0.4, each series with the label `worker`.

@@ -27,8 +27,8 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-// What a span is called: `rpc_sync#add(trainer -> ps)`, also rpc_async and rpc_remote, at the
-// caller; the function's name at the callee.
+// The name of a span: `rpc_sync#add(trainer -> ps)`, also rpc_async and rpc_remote, at the caller;
+// the function's name at the callee.
 [[nodiscard]] std::string span_name(const Span& span, const std::vector<std::string>& names);
 
 // Makes spans of the calls of the workers that it hears, one of them or all. A span is kept once it
@@ -58,7 +58,7 @@ class Spans final : public Trace {
   uint64_t forgotten_ = 0;
 };
 
-// What a file of spans holds.
+// The contents of a file of spans.
 struct SpanFile {
   std::vector<std::string> names;  // of all workers, in rank order
   std::vector<Span> spans;
@@ -66,7 +66,7 @@ struct SpanFile {
   bool operator==(const SpanFile&) const = default;
 };
 
-// What was seen so far, as a file.
+// The spans seen so far, as a file.
 [[nodiscard]] SpanFile file_of(const Spans& spans, std::vector<std::string> names);
 
 // The spans in the JSON format that Perfetto (ui.perfetto.dev) and chrome://tracing open. A worker

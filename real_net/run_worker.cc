@@ -76,7 +76,7 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
   return made;
 }
 
-// Who has asked for any free port must be told which it is.
+// A user who asked for any free port must be told which it is.
 void tell_metrics_address(const RealNode& node, Observers& observers) {
   if (!node.metrics_address()) return;
   const std::string url = "http://" + to_string(*node.metrics_address()) + "/metrics";

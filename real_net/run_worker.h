@@ -11,7 +11,7 @@
 
 namespace rehearsal::real {
 
-// How a worker of a real cluster is run. What is left alone comes from the environment that the
+// How a worker of a real cluster is run. An option left alone comes from the environment that the
 // launcher set, or has a sensible default.
 struct WorkerOptions {
   PlacementFlags placement;
@@ -39,8 +39,8 @@ struct WorkerOptions {
   // Metrics over HTTP, a file of spans, the log; see observers.h.
   ObserverOptions observe;
 
-  // What enters the node is recorded in this folder, if one is named here or by REHEARSAL_RECORD;
-  // see record_place.h.
+  // The node's input is recorded in this folder, if one is named here or by REHEARSAL_RECORD; see
+  // record_place.h.
   RecordPlace record;
 
   [[nodiscard]] static WorkerOptions from_environment() { return {}; }

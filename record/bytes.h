@@ -27,7 +27,7 @@ inline void put_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Reads them back. What does not fit makes it bad for good; the answers are then empty.
+// Reads them back. Bytes that do not fit make it bad for good; the answers are then empty.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}

@@ -9,8 +9,9 @@
 namespace rehearsal::record {
 
 // Names what a task runs: a word for the type of its closure, and its tag, that is the same in
-// every process of one build, wherever its code was loaded. What destructors post has a tag: which
-// of several threads drops a thing last, and so posts its end, is not the same each time.
+// every process of one build, wherever its code was loaded. A task that a destructor posts has a
+// tag: which of several threads drops a thing last, and so posts its end, is not the same each
+// time.
 class CodeNames {
  public:
   [[nodiscard]] uint64_t word_of(const Task& task);

@@ -8,8 +8,8 @@
 
 namespace rehearsal::record {
 
-// What a node does, an order of it to its transport or an event of its trace, as one word: its
-// kind in the highest byte, a hash of all else in the others.
+// An act of a node, an order to its transport or an event of its trace, as one word: its kind in
+// the highest byte, a hash of all else in the others.
 enum class Order : uint8_t { open = 0xF0, send, close, stop };
 
 [[nodiscard]] uint64_t digest_of(const Event& event);

@@ -13,10 +13,10 @@
 #include "core/base/time.h"
 #include "core/base/transport.h"
 
-// What a record holds. A node's strand takes one input after another, and all that the node does
-// follows from them and from the clock: so a record is the list of its inputs in the order in which
-// the strand took them, with what was read meanwhile. Behind each input stands what the node did
-// with it, as digests, to be compared by who replays it.
+// The contents of a record. A node's strand takes one input after another, and all that the node
+// does follows from them and from the clock: so a record is the list of its inputs in the order in
+// which the strand took them, with what was read meanwhile. Behind each input stands what the node
+// did with it, as digests, to be compared by who replays it.
 //
 // The ways by which the outside reaches a node, and where they are in a record:
 //   a frame, a link that stands, is lost or has drained       Came, PeerUp, PeerLost, Drained
@@ -30,9 +30,9 @@
 // A function's arguments and what calls return come by frames. Random numbers follow from the seed.
 namespace rehearsal::record {
 
-// Who gave a task to the strand. Executions count from 1 in the order in which the strand started
-// them, timers in the order in which it set them, entries in the order of the record: the numbers
-// are the same in a replay.
+// The giver of a task to the strand. Executions count from 1 in the order in which the strand
+// started them, timers in the order in which it set them, entries in the order of the record: the
+// numbers are the same in a replay.
 struct Source {
   enum class Kind : uint8_t {
     main,           // the worker's main
@@ -100,14 +100,14 @@ struct Aborted {
   Error why;
 };
 
-// What the strand was told while it ran a task: the clock, once a task, or queued bytes.
+// The strand's reading while it ran a task: the clock, once a task, or queued bytes.
 struct Read {
   enum class Kind : uint8_t { now, queued_bytes };
   Kind kind = Kind::now;
   uint64_t value = 0;
 };
 
-// What the node did with the input before: a digest for each event, frame and order to the
+// The node's reaction to the input before: a digest for each event, frame and order to the
 // transport (see digest.h).
 struct Outcome {
   std::vector<uint64_t> digests;

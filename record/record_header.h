@@ -8,14 +8,14 @@
 
 namespace rehearsal::record {
 
-// What a replay must know before the first input.
+// The facts that a replay must know before the first input.
 struct RecordHeader {
   std::string build;      // of the program; see code_names.h
   std::string greeting;   // the node's: versions, functions, how LibTorch computes
   int torch_threads = 1;  // LibTorch's, of each operator
   NodeOptions node;       // who it was, and its limits
-  // What the program itself needs to be the same again: for the command line the scenario's name
-  // and the flags of `run`.
+  // The arguments that the program itself needs to be the same again: for the command line the
+  // scenario's name and the flags of `run`.
   std::vector<std::string> arguments;
 };
 

@@ -22,8 +22,8 @@ struct RecordOptions {
 
 // Writes the record of one node. On its strand, but for the constructor.
 //
-// What is written between `begin_entry` and `end_entry` belongs to one entry: an input and what the
-// node did with it. Outside of one, nothing is recorded.
+// All writes between `begin_entry` and `end_entry` belong to one entry: an input and what the node
+// did with it. Outside of one, nothing is recorded.
 class Recorder {
  public:
   explicit Recorder(RecordOptions options) : options_(std::move(options)) {}

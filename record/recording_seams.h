@@ -9,7 +9,7 @@ namespace rehearsal::record {
 
 // The other seams of a node that is recorded. Each hands everything on.
 
-// What the node orders of its transport.
+// Records the node's orders to its transport.
 class RecordingTransport final : public Transport {
  public:
   RecordingTransport(Transport& transport, Recorder& recorder)
@@ -26,7 +26,7 @@ class RecordingTransport final : public Transport {
   Recorder& recorder_;
 };
 
-// What its transport reports to it.
+// Records its transport's reports to it.
 class RecordingSink final : public FrameSink {
  public:
   RecordingSink(FrameSink& sink, RecordingRuntime& runtime) : sink_(sink), runtime_(runtime) {}
@@ -41,7 +41,7 @@ class RecordingSink final : public FrameSink {
   RecordingRuntime& runtime_;
 };
 
-// What its stacks are told of its checkpoints.
+// Records the checkpoints' answers to its stacks.
 class RecordingCheckpoints final : public Checkpoints {
  public:
   RecordingCheckpoints(Checkpoints& checkpoints, const RecordingRuntime& runtime)
@@ -55,7 +55,7 @@ class RecordingCheckpoints final : public Checkpoints {
   const RecordingRuntime& runtime_;
 };
 
-// What it does.
+// Records its acts.
 class RecordingTrace final : public Trace {
  public:
   RecordingTrace(Trace& trace, Recorder& recorder) : trace_(trace), recorder_(recorder) {}

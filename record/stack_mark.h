@@ -7,8 +7,8 @@
 
 namespace rehearsal::record {
 
-// Whose code runs on the calling thread, as a RecordingRuntime sees it: what it posts is posted by
-// that, what it reads is read by that. Lives on the stack that it marks, or on the strand's.
+// The owner of the code on the calling thread, as a RecordingRuntime sees it: the code posts and
+// reads in its name. Lives on the stack that it marks, or on the strand's.
 struct StackMark {
   const void* runtime = nullptr;  // the one that it belongs to
   Source source;

@@ -26,9 +26,9 @@ class HistorySink;
 
 struct RunReport;
 
-// What goes wrong by itself, drawn from the seed. Whatever the level, every call still succeeds:
-// mild delays, breaks, corrupts and refuses; hostile also partitions, clogs and pauses, for shorter
-// than `peer_timeout`, slows workers and lets clocks jump.
+// The faults that happen by themselves, drawn from the seed. At every level each call still
+// succeeds: mild delays, breaks, corrupts and refuses; hostile also partitions, clogs and pauses,
+// for shorter than `peer_timeout`, slows workers and lets clocks jump.
 enum class FaultLevel : uint8_t { none, mild, hostile };
 
 // Whether a crashed worker comes back, as a new incarnation that runs its main from the beginning:

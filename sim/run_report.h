@@ -41,8 +41,8 @@ struct RunReport {
   uint64_t clock_jumps = 0;
   net_fake::NetworkStats network;
   std::vector<Override> choices;  // other than benign, as they came up; if recorded
-  // What the strategy made of it: together with the choices that are not its own (of the kinds
-  // pick, priority and plan) they repeat the run without the strategy; if choices were recorded.
+  // The choices of the strategy: together with the choices that are not its own (of the kinds pick,
+  // priority and plan) they repeat the run without the strategy; if choices were recorded.
   std::vector<Override> deviations;
   std::vector<uint8_t> widths;                // how many events each choice of the strategy was of
   std::vector<ChainCount> counts;             // events of the storm, if they were counted
@@ -54,7 +54,8 @@ struct RunReport {
   }
 };
 
-// What failed, on what, with what was drawn; the command that reproduces it alone on the last line.
+// The failed oracle, its object and what was drawn; the command that reproduces it alone on the
+// last line.
 [[nodiscard]] std::string describe_failure(const RunReport& report);
 
 // Thrown by Cluster::run.

@@ -1,5 +1,5 @@
 // Where a test may leave a file: no other process has the same path, so that two runs of the tests
-// on one machine do not disturb each other. Whoever makes the file removes it.
+// on one machine do not disturb each other. The test that makes the file removes it.
 #pragma once
 
 #include <gtest/gtest.h>

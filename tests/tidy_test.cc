@@ -243,7 +243,7 @@ TEST(TidyRules, AHeaderWithoutPragmaOnceIsFound) {
 TEST(TidyRules, AnOwnHeaderThatIsNotFirstIsFound) {
   EXPECT_EQ(shape_of("sim/a.cc", "#include <map>\n#include \"sim/a.h\"\n").size(), 1U);
   EXPECT_TRUE(none(shape_of("sim/a.cc", "#include \"sim/a.h\"\n#include <map>\n")));
-  // What users see of core lies in core/api.
+  // The part of core that users see lies in core/api.
   EXPECT_EQ(shape_of("core/rref/a.cc", "#include <map>\n#include \"core/api/a.h\"\n").size(), 1U);
   EXPECT_TRUE(
       none(shape_of("core/rref/a.cc", "#include \"core/api/a.h\"\n#include \"core/rref/b.h\"\n")));

@@ -21,7 +21,7 @@ namespace rehearsal {
 //   optimizer.step(context);
 //
 // Copies name the same context. When the last one is gone the context ends at every worker; that
-// never parks. What a call recorded is then lost: wait for it first.
+// never parks. The records of a call are then lost: wait for it first.
 class AutogradContext : public Calls {
  public:
   // Made by Worker::autograd_context.
@@ -56,7 +56,7 @@ class AutogradContext : public Calls {
 // recorded in. Parks for a moment. Throws RpcError, also if the call is recorded in none.
 [[nodiscard]] LeafGradients get_gradients(const CallContext& call);
 
-// What every program can call: a pass that starts at the root's owner.
+// The function that every program has: a pass that starts at the root's owner.
 class FunctionRegistry;
 void register_autograd(FunctionRegistry& registry);
 

@@ -64,8 +64,8 @@ inline constexpr std::string_view kBatcherGone =
 // different autograd contexts.
 //
 // A handle: copies name the same batcher. When the last one is gone, items of a batch that is not
-// closed fail with `cancelled`. What the body refers to lives until every future that was given is
-// complete, which a value does whose methods return them.
+// closed fail with `cancelled`. The objects that the body refers to must live until every future
+// that was given is complete; a value lives so long if its methods return them.
 template <class In, class Out>
 class Batcher {
  public:
@@ -132,7 +132,7 @@ class Batcher {
     bool running = false;
   };
 
-  // What all copies share.
+  // The part that all copies share.
   struct Owner {
     Owner(std::shared_ptr<const Caller> caller, BatchOptions options, Body body)
         : state(std::make_shared<State>(std::move(caller), options, std::move(body))) {}
@@ -153,7 +153,7 @@ void Batcher<In, Out>::State::take(In item, const Answer& answer, Execution* add
     if (adder->given_up)
       return answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
     if (open.items.empty()) open.monitor = adder->monitor;
-    // What the body calls is nested as deeply as those who wait for it: it never waits for them.
+    // The body's calls are nested as deeply as its waiters, for which they never wait.
     open.depth = std::max(open.depth, adder->depth);
     // Only of a call being served anybody gives up.
     if (adder->depth > 0)

@@ -9,11 +9,11 @@ namespace rehearsal {
 
 struct ServedCall;
 
-// What a function that is being served knows and can do. A registered function that takes a
-// CallContext& first is given one; it is not part of its wire signature. Calls made through it
-// have no more time than the call itself, end with `cancelled` when the caller gives up, are
-// recorded in the autograd context that the call came in, and are part of its trace: with this call
-// as the parent. It may be kept no longer than the function runs.
+// The knowledge and means of a function that is being served. A registered function that takes a
+// CallContext& first is given one; it is not part of its wire signature. Calls made through it have
+// no more time than the call itself, end with `cancelled` when the caller gives up, are recorded in
+// the autograd context that the call came in, and are part of its trace: with this call as the
+// parent. It may be kept no longer than the function runs.
 class CallContext : public Calls {
  public:
   CallContext(Calls calls, std::shared_ptr<const ServedCall> served);

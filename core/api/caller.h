@@ -22,7 +22,7 @@ class Deadlines;
 class Gatherings;
 class RecordHook;
 
-// Who a worker is. Equal if the worker is; may be sent.
+// The identity of a worker. Equal if the worker is; may be sent.
 struct WorkerInfo {
   std::string name;
   WorkerId id;
@@ -66,7 +66,7 @@ void read_given(ValueReader& reader, void* place) {
 
 }  // namespace detail
 
-// What typed code reaches its node by. Outlives the node.
+// The object by which typed code reaches its node. Outlives the node.
 class Caller {
  public:
   Caller(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<const FunctionRegistry> registry,
@@ -76,7 +76,7 @@ class Caller {
         names_(std::move(names)),
         rpc_timeout_(rpc_timeout) {}
 
-  // What the caller of one node works with; all of them die with the node.
+  // The parts that the caller of one node works with; all of them die with the node.
   struct Parts {
     CallPort* calls = nullptr;
     RecordHook* records = nullptr;  // null: nothing is recorded
@@ -126,7 +126,7 @@ class Caller {
     return decode<T>(std::move(*answer).value());
   }
 
-  // What a call is named: `rpc_sync#add(trainer -> ps)`.
+  // The name of a call: `rpc_sync#add(trainer -> ps)`.
   [[nodiscard]] std::string text_of(CallForm form, const Draft& draft) const {
     return call_text(form, draft.function, mailbox_->name(), names_[draft.to.value]);
   }

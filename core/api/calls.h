@@ -48,8 +48,8 @@ class Calls {
   Calls(std::shared_ptr<const Caller> caller, ReferencePort* references)
       : caller_(std::move(caller)), references_(references) {}
 
-  // The same with another timeout than the worker's default; Timeout::never() for none. What is
-  // called inside such a call has no more time than what is left of it.
+  // The same with another timeout than the worker's default; Timeout::never() for none. A call made
+  // inside such a call has no more time than what is left of it.
   [[nodiscard]] Calls with_timeout(Timeout timeout) const {
     Calls calls = *this;
     calls.timeout_ = timeout;

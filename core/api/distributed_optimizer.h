@@ -51,7 +51,7 @@ class DistributedOptimizer {
   size_t parameter_count_ = 0;
 };
 
-// What every program can call: the owners' parts.
+// The functions that every program has: the owners' parts.
 void register_optimizer(FunctionRegistry& registry);
 
 }  // namespace rehearsal

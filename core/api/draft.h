@@ -19,7 +19,7 @@ class IncomingStream;  // core/calls/incoming_stream.h
 class Timeout {
  public:
   Timeout() = default;
-  // Throws std::invalid_argument for a negative time. What is not zero is not rounded to zero.
+  // Throws std::invalid_argument for a negative time. A time above zero is not rounded to zero.
   template <class Representation, class Period>
   Timeout(std::chrono::duration<Representation, Period> time)
       : time_(std::chrono::ceil<Duration>(time)) {
@@ -46,7 +46,7 @@ struct Draft {
   std::shared_ptr<IncomingStream> stream;  // what comes of it, if that is a stream
 };
 
-// What came back: the value, encoded, and the autograd message it carries.
+// The answer to a call: the value, encoded, and the autograd message it carries.
 struct Answer {
   WorkerId from;
   Payload value;

@@ -7,11 +7,11 @@
 #include "core/api/caller.h"
 #include "core/api/gather_share.h"
 
-// What an all-gather is made of: values as shares, and the call that brings them together. Users
-// call Worker::all_gather and Worker::barrier.
+// The parts of an all-gather: values as shares, and the call that brings them together. Users call
+// Worker::all_gather and Worker::barrier.
 namespace rehearsal {
 
-// What every program can call: the share of a member, at the first member.
+// The function that every program has: the share of a member, at the first member.
 void register_gatherings(FunctionRegistry& registry);
 
 // The shares of all members and their names, in rank order.

@@ -11,7 +11,7 @@
 
 namespace rehearsal {
 
-// What one worker gives to a gathering: a value, encoded. References cannot be in it.
+// The share of one worker in a gathering: a value, encoded. References cannot be in it.
 struct GatherShare {
   std::string bytes;
   std::vector<at::Tensor> tensors;

@@ -11,7 +11,7 @@ namespace torch::nn {
 class Module;
 }  // namespace torch::nn
 
-// What a type says about the module that it is or holds.
+// The facts that a type gives about the module that it is or holds.
 namespace rehearsal {
 
 namespace detail {
@@ -64,7 +64,7 @@ concept ModuleFactory = CallableFunction<F> && ModuleLike<ResultOf<F>>;
 template <class T>
 inline constexpr auto kForward = detail::forward_of<T>();
 
-// What is sent to the module T's forward, and what comes back, perhaps as a Future.
+// The parameters sent to the module T's forward, and its result, perhaps a Future.
 template <class T>
 using ForwardParameters = ParametersOf<decltype(kForward<T>)>;
 template <class T>

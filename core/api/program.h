@@ -41,7 +41,7 @@ class Program {
   // begins when the worker has joined: all members know it, and it knows them. When its main ends
   // it leaves: what the others have asked of it is answered, what it owns is lost to them. Worker 0
   // founds the group; who finds no member waits for one. A worker that has left or crashed may come
-  // again, as a new life. Who has no main leaves when all that have one have come and left,
+  // again, as a new life. A worker without a main leaves when all that have one have come and left,
   // or none of them has been there for NodeOptions::join_timeout. Calls to who is not there fail at
   // once, with peer_lost; gatherings name their workers. Without this the group is static: all
   // come, and all leave together.

@@ -11,7 +11,7 @@
 
 namespace rehearsal {
 
-// What all remote layers share: how their calls are made at present.
+// The part that all remote layers share: how their calls are made at present.
 class RemoteLayerBase : public torch::nn::Module {
  public:
   // Writes what the layer is, for people.

@@ -113,7 +113,7 @@ ModuleType<T> register_module(FunctionRegistry& registry, const std::string& nam
 // one at a time, and give the caller whatever they throw. A module that could not be made gives
 // that error on every use. In a local torch::nn::Sequential: see RemoteLayer.
 //
-// What a module here would have and this one has not:
+// Things that a module here would have and this one has not:
 // - zero_grad: gradients are of an autograd context, and a new one has none;
 // - parameters, buffers, children, state_dict: they are there; use remote_parameters, or register
 //   a method of the module that does the work where they are;

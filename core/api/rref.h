@@ -113,7 +113,7 @@ class RRef {
   bool operator==(const RRef& other) const { return name() == other.name(); }
   auto operator<=>(const RRef& other) const { return name() <=> other.name(); }
 
-  // What names the value; the same at all workers. Nothing if the reference is empty.
+  // The name of the value; the same at all workers. Nothing if the reference is empty.
   [[nodiscard]] std::optional<CausalId> name() const {
     if (!valid()) return std::nullopt;
     return handle_->id().causal;

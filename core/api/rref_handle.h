@@ -10,8 +10,8 @@
 
 namespace rehearsal {
 
-// What all copies of one RRef<T> share: either a UserRRef (its fork at the owner) or a handle of an
-// owner's value. When the last copy dies it posts its release. May outlive its node.
+// The part that all copies of one RRef<T> share: either a UserRRef (its fork at the owner) or a
+// handle of an owner's value. When the last copy dies it posts its release. May outlive its node.
 class RRefHandle {
  public:
   // `fork` names the UserRRef; none: the owner's own handle.

@@ -14,7 +14,8 @@
 
 namespace rehearsal {
 
-// What any module is asked at its owner, whatever its type. Its methods are called by RemoteModule.
+// The requests that any module gets at its owner, whatever its type. Its methods are called by
+// RemoteModule.
 class ServedModuleBase {
  public:
   // Moves the module to the device. Throws RpcError (bad_arguments) if there is none such here, and
@@ -64,7 +65,7 @@ class ServedModule;
 template <class T, class... D>
 class ServedModule<T, Parameters<D...>> : public ServedModuleBase {
  public:
-  // What a factory made.
+  // The product of a factory.
   struct Made {
     std::shared_ptr<T> module;
   };

@@ -14,7 +14,7 @@ namespace rehearsal {
 // How many values of a stream may be on their way to a caller that names no other number.
 inline constexpr uint64_t kStreamCredit = 16;
 
-// What a Stream<T> reads from: a call that is answered by many values. Off the strand. When it dies
+// The source of a Stream<T>: a call that is answered by many values. Off the strand. When it dies
 // the call is given up; that posts, and never parks.
 class StreamReader {
  public:

@@ -45,7 +45,7 @@ class Worker : public Calls {
   // How long calls may take that name no other time; zero: for ever.
   [[nodiscard]] Duration rpc_timeout() const { return caller()->rpc_timeout(); }
 
-  // What this worker's tables hold now. Parks for a moment.
+  // The contents of this worker's tables now. Parks for a moment.
   [[nodiscard]] DebugInfo debug_info() const;
 
   // The present instant on this worker's own time line, which is virtual in the simulator: for
@@ -68,7 +68,7 @@ class Worker : public Calls {
   // if the name cannot be one.
   void save_checkpoint(const std::string& name, const c10::IValue& value) const;
 
-  // What was saved last under `name`, in this life or an earlier one; nothing if nothing was, or if
+  // The value saved last under `name`, in this life or an earlier one; nothing if none was, or if
   // the machine has lost its disk. Throws as save_checkpoint does.
   [[nodiscard]] std::optional<c10::IValue> load_checkpoint(const std::string& name) const;
 
@@ -119,7 +119,7 @@ class Worker : public Calls {
     return rehearsal::when_all(caller()->mailbox(), std::move(futures));
   }
 
-  // What each came to, values and errors; see collect_all. May be given none.
+  // The outcomes of all futures, values and errors; see collect_all. May be given none.
   template <class T>
   [[nodiscard]] Future<std::vector<Result<T>>> collect_all(std::vector<Future<T>> futures) const {
     return rehearsal::collect_all(caller()->mailbox(), std::move(futures));

@@ -12,11 +12,11 @@ namespace rehearsal {
 
 class WaitHandle;
 
-// What a node's tables hold, by name: "rpc.…", "rref.…" and "autograd.…". Numbers, but for
+// The contents of a node's tables, by name: "rpc.…", "rref.…" and "autograd.…". Numbers, but for
 // "rref.table" and "autograd.table", which have a line for each value, holder, fork and context.
 using DebugInfo = std::map<std::string, std::string>;
 
-// What a worker asks its node for. On the strand, unless said otherwise.
+// The requests of a worker to its node. On the strand, unless said otherwise.
 class WorkerPort {
  public:
   virtual ~WorkerPort() = default;

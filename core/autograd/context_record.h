@@ -20,7 +20,7 @@ struct SentMessage {
   std::string what;  // "the result of 'forward'"
 };
 
-// What one worker holds of one autograd context. Belongs to the strand.
+// The part of one autograd context that one worker holds. Belongs to the strand.
 struct ContextRecord {
   AutogradContextId id;
   WorkerId creator;

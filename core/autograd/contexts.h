@@ -20,7 +20,7 @@ namespace rehearsal {
 // A context exists at its creator and at every worker that a call recorded in it reached. A worker
 // that is reached by another than the creator tells the creator; when the context ends, the creator
 // tells each, but not before its own calls have arrived there. A worker that loses the creator
-// releases the context. What comes for an ended context is refused.
+// releases the context. A message for an ended context is refused.
 class AutogradContexts final : public RecordHook {
  public:
   AutogradContexts(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,

@@ -21,7 +21,7 @@ void add_to(Buffer& buffer, size_t position, at::Tensor gradient,
     buffer.add(position, std::move(gradient), producer, consumer);
 }
 
-// What must have happened before `consumer` reads the buffer; older versions wait in `add` itself.
+// Makes `consumer` wait until it may read the buffer; older versions wait in `add` itself.
 template <class Buffer>
 void wait_until_ready(const Buffer& buffer, const c10::Stream& consumer) {
   if constexpr (requires { buffer.ready_events; }) {

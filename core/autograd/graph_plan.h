@@ -30,7 +30,7 @@ namespace rehearsal {
 // walk evaluates first, so that hooks run in the same order in every schedule in which the same
 // gradients are there.
 
-// What a node is to a walk.
+// The role of a node in a walk.
 enum class NodeRole : uint8_t {
   ordinary,
   leaf,     // AccumulateGrad: its gradient is collected

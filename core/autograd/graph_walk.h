@@ -17,7 +17,7 @@
 
 namespace rehearsal {
 
-// What a walk needs of the pass that it belongs to. Called on the walk's own stack.
+// The pass that a walk belongs to, as the walk needs it. Called on the walk's own stack.
 class WalkHost {
  public:
   virtual ~WalkHost() = default;
@@ -35,7 +35,7 @@ class WalkHost {
   virtual void leave(torch::autograd::Node& node) noexcept = 0;
 };
 
-// What a walk covers and how.
+// The extent and the manner of a walk.
 struct WalkScope {
   std::vector<WalkRoot> roots;  // with defined gradients, or undefined ones that count as zero
   std::vector<std::shared_ptr<SendRpcBackward>>
@@ -74,7 +74,7 @@ class GraphWalk {
   [[nodiscard]] bool waits_for(const SendRpcBackward& send) const;
 
   // Gives a send function that is waited for its gradients, in message order, undefined ones for
-  // tensors that got none. What does not fit the tensors sent makes `step` throw.
+  // tensors that got none. A gradient that does not fit the tensors sent makes `step` throw.
   void deliver(const SendRpcBackward& send, torch::autograd::variable_list gradients);
 
   // Evaluates the first ready node; false if none is ready. May park.

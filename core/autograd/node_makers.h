@@ -68,7 +68,7 @@ class NodeMakers {
   struct Runs {
     std::vector<std::shared_ptr<const MakerTable::Chunk>> full;
     MakerTable::Chunk last;
-    // What table() handed out; empty again once it is out of date.
+    // The runs that table() handed out; empty again once they are out of date.
     mutable MakerTable::Runs shared;
   };
   void seal_chunk(Runs& runs);

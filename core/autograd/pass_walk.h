@@ -19,7 +19,7 @@ struct Delivery {
   torch::autograd::variable_list gradients;
 };
 
-// What the walk tells its pass; on the strand.
+// The events that the walk tells its pass; on the strand.
 class PassWalkListener {
  public:
   virtual ~PassWalkListener() = default;
@@ -44,8 +44,8 @@ class PassWalk final : public WalkHost, public std::enable_shared_from_this<Pass
   void take_turn(std::vector<Delivery> arrived);
   [[nodiscard]] bool resting() const { return !walking_; }
 
-  // What the pass adds to the context. REQUIRES: it rests and every send function has its
-  // gradients. On the strand, once.
+  // The gradients that the pass adds to the context. REQUIRES: it rests and every send function has
+  // its gradients. On the strand, once.
   [[nodiscard]] LeafGradients take_gradients();
 
   void set_deadline(std::optional<Instant> deadline) { execution_->deadline = deadline; }

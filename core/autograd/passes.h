@@ -36,9 +36,9 @@ struct PassRequest {
 // pass that fails adds nothing anywhere, unless a worker is lost in the second wave, after which
 // no pass in that context can succeed.
 //
-// Whoever fails, or loses the starter or a worker with which it exchanged messages of the pass,
-// tells the starter and these workers, once; so does each that hears it. The context remembers the
-// pass as dead: its late messages are refused.
+// A worker that fails, or loses the starter or a worker with which it exchanged messages of the
+// pass, tells the starter and these workers, once; so does each that hears it. The context
+// remembers the pass as dead: its late messages are refused.
 class Passes final : public PassWalkListener {
  public:
   Passes(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions, Deadlines& deadlines)

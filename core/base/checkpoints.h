@@ -7,17 +7,17 @@
 
 namespace rehearsal {
 
-// What a worker keeps across its lives: named pieces of bytes, as on its machine's disk. User
+// The memory of a worker across its lives: named pieces of bytes, as on its machine's disk. User
 // stacks call it, off the strand, from any thread, one at a time for each name.
 class Checkpoints {
  public:
   virtual ~Checkpoints() = default;
 
-  // Replaces what was saved under `name`, as a whole or not at all. What it has answered well is
-  // kept, even if the process or the machine stops right after.
+  // Replaces what was saved under `name`, as a whole or not at all. If it has answered well, the
+  // bytes are kept, even if the process or the machine stops right after.
   virtual Status save(const std::string& name, const std::string& bytes) = 0;
 
-  // What was last saved under `name`, in this life or an earlier one; nothing if nothing was.
+  // The bytes last saved under `name`, in this life or an earlier one; nothing if none were.
   virtual Result<std::optional<std::string>> load(const std::string& name) = 0;
 };
 

@@ -11,7 +11,7 @@
 
 namespace rehearsal {
 
-// What went wrong in the world (never in our own code: that is a CHECK).
+// The kind of a failure in the world (never in our own code: that is a CHECK).
 enum class ErrorKind : uint8_t {
   timeout,           // no answer within the call's time
   peer_lost,         // the peer's incarnation is fenced: it crashed, or was silent too long
@@ -29,7 +29,7 @@ enum class ErrorKind : uint8_t {
   storage,           // a checkpoint cannot be written or read
 };
 
-// What is read from elsewhere is a kind up to this one, or malformed.
+// A kind that is read from elsewhere is one up to this, or malformed.
 inline constexpr ErrorKind kLastErrorKind = ErrorKind::storage;
 
 [[nodiscard]] std::string_view name_of(ErrorKind kind);
@@ -56,7 +56,7 @@ struct Error {
   std::string type;                // of the exception that user code threw; empty if none
   // Where it was thrown: lines, if the worker was told to keep them (NodeOptions).
   std::string trace;
-  // What `wait` and the synchronous calls throw in place of an RpcError; mostly null.
+  // `wait` and the synchronous calls throw it in place of an RpcError; mostly null.
   std::shared_ptr<const CarriedException> exception;
 
   // Of what it says: the carried exception aside.
@@ -113,8 +113,8 @@ class RpcError : public std::runtime_error {
   Error error_;
 };
 
-// What an exception of a registered type is too, when it comes from a call: it has the Error that
-// an RpcError would have had.
+// An exception of a registered type is also one of these if it comes from a call: it has the Error
+// that an RpcError would have had.
 class CalledError {
  public:
   explicit CalledError(Error error) : error_(std::move(error)) {}

@@ -29,7 +29,7 @@ class Execution {
         seed_(seed),
         incarnation_(started_by.incarnation) {}
 
-  // How deeply it is nested in calls: zero for mains and threads. What it calls is one deeper.
+  // How deeply it is nested in calls: zero for mains and threads. Its calls are one deeper.
   uint32_t depth = 0;
 
   // When whoever waits for it gives up: what it calls has no more time than that.

@@ -36,7 +36,7 @@ struct Segment {
   SegmentDevice device;
 };
 
-// What one message is on the wire: an envelope (core/wire) and, beside it, tensor segments.
+// One message on the wire: an envelope (core/wire) and, beside it, tensor segments.
 struct FrameBody {
   std::string envelope;
   std::vector<Segment> segments;
@@ -81,7 +81,7 @@ inline constexpr size_t kWireHeaderBytes = 72;
 inline constexpr size_t kWireSegmentBytes = 16;
 inline constexpr size_t kWireTrailerBytes = 8;
 
-// What the fixed header announces.
+// The contents of the fixed header.
 struct WireHeader {
   FrameHeader frame;
   uint32_t envelope_bytes = 0;

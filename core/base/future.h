@@ -64,7 +64,7 @@ inline constexpr bool is_future = false;
 template <class T>
 inline constexpr bool is_future<Future<T>> = true;
 
-// What a function's result is to its caller: void is Unit, Future<T> is T.
+// The caller's type for a function's result: void is Unit, Future<T> is T.
 template <class T>
 struct Awaited {
   using type = T;
@@ -112,8 +112,8 @@ class Future {
 
   // Runs `body` when this is complete, as an execution of its own that may not park. A body that
   // takes a T is skipped on error (the error goes on to the result); one that takes a Result<T>
-  // always runs. What it returns or throws completes the returned future; a returned Future<U>
-  // is followed.
+  // always runs. Its result or exception completes the returned future; a returned Future<U> is
+  // followed.
   template <class F>
   auto then(F body) const;
 
@@ -288,8 +288,8 @@ Future<std::vector<T>> when_all(std::vector<Future<T>> futures) {
   return when_all(mailbox, std::move(futures));
 }
 
-// What each future came to, values and errors, in the order given: complete when the last is, never
-// with an error of its own. An empty vector gives an empty one. All belong to the node of
+// The outcomes of all futures, values and errors, in the order given: complete when the last is,
+// never with an error of its own. An empty vector gives an empty one. All belong to the node of
 // `mailbox`.
 template <class T>
 Future<std::vector<Result<T>>> collect_all(const std::shared_ptr<Mailbox>& mailbox,

@@ -116,7 +116,7 @@ class PromiseCore {
   const std::shared_ptr<FutureCore> state_;
 };
 
-// What Future::then is given.
+// The body given to Future::then.
 class Continuation {
  public:
   virtual ~Continuation() = default;

@@ -28,7 +28,7 @@ using WorkerId = Id<struct WorkerTag, uint32_t>;
 // One life of a worker. Fresh at each init, never zero; two lives never share one.
 using Incarnation = Id<struct IncarnationTag, uint64_t>;
 
-// What every random stream of a run is derived from.
+// The origin of every random stream of a run.
 using Seed = Id<struct SeedTag, uint64_t>;
 
 // Where in the program a thing was made: `path` hashes the ordinals from a main to the execution

@@ -96,17 +96,17 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void kill();
 
   // The node is destroyed: what it was given to work with may be gone too, and is used no more.
-  // Whoever calls through a handle that is left gets why the node ended. On the strand.
+  // A call through a handle that is left gets why the node ended. On the strand.
   void outlive_node();
   [[nodiscard]] bool closed() const { return why_closed_.has_value(); }
   [[nodiscard]] bool killed() const { return killed_; }
   [[nodiscard]] const Error& why_closed() const { return *why_closed_; }
 
-  // Whoever enters the strand through this mailbox has the nodes noted that it made so far: before
-  // anybody can learn of tensors it made, and before it parks or ends.
+  // `nodes_made` notes the nodes that a stack made so far when it enters the strand through this
+  // mailbox: before anybody can learn of tensors it made, and before it parks or ends.
   void set_on_nodes_made(NodesMade nodes_made) { on_nodes_made_ = std::move(nodes_made); }
 
-  // What errors of this node's user code are completed by; null: by nothing. Before any of it runs.
+  // The hook that completes errors of this node's user code; null: none. Before any of it runs.
   void set_exception_hook(const ExceptionHook* hook) { exception_hook_ = hook; }
   [[nodiscard]] const ExceptionHook* exception_hook() const { return exception_hook_; }
 

@@ -8,8 +8,8 @@
 
 namespace rehearsal {
 
-// Lets one execution at a time into a value: a table of the strand, not a lock. Who enters later
-// waits in strand order.
+// Lets one execution at a time into a value: a table of the strand, not a lock. Later ones wait in
+// strand order.
 class Monitor {
  public:
   // Runs `entered` now or once it is this caller's turn. On the strand.

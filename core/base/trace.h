@@ -10,7 +10,7 @@
 namespace rehearsal {
 
 enum class EventKind : uint8_t {
-  // What enters the strand.
+  // Entries to the strand.
   frame,      // peer, id of its message, message_type, bytes; digest of the envelope
   ack_frame,  // ack-only, heartbeat and fenced frames
   peer_up,    // peer, number: its incarnation
@@ -18,13 +18,13 @@ enum class EventKind : uint8_t {
   drained,    // peer
   timer,      // text: what it is for
   // id, peer, text: function, number: nanoseconds until it is given up (0: never), digest: its
-  // CallForm. What only creates a reference (`remote`) is never completed.
+  // CallForm. A call that only creates a reference (`remote`) is never completed.
   api_call,
   execution_started,  // id of what started it, text: label
   execution_parked,   // id of what started it, text: label
   execution_resumed,  // the same
   execution_ended,    // the same
-  // What the node does.
+  // Acts of the node.
   frame_sent,     // peer, id, message_type, bytes
   frame_resent,   // peer, number: its sequence number, bytes
   frame_dropped,  // peer, text: why
@@ -56,7 +56,7 @@ enum class EventKind : uint8_t {
 // How a call was made.
 enum class CallForm : uint8_t { rpc_sync, remote, rpc_async };
 
-// What a call is named for people: `rpc_sync#add(trainer -> ps)`; also rpc_async and rpc_remote.
+// The name of a call, for people: `rpc_sync#add(trainer -> ps)`; also rpc_async and rpc_remote.
 [[nodiscard]] std::string call_text(CallForm form, std::string_view function,
                                     std::string_view caller, std::string_view callee);
 

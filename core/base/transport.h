@@ -9,7 +9,7 @@
 
 namespace rehearsal {
 
-// What the two ends of a link tell each other when it is made. `greeting` is the node's own text
+// Each end of a link gives it to the other when the link is made. `greeting` is the node's own text
 // (core/node/hello.h); the transport carries it unread.
 struct Hello {
   WorkerId worker;
@@ -48,7 +48,7 @@ class Transport {
   virtual void stop() = 0;
 };
 
-// What a Transport reports; called on the strand, one at a time.
+// The reports of a Transport; called on the strand, one at a time.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;

@@ -15,8 +15,8 @@ namespace rehearsal {
 template <class Signature>
 class UniqueFunction;
 
-// What a closure says, by a `tag() const` of its own, to be told from others of its type; else
-// zero.
+// The tag that a closure gives, by a `tag() const` of its own, to be told from others of its type;
+// else zero.
 template <class F>
 [[nodiscard]] uint64_t tag_of(const F& closure) {
   if constexpr (requires {

@@ -10,7 +10,7 @@
 
 namespace rehearsal {
 
-// What a node adds to the errors that exceptions of its user code become.
+// The node's additions to the errors that exceptions of its user code become.
 class ExceptionHook {
  public:
   virtual ~ExceptionHook() = default;

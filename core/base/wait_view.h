@@ -7,7 +7,7 @@
 
 namespace rehearsal {
 
-// What a node waits for, as those see it who look at it from outside: copies, in a fixed order.
+// The waits of a node, as seen from outside: copies, in a fixed order.
 struct WaitViews {
   // A stack that is parked.
   struct Stack {

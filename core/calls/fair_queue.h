@@ -11,8 +11,8 @@
 
 namespace rehearsal {
 
-// What waits for its turn, of several workers: each worker's in their order, and the workers one
-// after the other, so that who has much waiting takes no turn from who has little.
+// The things of several workers that wait for their turn: each worker's in their order, and the
+// workers one after the other, so that a worker with many takes no turn from one with few.
 template <class T>
 class FairQueue {
  public:

@@ -10,7 +10,7 @@
 #include "core/session/session.h"
 #include "core/wire/message.h"
 
-// What layers above rpc do to calls. rpc knows neither remote references nor autograd.
+// Hooks by which the layers above change calls. rpc knows neither remote references nor autograd.
 namespace rehearsal {
 
 // Remote references in payloads.

@@ -14,7 +14,7 @@
 
 namespace rehearsal {
 
-// What an OutgoingStream works with; all of it outlives the stream.
+// The parts that an OutgoingStream works with; all of them outlive the stream.
 struct OutgoingStreamParts {
   const SessionOptions& options;
   Mailbox& mailbox;

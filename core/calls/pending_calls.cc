@@ -20,8 +20,8 @@ bool started_earlier(const std::pair<uint64_t, CallId>& one,
   return one.first < other.first;
 }
 
-// What goes in a call's place if one of its tensors was changed before it was resent: a call that
-// is refused, and gives the callee the forks all the same.
+// The call sent in a call's place if one of its tensors was changed before it was resent: it is
+// refused, and gives the callee the forks all the same.
 Call withdrawal_of(const Call& call) {
   Call refused{.id = call.id, .kind = CallKind::operator_};
   refused.arguments.forks = call.arguments.forks;

@@ -119,8 +119,7 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
   mailbox_.progressed();
 }
 
-// Who waits for a value that will not come may own, by the object of its method, what would have
-// brought it: neither would ever be let go.
+// Breaks the cycle: a waiting call can own the object whose method would have produced its value.
 void ServedCalls::clear() {
   const auto ended = std::make_shared<decltype(served_)>(std::exchange(served_, {}));
   for (auto& [id, served] : *ended) {
@@ -251,7 +250,7 @@ void ServedCalls::perform(Run& run) {
   if (!performed.ok()) run.outcome.emplace(std::move(performed.error()));
 }
 
-// Runs user code of the call. What cannot be read or sent is bad_arguments.
+// Runs user code of the call. A value that cannot be read or sent is bad_arguments.
 template <class F>
 auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>> {
   using Given = Result<std::invoke_result_t<F>>;
@@ -355,7 +354,7 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
     if (!value.ok()) return conclude(run, value.error());
     if (run->created) return conclude(run, Outcome(Returned(std::move(value).value())));
     if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
-    // What comes back is encoded as user code of the call, off the strand.
+    // The value is encoded as user code of the call, off the strand.
     auto done = [this, run] {
       mailbox_.release_later(std::move(run->target.object.value));
       if (run->done) run->done();

@@ -40,7 +40,7 @@ struct ServedCall {
 using WithContext =
     std::function<void(const std::shared_ptr<ServedCall>&, UniqueFunction<void(CallContext&)>)>;
 
-// What a served call runs on: the object of a method and the monitor that guards it.
+// The target of a served call: the object of a method and the monitor that guards it.
 struct ServedTarget {
   HeldValue object;
   std::shared_ptr<Monitor> monitor;
@@ -107,7 +107,7 @@ class ServedCalls {
   [[nodiscard]] uint64_t size() const { return served_.size() + running_; }
 
  private:
-  // What a run gave: an answer, or a value that somebody else needs, or that is to come.
+  // The outcome of a run: an answer, or a value that somebody else needs, or that is to come.
   using Outcome = std::variant<Response, Returned>;
   struct Run {
     std::shared_ptr<ServedCall> served;

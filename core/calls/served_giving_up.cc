@@ -19,13 +19,13 @@ bool ServedCalls::was_cancelled_early(WorkerId from, const CallId& call) {
   const auto found = early_cancels_.find(from);
   if (found == early_cancels_.end()) return false;
   const bool cancelled = found->second.erase(call) > 0;
-  // What has not come by now has ended before it was cancelled.
+  // A call that has not come by now has ended before it was cancelled.
   if (sessions_.all_received(from)) early_cancels_.erase(found);
   return cancelled;
 }
 
-// What it calls is given up with it, as its deadline is theirs; but not what a creation calls: its
-// value may be waited for by others than its creator.
+// Its calls are given up with it, as its deadline is theirs; but not those of a creation: others
+// than its creator may wait for its value.
 void ServedCalls::give_up(const std::shared_ptr<ServedCall>& served) {
   if (std::exchange(served->cancelled, true)) return;
   if (served->stream)

@@ -27,7 +27,7 @@ const at::Generator& generator_of(Execution& execution) {
   return *static_cast<const at::Generator*>(execution.generator.get());
 }
 
-// What code draws from that belongs to no execution. LibTorch seeds its own from the operating
+// The generator of code that belongs to no execution. LibTorch seeds its own from the operating
 // system; this one starts equal in every process.
 const at::Generator& process_generator() {
   static const at::Generator generator = seeded_generator(c10::default_rng_seed_val);

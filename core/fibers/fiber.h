@@ -14,7 +14,7 @@
 // The only place that touches Boost.Context.
 namespace rehearsal::fibers {
 
-// What the C++ runtime library keeps for each thread about exceptions that are being thrown and
+// The state that the C++ runtime library keeps for each thread about exceptions being thrown and
 // handled (the head of the chain of caught exceptions, and the count of uncaught ones).
 struct ExceptionState {
   void* caught = nullptr;

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 
-// What AddressSanitizer must be told about fibers. Without it every function here does nothing.
+// The notices that AddressSanitizer must get about fibers. Without it every function here does
+// nothing.
 #if defined(__SANITIZE_ADDRESS__)  // GCC
 #define REHEARSAL_ADDRESS_SANITIZER
 #elif defined(__has_feature)  // Clang

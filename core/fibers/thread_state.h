@@ -18,9 +18,9 @@ struct SavedTensorDefaultHooksTLS;
 
 namespace rehearsal::fibers {
 
-// What LibTorch keeps for each thread and code can change while it runs: grad mode, inference mode,
-// dispatch keys, autocast, record-function callbacks, debug info, saved-tensor hooks, functorch.
-// Two fibers of one thread must not see each other's, so each switch swaps it.
+// The state that LibTorch keeps for each thread and code can change while it runs: grad mode,
+// inference mode, dispatch keys, autocast, record-function callbacks, debug info, saved-tensor
+// hooks, functorch. Two fibers of one thread must not see each other's, so each switch swaps it.
 //
 // Nearly always only grad mode and the dispatch keys differ from the default; these two are
 // swapped directly. The rest (the extras) costs about 1 µs and is swapped only where it differs

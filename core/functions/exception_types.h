@@ -16,8 +16,8 @@
 
 namespace rehearsal {
 
-// What can be registered as an exception type: a class that derives publicly from std::exception,
-// is not final, and can be made anew from its text, from nothing, or both.
+// A type that can be registered as an exception type: a class that derives publicly from
+// std::exception, is not final, and can be made anew from its text, from nothing, or both.
 template <class E>
 concept ThrowableType =
     std::is_convertible_v<E*, const std::exception*> && !std::is_final_v<E> &&
@@ -181,7 +181,7 @@ class ExceptionEncoder final : public ExceptionHook {
   void complete(Error& error, const std::exception& thrown,
                 std::string_view function) const override;
 
-  // What came with an answer; null if there is no such type.
+  // The exception that came with an answer; null if there is no such type.
   [[nodiscard]] std::shared_ptr<const EncodedException> received(uint32_t position,
                                                                  Payload payload) const;
 

@@ -18,7 +18,7 @@
 
 namespace rehearsal {
 
-// What a value is, where its type is known no longer.
+// The type of a value, where code knows it no longer.
 struct ValueType {
   std::type_index type;
   void (*write)(const void* value, ValueWriter& writer);  // null: it cannot be sent

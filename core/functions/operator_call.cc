@@ -26,8 +26,8 @@ bool has_out(const c10::FunctionSchema& schema) {
                              [](const c10::Argument& argument) { return argument.is_out(); });
 }
 
-// What "namespace::name" may mean: every overload, the one without a name first, then by name; not
-// those that write into an argument. What only TorchScript has is no operator.
+// The meanings of "namespace::name": every overload, the one without a name first, then by name;
+// not those that write into an argument. A function that only TorchScript has is no operator.
 std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
   if (name.find('.') != std::string::npos) {
     const auto found = find_operator(name);

@@ -68,8 +68,8 @@ struct Arranged {
   bool converted = false;  // some only fit: a whole number as a float, a list by its elements
 };
 
-// What may be given by position: every argument, or only those that the schema does not keep for
-// keywords.
+// The arguments that may be given by position: every one, or only those that the schema does not
+// keep for keywords.
 enum class ByPosition : uint8_t { all, as_declared };
 
 // The error (bad_arguments, in `function`) names the argument that is unknown, given twice, missing

@@ -15,8 +15,8 @@ namespace torch::jit {
 struct Module;
 }
 
-// TorchScript that all workers know: functions from source text, and modules from files. What it
-// computes depends on its arguments only: it runs as written, without the optimizations for which
+// TorchScript that all workers know: functions from source text, and modules from files. Its
+// results depend on its arguments only: it runs as written, without the optimizations for which
 // LibTorch watches earlier runs, and without forks. It may not park, so custom operators that it
 // calls may not either.
 namespace rehearsal {
@@ -50,13 +50,14 @@ class ScriptModule {
   std::shared_ptr<torch::jit::Module> module_;
 };
 
-// What FunctionRegistry::script registers: a function script::name.f for each f that is defined at
-// the outermost level of the source. Throws std::invalid_argument with the compiler's text.
+// The functions that FunctionRegistry::script registers: a function script::name.f for each f that
+// is defined at the outermost level of the source. Throws std::invalid_argument with the compiler's
+// text.
 [[nodiscard]] std::vector<Function> compile_script(const std::string& name,
                                                    const std::string& source);
 
-// What FunctionRegistry::script_file registers: the function script::name, which makes an instance
-// of the module that the bytes of a file hold. Throws std::invalid_argument.
+// The function that FunctionRegistry::script_file registers: the function script::name, which makes
+// an instance of the module that the bytes of a file hold. Throws std::invalid_argument.
 [[nodiscard]] Function load_script(const std::string& name, const std::string& bytes);
 
 }  // namespace rehearsal

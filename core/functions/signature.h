@@ -5,7 +5,7 @@
 
 #include "core/base/future.h"
 
-// What a function pointer's type says: what is sent to it and what comes back.
+// The facts in a function pointer's type: the parameters sent to it and its result.
 namespace rehearsal {
 
 class CallContext;  // core/api/call_context.h

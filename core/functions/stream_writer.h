@@ -13,7 +13,7 @@ void write_value(OutgoingStream& stream, Payload&& value);
 
 }  // namespace detail
 
-// What a function writes the values of its answer to, one after another, if that is a stream. A
+// A function writes the values of its answer to it, one after another, if that is a stream. A
 // registered function that takes a StreamWriter<T>& first, behind a CallContext& if it takes one,
 // is given it; it is not part of its wire signature. The stream ends when the function returns, or
 // with the error that it throws.

@@ -149,7 +149,7 @@ void DynamicGroup::finish_join(Status status) {
   done(std::move(status));
 }
 
-// Who has left refuses those who come: that it has gone is heard from others.
+// A worker that has left refuses newcomers: these hear from others that it has gone.
 void DynamicGroup::on_hello_refused(WorkerId, const Error& why) {
   if (why.kind == ErrorKind::node_stopped)
     mailbox_.mark("a worker that had left refused a newcomer");

@@ -13,12 +13,12 @@ namespace rehearsal {
 
 // A group whose workers come and go at any time, each on its own. On the strand.
 //
-// Join: worker 0 founds the group in its first life. Whoever else comes makes a session with every
-// worker that it finds, and each tells the other whom it has met (GroupView). It has joined when
-// one of them is a member, and each worker that any of them has met has met it too, or is lost: who
-// has joined before is then known to it, and it to them. Of two that join at once the later to meet
-// a common member learns of the earlier there. A member that loses a worker tells those who have
-// not joined yet, so that they do not wait for it.
+// Join: worker 0 founds the group in its first life. Every other newcomer makes a session with
+// every worker that it finds, and each tells the other whom it has met (GroupView). It has joined
+// when one of them is a member, and each worker that any of them has met has met it too, or is
+// lost: who has joined before is then known to it, and it to them. Of two that join at once the
+// later to meet a common member learns of the earlier there. A member that loses a worker tells
+// those who have not joined yet, so that they do not wait for it.
 //
 // Leave: when its main has ended, a worker says so to all (Leaving): from then on they ask it
 // nothing new, and say (NothingMore) when they have the answers to what they had asked. When all

@@ -14,11 +14,11 @@
 
 namespace rehearsal {
 
-// What the group asks of the rest of the node, and tells it.
+// The group's requests to the rest of the node, and its news for it.
 struct NodeView {
   // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
   std::function<bool(uint32_t phase)> quiet;
-  // What there is of all these, for people: "2 calls, 1 reference". Empty: nothing.
+  // The number of each of these, for people: "2 calls, 1 reference". Empty: nothing.
   std::function<std::string()> left;
   // Releases the references that are left.
   std::function<void()> release_references;
@@ -61,17 +61,17 @@ class Group {
   // Why `newcomer` comes too late, if it does.
   [[nodiscard]] virtual MaybeError refuses(const std::string& newcomer) const = 0;
 
-  // Who is here now, this worker too, in rank order.
+  // The workers that are here now, this one too, in rank order.
   [[nodiscard]] virtual std::vector<WorkerId> members() const = 0;
 
   // Runs `here` when `worker` is a member, at once if it is one.
   virtual void when_here(WorkerId worker, UniqueFunction<void()> here) = 0;
 
-  // What waits here, for people: a line each.
+  // The waits in here, for people: a line each.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 
-// Who waits for whom to come. On the strand.
+// The tasks that wait for a worker to come. On the strand.
 class Arrivals {
  public:
   void add(WorkerId worker, UniqueFunction<void()> here) {

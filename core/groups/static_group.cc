@@ -264,8 +264,8 @@ void StaticGroup::settle_phases(WorkerId reporter) {
   }
 }
 
-// Whether its sender knows less than we do. Who has yet to meet a worker that has come back will
-// say so when it has; one that has come back and is lost again it will not meet.
+// Whether its sender knows less than we do. A sender that has yet to meet a worker that has come
+// back will say so when it has; it will not meet one that has come back and is lost again.
 bool StaticGroup::must_be_told(const ShutdownReport& report) const {
   const bool knows_less = report.phase < phase_ || (all_arrived_ && !report.all_arrived);
   const bool same_phases = report.phase / 2 == phase_ / 2;
@@ -349,8 +349,8 @@ void StaticGroup::leave() {
   progressed();
 }
 
-// Who told the others to leave stays until they have it; bounded, since they may be gone before
-// their acknowledgement arrives.
+// The worker that told the others to leave stays until they have it; bounded, since they may be
+// gone before their acknowledgement arrives.
 void StaticGroup::settle_leaving() {
   if (!sessions_.flushed()) {
     if (std::exchange(lingering_, true)) return;

@@ -6,9 +6,9 @@
 
 namespace rehearsal {
 
-// What a node says of itself when a link is made: its name, which of its lives this is, the number
-// of workers it expects, the LibTorch it runs on, and every registered function. A text, so that a
-// difference can be shown.
+// The facts that a node gives about itself when a link is made: its name, which of its lives this
+// is, the number of workers it expects, the LibTorch it runs on, and every registered function. A
+// text, so that a difference can be shown.
 struct Greeting {
   std::string name;
   uint32_t life = 0;

@@ -19,8 +19,7 @@ namespace rehearsal {
 class Program;
 class NodeParts;
 
-// What a node is told about itself; the same at every worker but for `id`, `incarnation` and
-// `life`.
+// The options of one node; the same at every worker but for `id`, `incarnation` and `life`.
 struct NodeOptions {
   WorkerId id;
   Incarnation incarnation;
@@ -70,7 +69,7 @@ struct NodeCensus {
 // `run_main` is called on the strand of the Runtime that it was given.
 class Node {
  public:
-  // What a node is built from. All of them outlive the node.
+  // The parts that a node is built from. All of them outlive the node.
   struct Environment {
     std::shared_ptr<Runtime> runtime;
     const Executions* executions = nullptr;
@@ -87,7 +86,7 @@ class Node {
   // Give it to the transport before `run_main`.
   [[nodiscard]] FrameSink& sink();
 
-  // What the Transport tells peers: name, versions, fingerprint of the registry.
+  // The Hello that the Transport gives to peers: name, versions, fingerprint of the registry.
   [[nodiscard]] Hello hello() const;
 
   // The execution that `run_main` is: whoever provides the stack sets it as the running one.
@@ -118,7 +117,7 @@ class Node {
 
   [[nodiscard]] NodeCensus census() const;
 
-  // Who owns, holds and waits for what, for people: a line each.
+  // The things owned, held and waited for, and by whom, for people: a line each.
   [[nodiscard]] std::string debug_info() const;
 
   // For oracles: a line for each table invariant that does not hold; empty if all do.

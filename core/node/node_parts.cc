@@ -25,7 +25,7 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
           .mutants = Mutants::from_names(options.mutants)};
 }
 
-// What user code still held when the group shut down, by name.
+// Notes the things that user code still held when the group shut down, by name.
 void note_released(const Mailbox& mailbox, const std::vector<std::string>& lines) {
   for (const std::string& line : lines) mailbox.mark("released at shutdown: " + line);
 }
@@ -273,7 +273,7 @@ bool NodeParts::awaits(WorkerId peer) const {
   return asked(peer) || rrefs.awaits(peer) || contexts.pass_count() > 0;
 }
 
-// What others hold here goes with the worker.
+// The values that others hold here go with the worker.
 bool NodeParts::holds_nothing() const {
   return rrefs.user_count() == 0 && rrefs.pending_child_count() == 0 && sessions.all_acknowledged();
 }

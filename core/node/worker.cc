@@ -58,7 +58,7 @@ DebugInfo Worker::debug_info() const {
 }
 
 Checkpoints& Worker::checkpoints(const std::string& name) const {
-  (void)caller()->mailbox()->running();  // What was killed changes nothing any more.
+  (void)caller()->mailbox()->running();  // A killed worker changes nothing any more.
   const auto fail = [this](ErrorKind kind, std::string text) {
     throw RpcError({.kind = kind, .text = std::move(text), .worker = this->name()});
   };

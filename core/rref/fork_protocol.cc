@@ -94,7 +94,8 @@ void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<vo
   }
 }
 
-// What an honest peer never sends: an owner that does not exist, or a fork for the second time.
+// Why an honest peer never sends these forks: an owner does not exist, or a fork comes for the
+// second time.
 MaybeError RRefContext::why_impossible(const std::vector<Fork>& forks) const {
   for (size_t i = 0; i < forks.size(); ++i) {
     const bool again = std::any_of(forks.begin(), forks.begin() + static_cast<ptrdiff_t>(i),

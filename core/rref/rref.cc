@@ -7,7 +7,7 @@ namespace {
 void ask(const std::shared_ptr<RRefHandle>& handle, Draft&& draft,
          const std::shared_ptr<FutureState<Unit>>& asked) {
   const auto complete = [handle, asked](Status status) {
-    if (!status.ok()) handle->set_created(nullptr);  // Whoever asks next asks anew.
+    if (!status.ok()) handle->set_created(nullptr);  // The next caller asks anew.
     asked->complete(std::move(status));
   };
   if (handle->is_owner())

@@ -214,7 +214,7 @@ MaybeError RRefContext::why_unusable(const RRefHandle& handle) const {
   return user->second.error;
 }
 
-// Whose owner was lost and is there again: that one knows nothing of it.
+// The error says so if the owner was lost and is back: its new life does not know the reference.
 Result<RRefId> RRefContext::resolve(const RRefHandle& handle) {
   const MaybeError error = why_unusable(handle);
   if (!error) return handle.id();
@@ -278,10 +278,10 @@ void RRefContext::clear() {
   for (auto& [id, owner] : owners_) {
     if (owner.value && owner.value->ok())
       mailbox_.release_later(std::move(owner.value->value().value));
-    // Who waits for a value waits in the mailbox too, which ends it.
+    // A stack that waits for a value waits in the mailbox too, which ends the wait.
     mailbox_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));
-    // Calls that wait for their turn own the value and its monitor, which owns them. Who is inside
-    // lets them in one after another, but does nothing more once it is killed.
+    // Calls that wait for their turn own the value and its monitor, which owns them. The call
+    // inside lets them in one after another, but does nothing more once it is killed.
     if (mailbox_.killed())
       mailbox_.release_later(std::make_shared<std::deque<Task>>(owner.monitor->give_up()));
   }
@@ -347,7 +347,7 @@ std::string RRefContext::debug_info() const {
   return out.str();
 }
 
-// Whoever creates a value here has been met before: its loss ends what waits for the creation.
+// The creator of a value here has been met before: its loss ends what waits for the creation.
 bool RRefContext::is_here(Incarnation incarnation) const {
   for (uint32_t id = 0; id < options_.names.size(); ++id)
     if (sessions_.incarnation(WorkerId{id}) == incarnation) return true;

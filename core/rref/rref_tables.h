@@ -68,7 +68,7 @@ struct ArrivedCall {
   bool concluded = false;     // refused, or on its way
 };
 
-// What this owner knows of one creator's ids.
+// This owner's knowledge of one creator's ids.
 struct CreatedIds {
   IntervalSet seen{0};
   MaybeError lost;  // the creator is fenced: nothing is to come any more

@@ -6,7 +6,7 @@ WaitAll::~WaitAll() {
   try {
     static_cast<void>(started_.wait(caller()->mailbox()));
   } catch (const NodeKilled&) {
-    // Who was killed learns it from the next call.
+    // A killed stack learns it from its next call.
   }
 }
 

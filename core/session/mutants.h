@@ -94,7 +94,7 @@ enum class Mutant : uint8_t {
 
 inline constexpr size_t kMutantsMax = 128;
 
-// What it takes to see the rule missing: an order of messages, a fault, or neither.
+// The condition for seeing the rule missing: an order of messages, a fault, or neither.
 enum class MutantKind : uint8_t { ordering, fault, other };
 
 struct MutantRow {

@@ -7,7 +7,7 @@
 namespace rehearsal {
 namespace {
 
-// What may have to wait for room carries it.
+// The payload of a message that may have to wait for room.
 const Payload* payload_of(const Message& message) {
   if (const Call* call = std::get_if<Call>(&message.content)) return &call->arguments;
   if (const Item* item = std::get_if<Item>(&message.content)) return &item->value;
@@ -111,7 +111,7 @@ void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
 
 // ---- sending ----------------------------------------------------------------
 
-// What is on its way in bytes holds up large messages only: it leaves a small one's lane free.
+// The bytes on their way hold up large messages only: they leave a small one's lane free.
 bool Sessions::has_room(const Peer& to, Lane lane) const {
   if (options_.mutants.on(Mutant::no_back_pressure)) return true;
   return to.kept.size() < options_.window_frames &&
@@ -265,7 +265,7 @@ void Sessions::replace_if_changed(Peer& to, Kept& kept) {
 void Sessions::resend_all(WorkerId id) {
   Peer& to = peer(id);
   if (!to.kept.empty()) mailbox_.mark("frames are resent");
-  const size_t count = to.kept.size();  // What comes meanwhile is sent by whoever adds it.
+  const size_t count = to.kept.size();  // `transmit_new` sends those that come later.
   for (size_t i = 0; i < std::min(count, to.kept.size()); ++i) {
     replace_if_changed(to, to.kept.at(i));
     mailbox_.trace().on_event({.kind = EventKind::frame_resent,

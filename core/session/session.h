@@ -34,7 +34,7 @@ struct SessionOptions {
   Mutants mutants;
 };
 
-// What the sessions report; on the strand.
+// The reports of the sessions; on the strand.
 class SessionListener {
  public:
   virtual ~SessionListener() = default;

@@ -37,7 +37,7 @@ inline constexpr size_t kDimensionsMax = 64;
 // are held to the same limits in their other dimensions.
 [[nodiscard]] std::optional<uint64_t> tensor_bytes(c10::IntArrayRef sizes, uint64_t element_bytes);
 
-// What the path of a payload's forks is derived from, with its call's place.
+// With its call's place, the origin of the path of a payload's forks.
 inline constexpr uint64_t kArgumentForks = 1;
 inline constexpr uint64_t kResultForks = 2;
 inline constexpr uint64_t kItemForks = 3;  // and the position of a stream's value more

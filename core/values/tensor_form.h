@@ -10,7 +10,7 @@
 
 #include "core/base/frame.h"
 
-// What tensors are on the wire. Most are dense: sizes and one segment of elements. Others are a
+// The form of tensors on the wire. Most are dense: sizes and one segment of elements. Others are a
 // form: numbers, dense tensors as parts, and elements or none.
 namespace rehearsal {
 
@@ -51,7 +51,7 @@ struct TensorContent {
 };
 [[nodiscard]] TensorContent content_of(const at::Tensor& tensor, TensorForm form);
 
-// What a message says of a tensor that is not dense.
+// The facts in a message about a tensor that is not dense.
 struct ReceivedForm {
   TensorForm form = TensorForm::dense;
   c10::ScalarType dtype = c10::ScalarType::Undefined;

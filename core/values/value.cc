@@ -25,14 +25,14 @@ std::string why_not_sendable(const at::Tensor& tensor) {
   return why_without_form(tensor);
 }
 
-// What is as good as the tensor, and stays when its memory goes.
+// A tensor as good as the given one, which stays when its memory goes.
 at::Tensor kept_alive(const at::Tensor& tensor) {
   if (!is_borrowed(tensor)) return tensor;
   if (at::GradMode::is_enabled()) return tensor.clone();  // Gradients pass through it.
   return tensor.detach().clone().set_requires_grad(tensor.requires_grad());
 }
 
-// What the envelope holds for each tensor and reference, at most. A tensor of parts has three.
+// The bytes in the envelope for each tensor and reference, at most. A tensor of parts has three.
 constexpr uint64_t kTensorEntryBytes = 64;
 constexpr uint64_t kDimensionBytes = 20;
 constexpr uint64_t kPartsMax = 3;

@@ -9,8 +9,8 @@
 #include "core/values/value_structs.h"
 #include "core/values/value_torch.h"
 
-// What can be sent. `Value<T>` says how a T becomes bytes, tensors and remote references, and back.
-// A user's struct is a value if it describes its fields by a hidden friend:
+// The values that can be sent. `Value<T>` says how a T becomes bytes, tensors and remote
+// references, and back. A user's struct is a value if it describes its fields by a hidden friend:
 //
 //   struct Batch {
 //     std::string text;
@@ -35,7 +35,7 @@
 //
 // `read` throws BadValue for bytes that are no such value, and must take what `write` gave, no byte
 // more; one that calls itself holds a Nesting while it does. `sign` says what is on the wire,
-// equally at all workers. What a value is made of can be sent if it is:
+// equally at all workers. A part of a value can be sent if it is:
 //
 // - a number, an enum or a length of time                        (value_numbers.h)
 // - a container of the standard library                          (value_containers.h)

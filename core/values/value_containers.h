@@ -20,7 +20,7 @@
 
 #include "core/values/value_io.h"
 
-// What the standard library holds values in. Included by value.h. LibTorch includes these headers
+// The containers of the standard library. Included by value.h. LibTorch includes these headers
 // itself, but for <list>.
 namespace rehearsal {
 

@@ -25,7 +25,8 @@ class BadValue : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// What a newer program sent of a versioned struct, and this one does not know (value_structs.h).
+// A field of a versioned struct that a newer program sent and this one does not know
+// (value_structs.h).
 struct UnknownField {
   std::string bytes;
   std::vector<at::Tensor> tensors;
@@ -63,7 +64,7 @@ class ValueWriter {
   void tensor(const at::Tensor& tensor);
   void handle(std::shared_ptr<RRefHandle> handle);
   void ivalue(const c10::IValue& value);
-  // What another writer wrote, which has neither tensors nor references.
+  // The bytes that another writer wrote, which has neither tensors nor references.
   void written(std::string_view bytes) { payload_.values.append(bytes); }
   // The fields one after another, each with its lengths, then those that were kept.
   void versioned(std::span<const FieldAccess> fields, const UnknownFields* kept);

@@ -22,12 +22,12 @@
 //   };
 //
 // Versions differ in how many fields they have: a new one adds fields at the end, and changes no
-// type of those before. What an older program does not send keeps its default. What a newer one
-// sends beyond the fields that are known is kept in the UnknownFields, tensors and references
-// included, and sent on with the struct, so that it comes back to a newer program whole; with
-// `kRefuseUnknownFields` in their place, such a value is refused (bad_arguments). References that
-// are kept count as held. Only the struct's name is part of a function's signature, so programs
-// with different versions of it fit together. Each field costs 3 bytes.
+// type of those before. A field that an older program does not send keeps its default. The fields
+// that a newer one sends beyond the known ones are kept in the UnknownFields, tensors and
+// references included, and sent on with the struct, so that it comes back to a newer program whole;
+// with `kRefuseUnknownFields` in their place, such a value is refused (bad_arguments). References
+// that are kept count as held. Only the struct's name is part of a function's signature, so
+// programs with different versions of it fit together. Each field costs 3 bytes.
 namespace rehearsal {
 
 struct RefuseUnknownFields {};
@@ -48,7 +48,7 @@ FieldAccess access(T& field) {
       [](ValueReader& reader, void* value) { *static_cast<T*>(value) = Value<T>::read(reader); }};
 }
 
-// What `describe` is given.
+// The `fields` that `describe` is given.
 struct AnyFields {
   template <class... Fields>
   void operator()(Fields&...) const {}

@@ -245,7 +245,7 @@ class ProtobufCodec final : public Codec {
 
   Result<Message> decode(const FrameBody& body) override {
     try {
-      Result<Message> decoded{Message{}};  // What is returned, so that nothing is moved.
+      Result<Message> decoded{Message{}};  // The result, so that nothing is moved.
       Message& message = decoded.value();
       if (has_fixed_layout(body)) {
         read_call_or_response(body, message, scratch_);

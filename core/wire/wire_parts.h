@@ -64,7 +64,7 @@ void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segm
 // Takes its bytes. Every segment must have its tensor.
 [[nodiscard]] Payload read(wire::Payload& from, const std::vector<Segment>& segments);
 
-// What a message says of a tensor beside its sizes, numbers, parts and segment.
+// The facts in a message about a tensor beside its sizes, numbers, parts and segment.
 struct TensorEntry {
   uint32_t dtype = 0;
   bool requires_grad = false;

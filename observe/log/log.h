@@ -18,7 +18,7 @@ enum class LogLevel : uint8_t { debug, info, warn, error, off };
 // "debug", "info", "warn", "error" or "off"; nothing for any other text.
 [[nodiscard]] std::optional<LogLevel> parse_log_level(std::string_view text);
 
-// What a line says, in order: name and value.
+// The contents of a line, in order: name and value.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
 
 // The log of one worker, a line for each thing that happened, for people and for programs:

@@ -30,7 +30,7 @@ class PollingRole {
     bool asleep = false;  // between next's answer `sleep` and `awake`
   };
 
-  // What to do once the lock is released.
+  // The work to do once the lock is released.
   struct Nudges {
     std::vector<Seat*> signals;
     bool interrupt = false;  // end the poller's sleep in the network
@@ -70,7 +70,7 @@ class PollingRole {
   // Something came for this seat.
   void notify(Seat& seat, Nudges& nudges);
 
-  // Whoever sleeps in the network has to look at the timers again.
+  // The thread that sleeps in the network has to look at the timers again.
   void notify_poller(Nudges& nudges);
 
   // For the relief thread: each time it has nothing else to do.

@@ -100,8 +100,8 @@ void RealRuntime::clean_up(ThreadRecord& me) {
   me.discarding = false;
 }
 
-// A thread that waits runs them one by one from its waiting loop instead. What a nested entry adds
-// is run by the outer one.
+// A thread that waits runs them one by one from its waiting loop instead. The outer entry runs the
+// bodies that a nested one adds.
 void RealRuntime::run_inline_bodies(ThreadRecord& me) {
   if (me.looks_again || me.in_inline || me.discarding) return;
   while (!me.inline_bodies.empty()) {
@@ -122,7 +122,7 @@ void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
       inline_body.body();
     } catch (const NodeKilled&) {
     }
-    // What it owned may post as it dies: what that brings runs after it, not on top of it.
+    // Its objects may post as they die: that work runs after it, not on top of it.
     inline_body.body = nullptr;
   }
   me.inline_state.swap_with_thread();
@@ -190,8 +190,8 @@ void RealRuntime::stop() {
   run_left_bodies();
 }
 
-// What the runtime's own threads had no time for when they ended. It may own this runtime: without
-// that, neither would ever go.
+// Runs the bodies that the runtime's own threads left when they ended. A body may own this runtime:
+// without this, neither would ever go.
 void RealRuntime::run_left_bodies() {
   ThreadRecord& me = threads_.current();
   {

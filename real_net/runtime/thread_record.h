@@ -18,7 +18,7 @@ namespace rehearsal::real {
 struct ThreadRecord;
 struct FiberRecord;
 
-// What a Waiter's slot points to: who is parked.
+// The target of a Waiter's slot: the parked thread or fiber.
 struct Parked {
   ThreadRecord* thread = nullptr;
   FiberRecord* fiber = nullptr;  // null: the thread's own stack
@@ -41,7 +41,7 @@ struct InlineBody {
   Task body;
 };
 
-// What the runtime knows of one thread. Members are the thread's own, unless marked.
+// The runtime's state for one thread. Members are the thread's own, unless marked.
 struct ThreadRecord {
   PollingRole::Seat seat;
   Parked parked;

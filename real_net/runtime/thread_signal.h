@@ -7,8 +7,8 @@
 
 namespace rehearsal::real {
 
-// What one thread sleeps on: a binary semaphore with one waiter. A `set` that comes before the wait
-// is kept, several of them count as one.
+// A thread sleeps on this binary semaphore with one waiter. A `set` that comes before the wait is
+// kept, several of them count as one.
 class ThreadSignal {
  public:
   // Ends the present wait, or the next one. Any thread; a system call only if the waiter sleeps.

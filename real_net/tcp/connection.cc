@@ -25,7 +25,7 @@ Error broken(std::string text) {
 
 }  // namespace
 
-// What one turn of the polling thread brings to the strand.
+// The arrivals that one turn of the polling thread brings to the strand.
 struct Connection::Arrivals {
   bool writable = false;
   std::optional<Handshake> handshake;

@@ -16,7 +16,7 @@ namespace rehearsal::real {
 
 class Connection;
 
-// Who hears of a connection. Called on the strand.
+// The listener of a connection. Called on the strand.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
@@ -31,7 +31,7 @@ class ConnectionOwner {
   virtual void on_written(Connection& connection) = 0;
 };
 
-// What the connections of one transport share.
+// The state that the connections of one transport share.
 struct ConnectionContext {
   Runtime* runtime = nullptr;
   Poller* poller = nullptr;
@@ -52,7 +52,7 @@ class Connection final : public IoHandler, public std::enable_shared_from_this<C
 
   void set_owner(ConnectionOwner& owner) { owner_ = &owner; }
 
-  // What is read next. After a handshake, reading rests.
+  // Choose what the connection reads next. After a handshake, reading rests.
   void expect_handshake();
   void expect_frames(Lane lane);
   // Reads on, but only to see the end: what still comes is dropped.

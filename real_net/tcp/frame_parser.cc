@@ -45,7 +45,7 @@ std::span<iovec> FrameParser::room(uint64_t bytes_max) {
   size_t used = 0;
   direct_room_ = 0;
   if (state_ == State::segments) {
-    // Whatever is in the inbox has been moved to the segment before.
+    // All bytes in the inbox have been moved to the segment before.
     Segment& segment = body_->segments[segment_];
     direct_room_ = std::min(segment.bytes - segment_filled_, bytes_max);
     room_[used++] = {segment.data + segment_filled_, direct_room_};

@@ -13,9 +13,8 @@
 
 namespace rehearsal::real {
 
-// What is to leave on one lane, in order. Small data is copied together, so that one system call
-// sends many frames; large segments are pointed at, and their frame's body kept until they have
-// left.
+// The output of one lane, in order. Small data is copied together, so that one system call sends
+// many frames; large segments are pointed at, and their frame's body kept until they have left.
 class FrameWriter {
  public:
   void append(const Frame& frame);

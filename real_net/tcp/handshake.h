@@ -9,9 +9,9 @@
 
 namespace rehearsal::real {
 
-// What the two ends of a connection say outside of frames. Each is a record: a header of
-// kHandshakeBytes and a text. The one who connects says `hello` on both lanes; the other one
-// answers each with `welcome`, `refusal` or `retry`.
+// The kinds of record that the two ends of a connection exchange outside of frames. Each has a
+// header of kHandshakeBytes and a text. The one who connects says `hello` on both lanes; the other
+// one answers each with `welcome`, `refusal` or `retry`.
 enum class HandshakeKind : uint8_t {
   hello,    // text: the greeting on the small lane, where it is reached on the large one
   welcome,  // the same of the other end: the link stands

@@ -25,7 +25,7 @@ void Leavers::when_empty(Task done) {
   check_empty();
 }
 
-// What waits in the writer is still sent: the peer may have ended its side only.
+// The bytes in the writer are still sent: the peer may have ended its side only.
 void Leavers::on_end(Connection& connection, std::optional<Error>) {
   const auto found = find(connection);
   if (found == entries_.end()) return;

@@ -104,7 +104,7 @@ void TcpLink::close(const Error& reason) {
   stop();
 }
 
-// What the writers hold still leaves.
+// The bytes in the writers still leave.
 void TcpLink::stop() {
   stop_dialing();
   arriving_.abort();
@@ -136,8 +136,8 @@ void TcpLink::cancel(std::optional<TimerId>& timer) {
   timer.reset();
 }
 
-// Losing the link. What the peer sent in order before its end is still delivered: a link that the
-// peer ends is lost when both lanes have ended.
+// Losing the link. Frames that the peer sent in order before its end are still delivered: a link
+// that the peer ends is lost when both lanes have ended.
 void TcpLink::on_end(Connection& connection, std::optional<Error> reason) {
   const auto lane = standing_.lane_of(connection);
   if (!lane) {
@@ -328,8 +328,8 @@ void TcpLink::on_arrival(std::shared_ptr<Connection> connection, Handshake hello
   link_up(std::exchange(arriving_, Pair{}));
 }
 
-// Both connect at once: the link that the lower id makes is the one. What the peer knew of our last
-// link tells whether it has lost that, or had not seen it yet when it began.
+// Both connect at once: the link that the lower id makes is the one. The peer's token of our last
+// link tells whether it has lost that link, or had not seen it yet when it began.
 bool TcpLink::must_give_way(const Handshake& hello) const {
   if (!dials()) return false;
   if (up_)

@@ -30,7 +30,7 @@ struct TransportOptions {
 
 class TcpLink;
 
-// What a link needs of its transport. On the strand.
+// The services that a link needs of its transport. On the strand.
 class LinkHost {
  public:
   virtual ~LinkHost() = default;

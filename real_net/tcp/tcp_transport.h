@@ -30,8 +30,8 @@ class TcpTransport final : public Transport, private LinkHost {
   // Where peers are told to connect to.
   [[nodiscard]] Address reached_at() const override;
 
-  // Who this is and who hears of what arrives. Before the first `open`; on the strand. One that has
-  // been stopped already does not listen.
+  // Sets the identity of this end and the sink of what arrives. Before the first `open`; on the
+  // strand. One that has been stopped already does not listen.
   void start(Hello hello, FrameSink& sink);
   // Where a peer listens; also when it has moved. On the strand.
   void set_address(WorkerId peer, Address address);

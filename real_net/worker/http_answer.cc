@@ -17,7 +17,8 @@ std::optional<std::string_view> take_line(std::string_view& text) {
   return line;
 }
 
-// What a head may consist of. Other bytes are known to be wrong as soon as they come.
+// Whether a head may consist of these bytes. Other bytes are known to be wrong as soon as they
+// come.
 bool is_text(std::string_view bytes) {
   return std::ranges::all_of(bytes, [](char byte) {
     return (byte >= ' ' && byte <= '~') || byte == '\r' || byte == '\n' || byte == '\t';

@@ -12,7 +12,7 @@
 namespace rehearsal::real {
 
 // The store of c10d in which the workers of a run meet: served at an address, or a file. Keys are
-// those of the run only. What c10d throws passes through every method but `open`. Any thread.
+// those of the run only. The exceptions of c10d pass through every method but `open`. Any thread.
 class MeetingStore {
  public:
   using Instant = std::chrono::steady_clock::time_point;

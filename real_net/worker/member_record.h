@@ -8,7 +8,7 @@
 
 namespace rehearsal::real {
 
-// What a worker tells the others before they connect.
+// The facts that a worker tells the others before they connect.
 struct MemberRecord {
   std::string name;
   Address address;

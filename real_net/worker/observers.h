@@ -13,7 +13,7 @@
 
 namespace rehearsal::real {
 
-// How a worker is seen from outside. What is left alone comes from the environment:
+// How a worker is seen from outside. An option left alone comes from the environment:
 // REHEARSAL_METRICS, REHEARSAL_SPANS and REHEARSAL_LOG.
 struct ObserverOptions {
   // Where GET /metrics is answered: PORT, on loopback; or HOST:PORT. Port 0: any free one, which a
@@ -21,7 +21,7 @@ struct ObserverOptions {
   std::string metrics;
   // Folder for WORKER.spans.json, which ui.perfetto.dev opens. Empty: no spans are made.
   std::string spans;
-  // What the log on standard error holds: debug, info, warn, error or off. Empty: warn.
+  // The level of the log on standard error: debug, info, warn, error or off. Empty: warn.
   std::string log;
 };
 
@@ -36,7 +36,7 @@ class Observers {
       const ObserverOptions& options, const Environment& environment,
       const std::vector<std::string>& names, WorkerId self, Trace* next);
 
-  // What the node is given; each may be null.
+  // The parts given to the node; each may be null.
   [[nodiscard]] Trace* log_trace() { return logs_ ? &log_trace_ : nullptr; }
   [[nodiscard]] Trace* trace() { return traces_.empty() ? nullptr : &traces_; }
   [[nodiscard]] const std::optional<Address>& metrics() const { return metrics_; }

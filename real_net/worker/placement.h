@@ -24,7 +24,7 @@ struct Placement {
   std::string run;
 };
 
-// What the command line says; what is not said is taken from the environment.
+// The flags of the command line; a missing one is taken from the environment.
 struct PlacementFlags {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> world_size;

@@ -140,7 +140,7 @@ Status RealNode::run_main() {
   return status;
 }
 
-// What is queued still leaves; bounded by the transport's own limit.
+// Queued frames still leave; bounded by the transport's own limit.
 void RealNode::leave_network() {
   Waiter stopped;
   runtime_->post([this, &stopped] {

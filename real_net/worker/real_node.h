@@ -106,7 +106,7 @@ class RealNode {
     Trace* const log_;
   };
 
-  // What stands between the node and its seams if it is recorded.
+  // The layers between the node and its seams if it is recorded.
   struct Recording {
     std::shared_ptr<record::RecordingRuntime> runtime;
     record::RecordingTransport transport;

@@ -11,7 +11,7 @@
 
 namespace rehearsal::real {
 
-// Where a worker's record goes and how large it may become. What is left alone comes from the
+// Where a worker's record goes and how large it may become. A member left alone comes from the
 // environment: REHEARSAL_RECORD (a folder) and REHEARSAL_RECORD_SIZE.
 struct RecordPlace {
   std::string folder;                  // empty: nothing is recorded

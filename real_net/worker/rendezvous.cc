@@ -139,7 +139,7 @@ class Rendezvous::Meeting {
     return static_cast<uint32_t>(claims - 1);
   }
 
-  // Whoever says so first is enough.
+  // The first worker to say so is enough.
   void end_group() {
     if (store_->add(group_ + "over", 1) == 1) store_->add(kGroups, 1);
   }
@@ -156,7 +156,7 @@ class Rendezvous::Meeting {
   // How often a record has been replaced.
   int64_t changes() { return store_->add(changes_key(), 0); }
 
-  // Who is there now. What follows the number of changes that was read before has yet to be read.
+  // The members that are there now. Changes beyond the number read first have yet to be read.
   Result<Members> look() {
     seen_ = changes();
     Members members(world_size());
@@ -218,7 +218,8 @@ class Rendezvous::Meeting {
     return Unit{};
   }
 
-  // Whoever still waits fails with the same reason; who serves the store gives them time to read.
+  // The workers that still wait fail with the same reason; the server of the store gives them time
+  // to read.
   void tell_others(const Error& error) {
     store_->set(group_ + "failure", error.text);
     if (rank() == 0 && MeetingStore::served_by_worker(options_.placement))

@@ -21,10 +21,10 @@ struct RendezvousOptions {
   bool dynamic = false;  // workers come and go: none is waited for
 };
 
-// Who has published where it is, in rank order.
+// The workers that have published where they are, in rank order.
 using Members = std::vector<std::optional<MemberRecord>>;
 
-// Who is told while a worker joins; from a thread of the rendezvous.
+// Listens while a worker joins; called from a thread of the rendezvous.
 struct RendezvousListener {
   // Whether this worker has joined: then nothing more is told.
   std::function<bool()> joined;

@@ -49,7 +49,7 @@ class Decoder : public torch::nn::Module {
   torch::nn::Linear decoder_{nullptr};
 };
 
-// What an LSTM carries from one batch to the next: hidden and cell state.
+// An LSTM carries these from one batch to the next: hidden and cell state.
 using HiddenState = std::tuple<torch::Tensor, torch::Tensor>;
 
 // Zeros, for the first batch of a pass over the text.

@@ -24,7 +24,7 @@ class Served : public Module {
     return rrefs;
   }
 
-  // What the parameters are now, without any graph.
+  // The present parameters, without any graph.
   std::vector<torch::Tensor> values() {
     std::vector<torch::Tensor> values;
     for (const torch::Tensor& parameter : this->parameters()) {
@@ -37,7 +37,7 @@ class Served : public Module {
 using ServedTable = Served<models::EmbeddingTable>;
 using ServedDecoder = Served<models::Decoder>;
 
-// What a trainer needs to reach the server's parts.
+// The references by which a trainer reaches the server's parts.
 struct ModelRefs {
   RRef<ServedTable> table;
   RRef<ServedDecoder> decoder;

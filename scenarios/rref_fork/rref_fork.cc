@@ -15,7 +15,7 @@ constexpr WorkerId kOwner{1};
 constexpr uint32_t kFirstUser = 2;
 constexpr int64_t kContent = 42;
 
-// What who is given a reference does with it.
+// The uses of a reference by its receiver.
 enum class Use : int64_t { drop, call, fetch, pass_back, keep, drop_and_keep };
 
 struct Parcel {
@@ -30,7 +30,7 @@ struct Parcel {
 
 using Parcels = std::vector<RRef<Parcel>>;
 
-// Whoever is given references lets go of them when it returns.
+// Lets go of the given references when it returns.
 void hold(const Parcels&) {}
 
 // Timers do not run in what is explored: whoever is given references keeps them until then.
@@ -62,7 +62,7 @@ FunctionRegistry functions() {
   return registry;
 }
 
-// What may go wrong when a worker was lost or taken for dead.
+// The errors that may come when a worker was lost or taken for dead.
 bool is_loss(ErrorKind kind) {
   return kind == ErrorKind::peer_lost || kind == ErrorKind::fenced ||
          kind == ErrorKind::rref_deleted;

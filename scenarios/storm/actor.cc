@@ -160,7 +160,7 @@ void Actor::call_failing(Dice& dice) {
   throw WrongResult("fail returned");
 }
 
-// Who asks before the creation has failed, and who asks after it, is told why.
+// The error reaches a caller that asks before the creation has failed, and one that asks after it.
 void Actor::create_failing(Dice& dice) {
   const std::string text = "storm " + std::to_string(dice.draw(1000));
   const RRef<int64_t> number = worker_.remote(anybody(dice), &fail_at_last, text, journey(dice, 2));

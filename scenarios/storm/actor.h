@@ -25,7 +25,7 @@ class WrongResult : public std::runtime_error {
 // Whether it is what an operation may fail with when a worker is lost.
 [[nodiscard]] bool is_loss(ErrorKind kind);
 
-// What one worker of a storm does: operations drawn from the seed, each checked as it goes. An
+// The work of one worker of a storm: operations drawn from the seed, each checked as it goes. An
 // operation that fails because a worker is lost is counted and left.
 class Actor {
  public:

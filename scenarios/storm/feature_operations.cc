@@ -7,7 +7,7 @@
 #include "scenarios/storm/actor.h"
 #include "scenarios/storm/features.h"
 
-// What an actor does with batches, modules, exceptions, scripts and several futures at once.
+// An actor's operations with batches, modules, exceptions, scripts and several futures at once.
 namespace rehearsal::storm {
 
 // Full batches and such as only their delay closes; one of the callers gives up.

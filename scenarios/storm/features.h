@@ -10,8 +10,8 @@
 #include "core/api/batcher.h"
 #include "scenarios/storm/functions.h"
 
-// What a storm uses beside calls, references and streams: batches, modules, exceptions of its own,
-// TorchScript.
+// The features that a storm uses beside calls, references and streams: batches, modules, exceptions
+// of its own, TorchScript.
 namespace rehearsal::storm {
 
 // Doubles what it is given, three at a time.

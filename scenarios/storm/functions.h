@@ -13,8 +13,8 @@
 #include "core/api/program.h"
 #include "core/api/rref.h"
 
-// What the workers of a storm do for each other, and beside it the sequential model: what each
-// must give.
+// The functions that the workers of a storm call on each other, and the sequential model: the
+// result that each must give.
 namespace rehearsal::storm {
 
 // A journey through the group: which worker is next is drawn from its word.
@@ -161,7 +161,7 @@ int64_t fail_at_last(CallContext& context, const std::string& text, const Journe
 void make_known(CallContext& context, int64_t known);
 int64_t call_back(CallContext& context, int64_t known);
 
-// What the reference refers to.
+// The value that the reference refers to.
 int64_t look(CallContext& context, const RRef<int64_t>& number);
 
 [[nodiscard]] FunctionRegistry functions();

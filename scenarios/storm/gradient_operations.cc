@@ -6,7 +6,7 @@
 #include "core/api/rref.h"
 #include "scenarios/storm/actor.h"
 
-// What an actor does with autograd contexts.
+// An actor's operations with autograd contexts.
 namespace rehearsal::storm {
 namespace {
 
@@ -17,7 +17,7 @@ at::Tensor far_scaled(const AutogradContext& context, WorkerId to, const at::Ten
     case 0:
       return context.rpc_sync(to, &scale_asynchronously, x, factor, way);
     case 1:
-      // What the other worker calculated is not used: its gradient is undefined.
+      // The other worker's result is not used: its gradient is undefined.
       if (way.hops == 0) return context.rpc_sync(to, &scale_twice, x, factor, way).front();
       [[fallthrough]];
     default:
@@ -67,7 +67,7 @@ void Actor::propagate_in_time(Dice& dice) {
     context.backward({loss.sum}, /*retain_graph=*/true, patience);
   } catch (const RpcError& error) {
     if (error.kind() != ErrorKind::timeout) throw;
-    // Whoever heard nothing of the failure is still in the pass at the shutdown.
+    // A worker that heard nothing of the failure is still in the pass at the shutdown.
     if (dice.happens(50)) return kept_.push_back(context);
     context.backward({loss.sum});
   }

@@ -3,13 +3,13 @@
 
 #include "scenarios/storm/actor.h"
 
-// What an actor does about the group itself.
+// An actor's operations on the group itself.
 namespace rehearsal::storm {
 
 namespace {
 
-// What such a worker knows of the group may be less than what those know who have lost it: two
-// halves of a group that was cut in two know each other when their links are back.
+// Such a worker may know less of the group than the workers that have lost it: two halves of a
+// group that was cut in two know each other when their links are back.
 bool has_lost_any(CallContext& context) {
   for (const std::string& name : context.caller()->names()) {
     const Result<int64_t> called = context.rpc_async(name, &travel, Journey{}).result();
@@ -51,7 +51,7 @@ void Actor::be_known() {
   }
 }
 
-// Who came back may be too late for it, and then waits in vain.
+// A worker that came back may be too late for it, and then waits in vain.
 void Actor::meet_all() {
   std::vector<std::string> names;
   for (const WorkerInfo& worker : worker_.workers()) names.push_back(worker.name);

@@ -36,7 +36,7 @@ Program storm_program(const ScenarioRun& run) {
         reporter.results.tensor(
             worker.name(),
             at::full({1}, static_cast<int64_t>(actor.digest() >> 1), at::TensorOptions(at::kLong)));
-        // Who has come and gone when it likes is no failure.
+        // A worker that comes and goes when it likes is no failure.
         reporter.results.number(
             (dynamic ? "unserved operations of " : "lost operations of ") + worker.name(),
             static_cast<double>(actor.lost_operations()));

@@ -4,7 +4,7 @@
 
 #include "scenarios/storm/actor.h"
 
-// What an actor does with streams, and with calls that it gives up.
+// An actor's operations with streams, and with calls that it gives up.
 namespace rehearsal::storm {
 
 void Actor::expect_reading(const Journey& way, int64_t position,
@@ -51,8 +51,8 @@ void Actor::read_stream_ahead(Dice& dice) {
     if (values.at(position).wait()) throw WrongResult("a stream went on behind its end");
 }
 
-// What is waited for never comes: nothing but the end of the first call ends the others, and with
-// them the latch.
+// The awaited value never comes: only the end of the first call ends the others, and with them the
+// latch.
 void Actor::hold_for_a_while(Dice& dice) {
   const auto latch = worker_.remote<Latch>(anybody(dice));
   const WorkerId to = anybody(dice);

@@ -16,13 +16,13 @@
 #include "scenarios/storm/actor.h"
 #include "scenarios/storm/features.h"
 
-// What an actor does with values that are more than numbers and plain tensors.
+// An actor's operations with values that are more than numbers and plain tensors.
 namespace rehearsal::storm {
 namespace {
 
 enum class Care : uint8_t { none, fragile, urgent };
 
-// What programs of two versions pass on to each other: this is the newer one's.
+// Programs of two versions pass this type on to each other: this is the newer one's.
 struct Parcel {
   int64_t number = 0;
   RRef<Counter> counter;

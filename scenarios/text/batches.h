@@ -1,9 +1,9 @@
 // A text as batches for truncated backpropagation through time.
 //
 // The text is laid out as `columns` texts side by side, each a consecutive part of the whole; a
-// batch is the next `steps` rows. What does not fill a row is left out. Trainers share the columns:
-// each takes an equal, consecutive part of them, so that all trainers together see what one trainer
-// would.
+// batch is the next `steps` rows. A remainder that does not fill a row is left out. Trainers share
+// the columns: each takes an equal, consecutive part of them, so that all trainers together see
+// what one trainer would.
 #pragma once
 
 #include <ATen/core/Tensor.h>

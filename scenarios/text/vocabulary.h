@@ -30,7 +30,7 @@ class Vocabulary {
 };
 
 // The perplexity of the model that knows how often each word comes and nothing else: probabilities
-// are the training counts plus one. What a language model must beat by far.
+// are the training counts plus one. A language model must beat this by far.
 double unigram_perplexity(const std::vector<int64_t>& training,
                           const std::vector<int64_t>& validation, int64_t vocabulary_size);
 

@@ -27,7 +27,7 @@ struct Override {
 // Throws std::invalid_argument with a line that says what is wrong.
 [[nodiscard]] Override parse_override(std::string_view text);
 
-// What a choice is that has no override: drawn from the seed, or the benign one, 0.
+// The value of a choice that has no override: drawn from the seed, or the benign one, 0.
 enum class Otherwise : uint8_t { drawn, benign };
 
 // Makes choices in place of the seed.
@@ -80,8 +80,8 @@ class KeyedDecisions final : public net_fake::Decisions {
   // Choices made so far.
   [[nodiscard]] uint64_t draws() const { return draws_; }
 
-  // What was chosen and is not benign, in the order in which it first came up: what goes together
-  // in a run is near each other.
+  // The choices that are not benign, in the order in which they first came up: those that go
+  // together in a run are near each other.
   [[nodiscard]] std::vector<Override> choices() const;
 
   // Overrides whose key has not come up. An override out of its range counts as its remainder.

@@ -9,7 +9,7 @@
 namespace rehearsal::sim {
 namespace {
 
-// What an event is about. The last part tells those apart that are about the same.
+// The subject of an event. The last part tells those apart that are about the same.
 using Name = std::tuple<uint32_t, uint32_t, std::string_view, uint32_t, std::string, uint32_t,
                         std::string, uint64_t>;
 
@@ -19,7 +19,7 @@ struct Intake {
   size_t moment = 0;
 };
 
-// What comes to a worker from outside decides what it does; the rest follows.
+// Input from outside decides what a worker does; the rest follows.
 bool comes_from_outside(const Entry& entry) {
   if (entry.kind == EntryKind::crash || entry.kind == EntryKind::restart) return true;
   if (entry.kind != EntryKind::event) return false;

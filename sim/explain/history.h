@@ -12,7 +12,7 @@ namespace rehearsal::sim {
 
 inline constexpr uint32_t kNoWorker = UINT32_MAX;
 
-// What an entry of a history is about. Beside the events of nodes, it is what the network and the
+// The subject of an entry of a history. Beside the events of nodes, it is what the network and the
 // cluster do.
 enum class EntryKind : uint8_t {
   event,      // of a node: `event` says which
@@ -31,7 +31,7 @@ enum class EntryKind : uint8_t {
 };
 inline constexpr size_t kEntryKinds = static_cast<size_t>(EntryKind::failed) + 1;
 
-// One thing that happened in a run. What does not apply is left as it is here.
+// One thing that happened in a run. A field that does not apply is left as it is here.
 struct Entry {
   EntryKind kind = EntryKind::event;
   EventKind event{};

@@ -21,8 +21,8 @@ class HistoryWriter final : public HistorySink {
   std::ostream& out_;
 };
 
-// What a HistoryWriter wrote. A last line that is not whole is left out. Throws std::runtime_error
-// with one line if it is something else.
+// The history that a HistoryWriter wrote. A last line that is not whole is left out. Throws
+// std::runtime_error with one line if it is something else.
 [[nodiscard]] History read_history(std::istream& in);
 
 }  // namespace rehearsal::sim

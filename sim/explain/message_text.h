@@ -7,7 +7,7 @@
 
 namespace rehearsal::sim {
 
-// What a message says, in one line for people: the function that a call names, the tensors it
+// The content of a message, in one line for people: the function that a call names, the tensors it
 // carries with their types and sizes, the references, the error.
 [[nodiscard]] std::string describe(const Message& message, const FunctionRegistry& registry);
 

@@ -83,7 +83,7 @@ const std::map<EventKind, const char*>& plain_texts() {
   return texts;
 }
 
-// What follows is a sentence of its own.
+// Whether the text that follows is a sentence of its own.
 bool tells_why(EventKind event) {
   return event == EventKind::pass_ended || event == EventKind::node_stopped ||
          event == EventKind::mark;

@@ -24,7 +24,7 @@ struct CriticalPair {
 [[nodiscard]] std::vector<std::string> lines_of(const Chronicle& chronicle,
                                                 const CriticalPair& pair);
 
-// What is to be explained about a run.
+// The facts of a run that are to be explained.
 struct Subject {
   std::string title;    // of the run, one line
   std::string failure;  // oracle, object and message; empty: it held

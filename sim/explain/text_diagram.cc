@@ -245,7 +245,7 @@ class Diagram {
     if (entry.kind == EntryKind::restart) dead_.erase(entry.worker);
   }
 
-  // What stands at a worker's column in the row of this moment.
+  // The sign at a worker's column in the row of this moment.
   std::string sign_of(size_t moment) const {
     if (subject_.critical && moment == subject_.critical->first) return "A";
     if (subject_.critical && subject_.critical->second == moment) return "B";

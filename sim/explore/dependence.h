@@ -7,8 +7,8 @@
 
 namespace rehearsal::sim::explore {
 
-// What may happen next in an explored run, and whose it is. `first` and `second` are workers, but
-// for `run`, whose second number is the stack's.
+// A step that may happen next in an explored run, and its workers. `first` and `second` are
+// workers, but for `run`, whose second number is the stack's.
 struct Transition {
   enum class Kind : uint8_t {
     small_lane,  // first sent a frame, second receives it

@@ -98,7 +98,8 @@ void Dpor::received_from(size_t step) {
   if (step_ - 1 >= analysed_) states_[step_ - 1].received.push_back(step);
 }
 
-// What happens before a step: what made it possible, what it depends on, and what is before these.
+// Finds the steps before a step: those that made it possible, those that it depends on, and those
+// before these.
 void Dpor::find_order(size_t step) {
   State& state = states_[step];
   state.before.assign(step, false);

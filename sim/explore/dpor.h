@@ -34,7 +34,7 @@ class Dpor final : public Guide {
   [[nodiscard]] uint64_t stopped() const { return stopped_; }
   [[nodiscard]] uint64_t steps() const { return steps_; }
 
-  // What part of all that is known by now to be needed has been run: more may become known.
+  // The share, run so far, of all that is known by now to be needed: more may become known.
   [[nodiscard]] double progress() const;
 
   // The picks of the present run, then of the choices within each step.

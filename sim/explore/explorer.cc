@@ -24,7 +24,7 @@ std::vector<Transition> all_faults(uint32_t workers) {
   return faults;
 }
 
-// What the run's own oracles, or else the caller, found wrong with it.
+// The report with the failure that the run's own oracles, or else the caller, found.
 RunReport judged(RunReport report, const ExploreOptions& options, const Schedule& schedule) {
   if (!report.ok || !options.judge) return report;
   report.failure = options.judge(schedule);

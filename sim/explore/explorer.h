@@ -38,7 +38,7 @@ struct ExploreOptions {
   std::ostream* event_lines = nullptr;
   size_t faults_max = 1;  // of cuts, crashes and false suspicions in one run
 
-  // What is wrong with a run that ended well, if anything.
+  // Returns the failure of a run that ended well, if any.
   std::function<std::optional<RunFailure>(const Schedule&)> judge;
   // Called before each run.
   std::function<void()> before_run;

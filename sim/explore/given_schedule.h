@@ -19,7 +19,7 @@ class GivenSchedule final : public Guide {
   [[nodiscard]] bool all_used() const { return next_ == deviations_.size(); }
 
  private:
-  // What is written for this pick or choice; 0 if nothing is.
+  // The value written for this pick or choice; 0 if there is none.
   [[nodiscard]] uint64_t take(std::optional<size_t> choice);
 
   const std::vector<Schedule::Deviation> deviations_;

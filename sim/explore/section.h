@@ -28,7 +28,7 @@ class Section final : private Chooser, private Trace {
   // Runs the section. False if the guide stopped it.
   [[nodiscard]] bool run(ClusterParts& parts);
 
-  // What happened, in order.
+  // The steps that happened, in order.
   [[nodiscard]] const std::vector<Transition>& steps() const { return steps_; }
 
  private:

@@ -10,8 +10,8 @@
 namespace rehearsal::sim {
 namespace {
 
-// What a worker has not handled was not acknowledged either: of one life's calls to it there are
-// never more than its window has room for.
+// A call that a worker has not handled was not acknowledged either: of one life's calls to it there
+// are never more than its window has room for.
 class BackPressure final : public QuietOracle {
  public:
   explicit BackPressure(uint64_t window_frames) : window_frames_(window_frames) {}

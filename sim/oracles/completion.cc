@@ -67,7 +67,7 @@ class Completion final : public QuietOracle {
                            "it completed without having been made");
     Call& call = found->second;
     if (call.completed) findings.fail(name(), describe(seen.event.id, call), "it completed twice");
-    // What a machine kept while it was busy may be held back once more.
+    // An event that a machine kept while it was busy may be held back once more.
     const Duration slack = seen.busy_time.count() > 0 ? 2 * kSlack : kSlack;
     const Duration late = slack + seen.busy_time - call.busy_time;
     if (call.deadline < Instant::max() - late && seen.when > call.deadline + late)

@@ -9,11 +9,11 @@
 namespace rehearsal::sim {
 namespace {
 
-// What the news may take once all links work.
+// The longest time for the news once all links work.
 constexpr Duration kNews = std::chrono::seconds(3);
 
-// Whoever was given up is told as soon as it can be: two workers never disagree for long on whether
-// they have lost each other.
+// A worker that was given up is told as soon as it can be: two workers never disagree for long on
+// whether they have lost each other.
 class Fencing final : public QuietOracle {
  public:
   std::string_view name() const override { return "fencing"; }

@@ -15,7 +15,7 @@ inline constexpr size_t kBarcodeContributions = 26;
 // REQUIRES: contribution < kBarcodeContributions.
 [[nodiscard]] double barcode(size_t contribution);
 
-// What is wrong with a sum that should have each of these contributions once; nothing if it has:
+// The faults of a sum that should have each of these contributions once; nothing if it has:
 // "contribution 3 is missing, contribution 5 has come twice". A contribution that comes more than
 // three times shows as others.
 [[nodiscard]] std::optional<std::string> barcode_difference(const std::vector<size_t>& expected,

@@ -34,7 +34,7 @@ class NoLeak final : public QuietOracle {
     return {EventKind::execution_started, EventKind::execution_ended, EventKind::node_stopped};
   }
 
-  // Who leaves in good order cuts nothing off.
+  // A worker that leaves in good order cuts nothing off.
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;
     if (event.kind == EventKind::execution_started) ++running_[seen.life];

@@ -12,7 +12,7 @@ namespace {
 
 using net_fake::LifeId;
 
-// What the owner and the holder of a fork say of it.
+// The reports of a fork's owner and holder on it.
 struct Fork {
   uint64_t rref = 0;  // CausalIdHash of the RRef's id
   LifeId holder;

@@ -8,7 +8,7 @@
 
 namespace rehearsal::sim {
 
-// What the node of one worker waits for.
+// The waits of one worker's node.
 struct NodeWaits {
   WorkerId worker;
   std::string name;

@@ -21,7 +21,7 @@ namespace {
 using record::Item;
 using record::Order;
 
-// What an act is, by its digest.
+// The words for an act, by its digest.
 std::string act_text(uint64_t digest) {
   const auto kind = static_cast<uint8_t>(digest >> 56);
   if (kind <= static_cast<uint8_t>(EventKind::mark))
@@ -36,7 +36,7 @@ class Replayer final : private Trace, private Transport {
   ReplayReport run();
 
  private:
-  // What the node does.
+  // The acts of the node.
   void on_event(const Event& event) override;
   void open(WorkerId peer) override { act(record::digest_of(Order::open, peer), peer); }
   void send(WorkerId peer, Frame frame) override {
@@ -48,7 +48,7 @@ class Replayer final : private Trace, private Transport {
   [[nodiscard]] uint64_t queued_bytes(WorkerId) const override;
   void stop() override { act(record::digest_of(Order::stop, kNoPeer), kNoPeer); }
 
-  // What it is given. Each returns what does not fit, if something does not.
+  // The inputs of the node. Each returns the misfit, if there is one.
   using Misfit = std::optional<std::string>;
   Misfit give(const record::Posted& input);
   Misfit give(const record::Came& input);

@@ -38,7 +38,7 @@ Instant ReplayRuntime::now() const {
   if (on_strand_) return last_now_ = strand_clock_();
   if (current_ == nullptr) return last_now_;
   std::deque<Reading>& readings = current_->giver.readings;
-  // What a stack read behind its last recorded task is not known.
+  // The readings of a stack behind its last recorded task are not known.
   if (readings.empty() || readings.front().kind != Reading::Kind::now) return last_now_;
   last_now_ = Instant(Duration(readings.front().nanoseconds));
   readings.pop_front();

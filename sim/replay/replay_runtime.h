@@ -24,13 +24,14 @@ namespace rehearsal::sim {
 // memory comes in the order in which the record has the tasks that enclose it.
 //
 // A task that is wanted may come from another stack than the record says: which of two owners lets
-// go last, and so runs a destructor, depends on threads. What destructors post has a tag, so that
-// it is known by its code: it is then taken from whoever has it to give and is not expected to.
+// go last, and so runs a destructor, depends on threads. A task posted by a destructor has a tag,
+// so that it is known by its code: it is then taken from a giver that has it and is not expected to
+// give it.
 class ReplayRuntime final : public Runtime, public Executions, public Checkpoints {
  public:
   using Source = record::Source;
 
-  // What the strand reads comes from the record's items, of which whoever replays has the next one.
+  // The strand's readings come from the record's items; the replayer has the next one.
   using StrandClock = UniqueFunction<Instant()>;
   explicit ReplayRuntime(StrandClock strand_clock);
   // REQUIRES: `finish` was called.
@@ -73,8 +74,8 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   // The closure of a task that has run.
   void bury(Source source, Task task);
 
-  // The record is over: each stack that can go on does so, to its next post or park. What the
-  // worker did last, off its strand, happens again.
+  // The record is over: each stack that can go on does so, to its next post or park. The worker's
+  // last acts off its strand happen again.
   void run_out();
 
   // Ends every stack; `kill_node` runs on the strand before.
@@ -86,7 +87,8 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
     uint64_t code = 0;
     Task task;
   };
-  // What a stack, or whatever else posts, has to give and what the record expects of it.
+  // The tasks that a stack, or another poster, has to give, and those that the record expects of
+  // it.
   struct Giver {
     std::deque<Offer> offers;
     std::deque<uint64_t> expected;  // codes, in order

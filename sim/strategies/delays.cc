@@ -5,7 +5,7 @@
 namespace rehearsal::sim {
 namespace {
 
-// What of the plan is drawn; part of the keys.
+// The drawn parts of the plan; part of the keys.
 constexpr uint64_t kCount = 0;
 constexpr uint64_t kFirstStep = 1;
 

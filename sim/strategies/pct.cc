@@ -7,7 +7,7 @@ namespace {
 
 using net_fake::DecisionKind;
 
-// What of the plan is drawn; part of the keys.
+// The drawn parts of the plan; part of the keys.
 constexpr uint64_t kDepth = 0;
 constexpr uint64_t kFirstChangePoint = 1;
 

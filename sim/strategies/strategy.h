@@ -15,7 +15,7 @@
 
 namespace rehearsal::sim {
 
-// What may happen next: the first event of one chain.
+// A candidate to happen next: the first event of one chain.
 struct Enabled {
   net_fake::Chain chain;
   WorkerId worker;  // whose event it is

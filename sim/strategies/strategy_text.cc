@@ -15,7 +15,7 @@ constexpr uint64_t kLengthMax = 1'000'000'000;
 constexpr uint64_t kDepthMax = 20;
 constexpr uint64_t kBoundMax = 9;
 
-// What a strategy takes, in words.
+// The parameters that a strategy takes, in words.
 std::string_view parameters_of(StrategyKind kind) {
   switch (kind) {
     case StrategyKind::pct:

@@ -109,7 +109,7 @@ size_t Surw::pick(const std::vector<Enabled>& enabled) {
       if (!selected(enabled[i].chain) || enabled[i].chain == intention_) free.push_back(i);
   };
   find_free();
-  if (free.empty()) {  // What was intended is not there yet, and everything else waits for it.
+  if (free.empty()) {  // The intended event is not there yet, and all others wait for it.
     std::vector<Chain> chains;
     for (const Enabled& event : enabled) chains.push_back(event.chain);
     intend_one_of(chains);

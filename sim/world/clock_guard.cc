@@ -59,8 +59,8 @@ RealClockAllowed::~RealClockAllowed() { --allowances; }
 
 }  // namespace rehearsal::sim
 
-// What the linker puts in the place of each function, and the function itself. The names are the
-// linker's; tests/sim/world/clock_guard_test.cc calls every one.
+// The replacement that the linker puts in the place of each function, and the function itself. The
+// names are the linker's; tests/sim/world/clock_guard_test.cc calls every one.
 namespace rehearsal::sim::wrapped {
 
 using SteadyInstant = std::chrono::steady_clock::time_point;

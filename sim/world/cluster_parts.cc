@@ -123,7 +123,7 @@ void ClusterParts::record_history() {
   decisions_.set_listener([this](const Override& given) { history_->on_decision(given); });
 }
 
-// What comes later is the taking apart of the cluster.
+// All that comes later is the taking apart of the cluster.
 void ClusterParts::stop_recording_history() {
   if (!history_) return;
   if (failed()) history_->on_finding(recorder_.findings().first()->oracle);
@@ -309,7 +309,7 @@ void ClusterParts::restart_after(WorkerId worker, Duration time) {
   });
 }
 
-// Who has left a dynamic group may come again, once, where crashed workers may come back.
+// A worker that has left a dynamic group may come again, once, where crashed workers may come back.
 void ClusterParts::main_ended(const LifeId& ended) {
   const bool may_return = program_.is_dynamic() && options_.restart != Restart::never && !calm_ &&
                           ended.life == 0 && life(ended.worker).result()->ok();
@@ -368,7 +368,7 @@ void ClusterParts::calm() {
 
 // The end.
 
-// What is left when all mains have ended: frames on their way, deadlines of nobody.
+// Run the events left when all mains have ended: frames on their way, deadlines of nobody.
 void ClusterParts::drain() {
   calm();
   while (step()) {

@@ -21,7 +21,7 @@
 
 namespace rehearsal::sim {
 
-// What a Cluster is made of, and its loop: take the next event, let the plan's faults happen before
+// The parts of a Cluster, and its loop: take the next event, let the plan's faults happen before
 // it, run it, and look at the oracles.
 class ClusterParts final : private net_fake::Occurrence {
  public:

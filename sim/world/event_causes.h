@@ -9,7 +9,8 @@
 
 namespace rehearsal::sim {
 
-// An event line, see event_lines.h, as far as causes are concerned. What it lacks is empty.
+// An event line, see event_lines.h, as far as causes are concerned. A part that the line lacks is
+// empty.
 struct EventLine {
   std::string worker;  // without the life
   std::string place;   // with it: "trainer0.0"
@@ -23,7 +24,7 @@ struct EventLine {
 // Empty if it is no event line.
 [[nodiscard]] std::optional<EventLine> parse_event_line(std::string_view line);
 
-// What names the event among those of its run: "frame Call 5f0b8838#2 at trainer0.0".
+// The name of the event among those of its run: "frame Call 5f0b8838#2 at trainer0.0".
 [[nodiscard]] std::string key_of(const EventLine& line);
 
 // Tells which earlier events led to one. An event follows from the one before at its worker, and

@@ -74,7 +74,7 @@ void EventQueue::take(const Event& next) {
   if (profile_ != nullptr) profile_->happened(next.what->chain(next.ticket));
 }
 
-// What is next is nearly always in front.
+// The next event is nearly always in front.
 const EventQueue::Event* EventQueue::find(uint64_t serial) const {
   const auto found = std::find_if(heap_.begin(), heap_.end(),
                                   [serial](const Event& event) { return event.serial == serial; });

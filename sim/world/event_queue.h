@@ -12,8 +12,8 @@
 namespace rehearsal::sim {
 
 // Virtual time: what will happen, in order of instants; events of one instant in the order in which
-// they were scheduled. What has been called off is dropped when it comes up, or earlier when such
-// events are many.
+// they were scheduled. An event that was called off is dropped when it comes up, or earlier when
+// such events are many.
 //
 // A strategy may change the order: it chooses among the first events of all chains that are due
 // within a window of the first event. Nothing is held back for longer than the window; time moves
@@ -46,11 +46,11 @@ class EventQueue final : public net_fake::Schedule {
   void take(const Event& next);
 
   // The first events of all chains, however late, in the order in which they are due; no strategy
-  // is asked. What they name is there until it has happened or was called off.
+  // is asked. An event that they name is there until it has happened or was called off.
   [[nodiscard]] std::vector<Enabled> heads();
   [[nodiscard]] Event event(uint64_t serial) const;
 
-  // What is scheduled from now on has this serial or a later one.
+  // An event scheduled from now on has this serial or a later one.
   [[nodiscard]] uint64_t next_serial() const { return next_serial_; }
 
   // Time passes up to `when`. REQUIRES: nothing is due before.

@@ -7,7 +7,7 @@
 
 namespace rehearsal::sim {
 
-// What can go wrong by itself, in classes that a run can be told to leave out.
+// The faults that can happen by themselves, in classes that a run can be told to leave out.
 enum class FaultClass : uint8_t {
   delays,           // links that are slower than 0.1 ms, each seed in its own way
   scheduling,       // ready work that waits

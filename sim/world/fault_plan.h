@@ -23,9 +23,9 @@ struct PlannedCrash {
   Duration restart_after{};
 };
 
-// What a seed does to its run (swarm testing, Groce and others 2012): which classes of fault are
-// on, every number of them equally likely, and how strong, each strength as likely at every order
-// of magnitude.
+// The effect of a seed on its run (swarm testing, Groce and others 2012): which classes of fault
+// are on, every number of them equally likely, and how strong, each strength as likely at every
+// order of magnitude.
 struct FaultPlan {
   net_fake::LinkModel link;
   uint64_t worker_bytes_per_second = 0;  // as NetworkOptions has it

@@ -56,7 +56,7 @@ class Life final : private Trace, private FrameSink {
  private:
   void on_event(const Event& event) override;
 
-  // What the network brings goes to the node by way of here: the node's events say nothing of the
+  // The network's input reaches the node by way of here: the node's events say nothing of the
   // tensors that come with a frame.
   void on_peer_up(const Hello& hello) override { node_->sink().on_peer_up(hello); }
   void on_frame(WorkerId peer, Frame frame) override;

@@ -8,7 +8,7 @@
 
 namespace rehearsal::sim {
 
-// What the machines of a run do to their workers, beside crashing.
+// The faults that the machines of a run do to their workers, beside crashing.
 struct MachineFaults {
   uint64_t pause_millionths = 0;  // for each event of a worker: nothing happens there for a time
   Duration pause_min{};           // it lasts no less; zero: a 256th of the longest

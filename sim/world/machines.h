@@ -14,10 +14,10 @@ namespace rehearsal::sim {
 
 struct World;
 
-// The machines that the workers run on: one may pause, be slow, or have its clock jump. What comes
-// up for a worker while its machine is busy waits, and happens in the same order when the machine
-// goes on; what it has sent arrives, and what is sent to it stays in the network, whose queue
-// grows. Its connections last: a machine that stands still for a time has not gone.
+// The machines that the workers run on: one may pause, be slow, or have its clock jump. An event of
+// a worker whose machine is busy waits, and happens in the same order when the machine goes on;
+// frames that it has sent arrive, and frames sent to it stay in the network, whose queue grows. Its
+// connections last: a machine that stands still for a time has not gone.
 class Machines {
  public:
   // `jumped` is told of the worker whose clock has jumped: its timers are due earlier.

@@ -25,7 +25,7 @@ struct SchedulingModel {
   net_fake::Delay timer;   // beyond its instant
 };
 
-// What all lives of a simulated cluster share. Outlives them.
+// The state that all lives of a simulated cluster share. Outlives them.
 struct World {
   EventQueue queue;
   net_fake::Decisions* decisions = nullptr;

@@ -1,4 +1,4 @@
-// What a fiber costs, beside the floor: a bare Boost.Context switch that saves nothing.
+// The cost of a fiber, beside the floor: a bare Boost.Context switch that saves nothing.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>

@@ -1,4 +1,4 @@
-// What a seed of the storm costs, with all oracles; and how long the agent of `rl` learns.
+// The cost of a seed of the storm, with all oracles; and how long the agent of `rl` learns.
 #include <benchmark/benchmark.h>
 
 #include "scenarios/rl/rl.h"

@@ -29,7 +29,7 @@ class Peer {
   real::FileDescriptor control_;
 };
 
-// What the server serves. The first runs inline.
+// The functions of the server. The first runs inline.
 int64_t add(int64_t a, int64_t b);
 int64_t bytes_of(const at::Tensor& tensor);
 at::Tensor echo_tensor(const at::Tensor& tensor);

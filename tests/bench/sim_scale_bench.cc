@@ -21,7 +21,7 @@ FunctionRegistry inline_functions() {
   return registry;
 }
 
-// What the mains of a program say while they run.
+// The reports of a program's mains while they run.
 struct Progress {
   uint32_t started = 0;
   uint32_t done = 0;
@@ -50,7 +50,7 @@ Program ring_of(uint32_t workers, uint32_t calls, Progress& progress) {
   return program;
 }
 
-// What a call costs among so many workers, once they have joined and until they leave: everybody
+// The cost of a call among so many workers, once they have joined and until they leave: everybody
 // meets everybody then, which is not counted.
 void sim_call_among_workers(benchmark::State& state) {
   const auto workers = static_cast<uint32_t>(state.range(0));

@@ -177,8 +177,8 @@ void TcpSmallCallBehind64MB(benchmark::State& state) {
 }
 BENCHMARK(TcpSmallCallBehind64MB)->Iterations(300)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
-// What becomes of calls of 64 bytes when large values go to the same worker all the time, beside
-// the same calls on an idle link.
+// The latency of calls of 64 bytes when large values go to the same worker all the time, beside the
+// same calls on an idle link.
 class Latencies {
  public:
   template <class Call>

@@ -13,7 +13,7 @@ namespace {
 class Junit : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(file_); }
-  // What was written, with all times and the tool's name replaced.
+  // The written text, with all times and the tool's name replaced.
   std::string written() const {
     std::string text = read_whole_file(file_);
     text = std::regex_replace(text, std::regex("time=\"[0-9.]+\""), "time=\"T\"");

@@ -70,7 +70,7 @@ class Merge : public testing::Test {
   const std::string folder_ = testing::TempDir() + "merge_" + std::to_string(getpid());
 };
 
-// What does not depend on how long it took.
+// The part that does not depend on how long the hunt took.
 Json timeless(Json json) {
   json.erase("wall_seconds");
   json.erase("shard_seconds");

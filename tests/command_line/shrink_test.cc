@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kFailing =
     "shrink toy --seed 3 --set needs_at=3 --set followers=3 --strategy walk ";
 
-// What is left of it, as a file.
+// The shrunk run, as a file.
 constexpr const char* kSmall =
     "# toy FAILED: toy oracle: object 7: it broke\n"
     "run toy\n"

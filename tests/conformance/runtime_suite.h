@@ -14,7 +14,7 @@
 #include "core/base/execution.h"
 #include "core/base/runtime.h"
 
-// What every Runtime must do. Instantiate it with a World:
+// The requirements on every Runtime. Instantiate it with a World:
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Name, RuntimeSuite, World);
 //
@@ -24,8 +24,8 @@
 //   bool advance_until(const std::function<bool()>& holds);  // false: not within a fair time
 //   static constexpr bool kKills;   // whether the Runtime can be killed
 //   void kill();                    // if it can: returns when every stack has unwound
-// What tests note lies in atomics or is read after `advance_until`, so that threads may be behind
-// it.
+// The notes of tests lie in atomics or are read after `advance_until`, so that threads may be
+// behind it.
 namespace rehearsal::conformance {
 
 // Runs a function when it dies.

@@ -7,8 +7,8 @@
 
 #include "tests/conformance/transport_suite.h"
 
-// What every Transport must make of a network that goes wrong, beyond what transport_suite.h asks.
-// Its World has, besides,
+// The requirements on every Transport in a network that goes wrong, beyond transport_suite.h. Its
+// World has, besides,
 //   void corrupt_next();                    // a bit flips in what is sent next
 namespace rehearsal::conformance {
 

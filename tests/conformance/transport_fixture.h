@@ -12,7 +12,7 @@
 #include "core/base/transport.h"
 #include "tests/conformance/recording_sink.h"
 
-// What the tests of transport_suite.h are written with.
+// The fixture of the tests of transport_suite.h.
 namespace rehearsal::conformance {
 
 using What = RecordingSink::What;

@@ -7,8 +7,8 @@
 
 #include "tests/conformance/transport_suite.h"
 
-// What every Transport must do with frames and their bodies, beyond what transport_suite.h asks;
-// its World is the same.
+// The requirements on every Transport for frames and their bodies, beyond transport_suite.h; its
+// World is the same.
 namespace rehearsal::conformance {
 
 template <class World>

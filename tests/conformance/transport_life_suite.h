@@ -7,8 +7,8 @@
 
 #include "tests/conformance/transport_suite.h"
 
-// What every Transport must do when links and lives end and begin, beyond what transport_suite.h
-// asks; its World is the same.
+// The requirements on every Transport when links and lives end and begin, beyond transport_suite.h;
+// its World is the same.
 namespace rehearsal::conformance {
 
 template <class World>

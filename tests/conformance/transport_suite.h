@@ -9,7 +9,7 @@
 #include "tests/conformance/recording_sink.h"
 #include "tests/conformance/transport_fixture.h"
 
-// What every Transport must do, whatever is below it. Instantiate it with a World:
+// The requirements on every Transport, whatever is below it. Instantiate it with a World:
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Name, TransportSuite, World);
 //

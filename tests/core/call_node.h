@@ -18,7 +18,7 @@
 
 namespace rehearsal::doubles {
 
-// What a CallNode is told.
+// The options of a CallNode.
 struct CallNodeOptions {
   SessionOptions session;
   ServedCallsOptions served{.execution_limit = 100, .queue_limit = 100};
@@ -93,7 +93,7 @@ class CallNode final : public SessionListener {
     return RRef<T>(rrefs.own(HeldValue::of<T>(std::move(value))));
   }
 
-  // What a call gets that typed code would not make.
+  // The answer to a call that typed code would not make.
   [[nodiscard]] Result<Answer> answer_to(Draft draft) {
     std::optional<Result<Answer>> answer;
     if (Status waited = caller->wait_for(draft, answer); !waited.ok())

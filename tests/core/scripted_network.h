@@ -64,7 +64,7 @@ class ScriptedNetwork {
 
   [[nodiscard]] ScriptedTransport& end(uint32_t worker) { return *ends_[worker]; }
 
-  // Whom to report to: a worker's life begins.
+  // Set the receiver of reports: a worker's life begins.
   void attach(uint32_t worker, TestRuntime& runtime, FrameSink& sink, Hello hello) {
     ScriptedTransport& end = *ends_[worker];
     end.runtime_ = &runtime;

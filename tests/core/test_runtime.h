@@ -100,7 +100,7 @@ class TestRuntime final : public Runtime, public Executions {
       done.back()();
     }
     on_strand_ = false;
-    done.clear();  // What was captured dies off the strand.
+    done.clear();  // The captures die off the strand.
     run_inline_bodies();
   }
 

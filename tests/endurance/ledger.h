@@ -21,7 +21,7 @@ class Ledger {
   // So many workers with so many steps each, drawn from the seed. Outlives no ledger.
   [[nodiscard]] Program program(uint32_t workers, int64_t steps, Seed seed);
 
-  // What does not add up, once all workers have ended.
+  // The entries that do not add up, once all workers have ended.
   [[nodiscard]] std::vector<std::string> complaints() const;
 
   [[nodiscard]] uint64_t calls() const;

@@ -44,7 +44,7 @@ void on_strand(real::RealNode& node, Task task) {
   REHEARSAL_CHECK(node.runtime().park(waiter) == ParkOutcome::woken);
 }
 
-// What another thread has in its hands is about to be dropped.
+// Another thread is about to drop what it has in its hands.
 bool becomes_true(const std::function<bool()>& condition) {
   const auto limit = std::chrono::steady_clock::now() + seconds(10);
   while (!condition()) {
@@ -54,7 +54,7 @@ bool becomes_true(const std::function<bool()>& condition) {
   return true;
 }
 
-// What a node's tables hold, with names; empty if they are.
+// The contents of a node's tables, with names; empty if they are.
 std::string held_by(const Node& node) {
   const NodeCensus census = node.census();
   const std::pair<const char*, uint64_t> counts[] = {
@@ -140,7 +140,7 @@ void NodeRounds::crash_some(std::vector<std::unique_ptr<Life>>& lives, const Mak
     const uint64_t word = mix(options.seed.value, 100 + crashed);
     const auto rank = static_cast<uint32_t>(word % lives.size());
     std::this_thread::sleep_for(milliseconds(mix(word, 1) % 250));
-    // Who came back to a group that has gone would wait in vain.
+    // A worker that came back to a group that has gone would wait in vain.
     if (std::any_of(lives.begin(), lives.end(),
                     [](const auto& life) { return life->ended.load(); }))
       return;
@@ -165,7 +165,8 @@ void NodeRounds::look_for_leftovers(Life& life, const std::string& name, Complai
   if (!empty) complaints.push_back(name + " has left " + left);
   const auto slabs = life.node->pool().watch();
   life.node.reset();
-  // What a program keeps of its worker, such as contexts, keeps what the worker has yet to release.
+  // Parts of its worker that a program keeps, such as contexts, keep what the worker has yet to
+  // release.
   life.program = Program(FunctionRegistry());
   if (!becomes_true([&] { return slabs().in_use == 0; }))
     complaints.push_back(name + " has left " + std::to_string(slabs().in_use) + " slabs");

@@ -14,7 +14,7 @@
 
 namespace rehearsal::endurance {
 
-// What is wrong, if anything, as lines.
+// The faults that were found, if any, as lines.
 using Complaints = std::vector<std::string>;
 
 struct RoundOptions {
@@ -29,8 +29,8 @@ class NodeRounds {
  public:
   explicit NodeRounds(size_t workers);
 
-  // What one life of a worker runs: its own, since mains of several workers share what they
-  // capture.
+  // Makes the program of one life of a worker: its own, since mains of several workers share what
+  // they capture.
   using MakeProgram = std::function<Program()>;
 
   // One group, from joining to shutdown, in bad weather. Complains about a worker that does not

@@ -6,7 +6,7 @@
 
 namespace rehearsal::endurance {
 
-// What this process holds.
+// The resources that this process holds.
 struct Holdings {
   std::map<std::string, uint64_t> descriptors;  // by kind: socket, anon_inode:[eventpoll], files
   uint64_t threads = 0;

@@ -87,7 +87,8 @@ class Storm {
       const uint64_t word = mix(seed_, 10 + i);
       std::this_thread::sleep_for(milliseconds(100 + mix(word, 1) % 1'500));
       const size_t rank = word % kWorkers;
-      // Who comes back to a group that has ended forms the next, in vain, and may do so once.
+      // A worker that comes back to a group that has ended forms the next, in vain, and may do so
+      // once.
       if (std::any_of(workers_.begin(), workers_.end(), [](auto& one) { return one->ended(); }))
         return;
       workers_[rank]->kill();

@@ -11,8 +11,8 @@
 namespace rehearsal::endurance {
 
 // Bad weather on the way to several workers: connections are reset, half-closed, delayed, held up
-// and refused, for a while each. What comes after what, where and for how long follows from a seed;
-// when the threads get to it does not. The proxies outlive it, and are left as they were made.
+// and refused, for a while each. The order, place and length of the faults follow from a seed; when
+// the threads get to them does not. The proxies outlive it, and are left as they were made.
 class Weather {
  public:
   // `calm_max`: between one thing and the next.

@@ -8,7 +8,7 @@
 
 namespace rehearsal::endurance {
 
-// What one worker of a storm is told, as a process of its own.
+// The order to one worker of a storm, as a process of its own.
 struct WorkerOrder {
   uint32_t rank = 0;
   uint16_t listen = 0;

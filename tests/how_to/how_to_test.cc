@@ -1,5 +1,5 @@
-// What the page beside this file says is so: its code is the example's, and the example does what
-// the page shows.
+// The page beside this file is right: its code is the example's, and the example does what the page
+// shows.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -22,7 +22,7 @@ void run_threads(int count, const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Two sockets joined to each other. What is written to `far` is answered by a task of the runtime.
+// Two sockets joined to each other. A task of the runtime answers each write to `far`.
 class Wire {
  public:
   Wire() {

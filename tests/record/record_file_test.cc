@@ -46,7 +46,7 @@ class RecordFile : public testing::Test {
   void replace(const std::string& bytes) const {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
   }
-  // What reading it says is wrong.
+  // The error of reading it.
   std::string complaint() const {
     const auto record = read_record(path_);
     return record.ok() ? "" : Result<std::unique_ptr<Record>>(read_record(path_)).error().text;

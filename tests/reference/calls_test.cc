@@ -139,7 +139,7 @@ TEST(ReferenceCalls, AMessageReachesOnlyTheWorkerItIsSentTo) {
   }));
 }
 
-// What the reference calls user-defined: a function, a type and its methods.
+// The kinds that the reference calls user-defined: a function, a type and its methods.
 struct Tally {
   explicit Tally(int64_t start) : total(start) {}
   int64_t add(int64_t amount) { return total += amount; }

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 int64_t add(int64_t one, int64_t other) { return one + other; }
 
-// Whom the workers of one run have called, and who has been called.
+// The calls by newcomers, and whether newcomers were called, in one run.
 struct Calls {
   std::atomic<int> of_newcomers = 0;
   std::atomic<bool> newcomers_were_called = false;

@@ -13,7 +13,7 @@
 #include "sim/gtest.h"
 #include "tests/real_net/support/loopback_group.h"
 
-// What a row of the reference's tests is run on: see README.md.
+// The setting in which a row of the reference's tests runs: see README.md.
 namespace rehearsal::reference {
 
 struct RowOptions {
@@ -82,7 +82,7 @@ inline Program one_caller(FunctionRegistry registry, const Program::Main& main,
   return program;
 }
 
-// What a call waits for until somebody opens it: no schedule lets it through before.
+// A call waits at a gate until somebody opens it: no schedule lets it through before.
 class Gate {
  public:
   explicit Gate(CallContext& call) : promise_(call.promise<int64_t>()) {}

@@ -35,7 +35,7 @@ inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, sim::Faul
   return simulated_by(command_line::shipped_backends(), scenario, seed, faults, assignments);
 }
 
-// What failed, for the message of an expectation.
+// The failure, for the message of an expectation.
 inline std::string failure_text(const command_line::RunOutcome& outcome) {
   return outcome.failure ? to_text(*outcome.failure) : "holds";
 }

@@ -58,7 +58,7 @@ TEST(Gathering, AMemberThatComesBackGathersWithTheOthersAnew) {
   EXPECT_TRUE(hunt({.seeds = 100}, [](Seed seed, const ClusterOptions& options) {
     int met = 0;
     Program program{FunctionRegistry()};
-    // Whoever fails because a member has come back tries again.
+    // A worker that fails because a member has come back tries again.
     program.worker(
         "worker",
         [&met](Worker& worker) {

@@ -25,7 +25,7 @@ FunctionRegistry functions() {
   return registry;
 }
 
-// What the main saw, for comparing runs.
+// The values that the main saw, for comparing runs.
 struct Seen {
   at::Tensor gradient;
   at::Tensor noise;

@@ -28,7 +28,7 @@ const std::vector<FolderRow>& folder_rows() {
       {"core/values/", {"core/values/", "core/base/"}},
       {"core/functions/", {"core/functions/", "core/values/", "core/base/"}},
       {"core/wire/", {"core/wire/", "core/values/", "core/base/"}},
-      // What a user includes reaches none of the tables behind it.
+      // A header that a user includes reaches none of the tables behind it.
       {"core/api/", {"core/api/", "core/wire/", "core/functions/", "core/values/", "core/base/"}},
       {"core/session/", {"core/session/", "core/wire/", "core/values/", "core/base/"}},
       {"core/calls/",

@@ -112,7 +112,8 @@ std::string without_template_heads(std::string head) {
   return head;
 }
 
-// What a brace outside functions opens, from the text since the last `;` or brace.
+// The kind of scope that a brace outside functions opens, from the text since the last `;` or
+// brace.
 Brace kind_of_brace(std::string head) {
   head = without_template_heads(std::move(head));
   static const std::regex scope(R"(\b(namespace|class|struct|union|enum|extern)\b)");

@@ -52,8 +52,8 @@ Program calls_program() {
   return program;
 }
 
-// What enters the strand because of the worker's own main ends at its own time: the callee's main
-// is empty, and ends before, between or after the first calls.
+// Entries that come from the worker's own main end at their own time: the callee's main is empty,
+// and ends before, between or after the first calls.
 std::vector<std::string> without_mains(const std::vector<std::string>& lines) {
   std::vector<std::string> kept;
   const std::string main_start = lines.empty() ? "" : lines.front();

@@ -9,7 +9,7 @@
 
 #include "core/autograd/graph_walk.h"
 
-// What the tests of walks share.
+// The helpers that the tests of walks share.
 namespace rehearsal::testing {
 
 // Keeps what a walk hands out and which nodes it entered.

@@ -112,7 +112,7 @@ TEST_F(ContinuationTest, ItRunsOffTheStrandAndMayNotPark) {
 }
 
 TEST_F(ContinuationTest, ItsPathIsTheOrdinalOfItsThen) {
-  // What runs first does not decide who is who: `then` numbers, completion does not.
+  // The order of runs does not decide the paths: `then` numbers, completion does not.
   const Promise<int> other(mailbox_);
   std::vector<Hash128> paths(2);
   const auto first = future_.then([&](int) { paths[0] = mailbox_->running().path(); });

@@ -37,7 +37,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// What a receiver learns from the bytes before the segments; an error if any check fails.
+// The facts that a receiver learns from the bytes before the segments; an error if any check fails.
 struct Received {
   WireHeader header;
   std::vector<Segment> segments;

@@ -12,7 +12,7 @@
 namespace rehearsal {
 namespace {
 
-// What an IntervalSet means, kept the plain way.
+// The meaning of an IntervalSet, kept the plain way.
 class Model {
  public:
   explicit Model(uint64_t first) : first_(first) {}

@@ -15,7 +15,7 @@ namespace rehearsal {
 // in which they were sent.
 class CallFixture : public ::testing::Test {
  protected:
-  // What all three may call. A test makes its own before `begin`.
+  // The functions that all three may call. A test makes its own before `begin`.
   FunctionRegistry registry;
 
   void begin(ServedCallsOptions served = {.execution_limit = 100, .queue_limit = 100}) {

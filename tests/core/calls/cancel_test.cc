@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What the functions below note.
+// The notes of the functions below.
 struct Notes {
   std::vector<std::string> log;
   std::vector<Promise<int64_t>> promises;

@@ -16,7 +16,7 @@ Answer value(uint64_t number) {
   return answer;
 }
 
-// What was given, in words: values, "end", or an error's text.
+// The given items, in words: values, "end", or an error's text.
 struct Reader {
   std::vector<std::string> got;
   ValueTaker taker() {

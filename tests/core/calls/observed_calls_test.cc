@@ -1,4 +1,4 @@
-// What traces and LibTorch's profiler see of calls.
+// The view that traces and LibTorch's profiler have of calls.
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What the functions below note.
+// The notes of the functions below.
 struct Notes {
   int64_t written = 0;
   std::vector<Error> errors;
@@ -329,7 +329,7 @@ TEST_F(StreamTest, WhatIsNoStreamCannotBeReadAsOne) {
   EXPECT_EQ(error_of([&] { return a().calls.with_credit(0).rpc_stream("b", &count_up, 1); }).kind,
             ErrorKind::bad_arguments);
   EXPECT_EQ(error_of([&] { return Stream<int64_t>().next(); }).text, "the stream is empty");
-  // What typed code does not make is refused by the callee.
+  // The callee refuses calls that typed code does not make.
   Draft plain = function_draft(*a().caller, "b", &count_up, 1);
   EXPECT_EQ(a().answer_to(std::move(plain)).error().kind, ErrorKind::bad_arguments);
   StreamReader wrong(a().caller, function_draft(*a().caller, "b", &doubled, 1), 4);
@@ -338,7 +338,7 @@ TEST_F(StreamTest, WhatIsNoStreamCannotBeReadAsOne) {
   EXPECT_THROW(other.function("count_up", &count_up).runs_inline(), std::invalid_argument);
 }
 
-// What a peer may send in answer to a stream with credit for two values.
+// The messages that a peer may send in answer to a stream with credit for two values.
 class BrokenStreamTest : public StreamTest {
  protected:
   // `send` is done by the callee, in place of its function's values.

@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What the functions below note.
+// The notes of the functions below.
 struct Notes {
   std::vector<std::string> started;
   std::vector<bool> cancelled;

@@ -126,7 +126,7 @@ TEST_F(DefaultGeneratorTest, InterleavedFibersDrawWhatTheyDrawAlone) {
 }
 
 TEST_F(DefaultGeneratorTest, SeedingReachesTheRunningExecutionOnly) {
-  // What torch::manual_seed does, inside one execution; another and the process are untouched.
+  // The effect of torch::manual_seed inside one execution; another and the process are untouched.
   auto first = execution(1);
   auto second = execution(2);
   const at::Tensor second_expected = drawn_from(second->generator_seed());

@@ -224,7 +224,7 @@ TEST_F(FiberDeathTest, DestroyingASuspendedFiberIsABug) {
 }
 
 TEST_F(FiberDeathTest, DestroyingAFreshFiberIsABug) {
-  // Whoever means it says discard.
+  // A caller that means it says discard.
   EXPECT_DEATH(make([](Fiber&) {}, "never started").reset(), "never started");
 }
 

@@ -49,7 +49,7 @@ struct Derived : Base, Other, virtual Shared {
   int64_t plain() const noexcept { return value; }
 };
 
-// What has an address that both sides know is callable; what has none is not.
+// A function with an address that both sides know is callable; one without is not.
 const auto kLambda = [](int64_t number) { return number; };
 static_assert(Callable<decltype(&add)>);
 static_assert(Callable<decltype(&careful)>);

@@ -123,7 +123,7 @@ class GroupMember final : public SessionListener {
   StaticGroup group;
 };
 
-// Some workers that are to be one group. What is sent lies in flight until the test delivers it.
+// Some workers that are to be one group. A sent frame lies in flight until the test delivers it.
 class GroupFixture : public ::testing::Test {
  protected:
   explicit GroupFixture(std::vector<std::string> names = {"a", "b", "c"})

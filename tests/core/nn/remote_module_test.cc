@@ -190,7 +190,7 @@ TEST(RemoteModule, ADeviceThatItsOwnerDoesNotHaveIsRefusedThere) {
 
 // ---- as a value -------------------------------------------------------------
 
-// Who calls it: a module may take a CallContext first, as functions do.
+// Returns its caller's name: a module may take a CallContext first, as functions do.
 class Witness : public torch::nn::Module {
  public:
   std::string forward(CallContext& call) { return call.caller_info().name; }

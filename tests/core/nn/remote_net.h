@@ -48,7 +48,7 @@ class Net : public torch::nn::Module {
     return torch::tanh(linear_->forward(input)) * scale_;
   }
 
-  // What the parameters are now.
+  // The present parameters.
   std::vector<torch::Tensor> values() const {
     std::vector<torch::Tensor> values;
     for (const torch::Tensor& parameter : parameters()) values.push_back(parameter.detach());

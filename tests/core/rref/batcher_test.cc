@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using Items = std::vector<int64_t>;
 using IntBatcher = Batcher<int64_t, int64_t>;
 
-// What is shared with the functions below.
+// The state shared with the functions below.
 struct Served {
   std::vector<Items> batches;
   std::vector<std::string> log;

@@ -113,7 +113,7 @@ class ParameterServer {
   Batcher<Update, Tensors> batcher_;
 };
 
-// What the trainer was answered, round by round.
+// The answers to the trainer, round by round.
 std::vector<Tensors> train(CallContext& call, const RRef<ParameterServer>& server,
                            int64_t trainer) {
   std::vector<Tensors> answers = {call.rpc_sync(server, &ParameterServer::values)};
@@ -331,7 +331,7 @@ Program ledger_program(const Program::Main& main) {
   return program;
 }
 
-// Whatever begins is followed by its own end.
+// Each beginning is followed by its own end.
 bool is_in_pairs(const std::vector<std::string>& log) {
   for (size_t i = 0; i < log.size(); i += 2) {
     const std::string end = log[i] == "add" ? "added" : "ends";

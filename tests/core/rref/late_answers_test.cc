@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What comes when nobody waits for it any more, or when somebody has waited for long.
+// Answers that come when nobody waits for them any more, or when somebody has waited for long.
 class LateAnswersTest : public RRefFixture {
  protected:
   // A reference to a value of b that c holds as well.

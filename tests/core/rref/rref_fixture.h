@@ -17,7 +17,7 @@ namespace rehearsal {
 
 class Counter;
 
-// What the functions below share with the test.
+// The state that the functions below share with the test.
 struct Stage {
   int alive = 0;                                           // Counters
   std::map<std::string, std::vector<RRef<Counter>>> kept;  // by worker
@@ -90,7 +90,7 @@ class RRefFixture : public ::testing::Test {
   doubles::CallNode& b() { return *nodes[1]; }
   doubles::CallNode& c() { return *nodes[2]; }
 
-  // What it is, such as "a>b Call".
+  // The name of an item in flight, such as "a>b Call".
   [[nodiscard]] std::string text_of(const doubles::ScriptedNetwork::InFlight& item) const;
   // All that is in flight. Acknowledgements aside.
   [[nodiscard]] std::vector<std::string> in_flight() const;

@@ -58,7 +58,7 @@ class OrderedRun : public RRefFixture {
   using RRefFixture::world;
 };
 
-// What happens besides deliveries, once each, in every place of the order.
+// A step besides deliveries: it happens once, in every place of the order.
 using Step = std::function<void(OrderedRun&)>;
 
 // Runs `start`, then deliveries and steps in every order, and asserts the invariants after each;

@@ -18,7 +18,7 @@ static_assert(Sendable<RRef<Counter>>);
 static_assert(Sendable<Bundle>);
 static_assert(!Sendable<Counter>);
 
-// What a program does with references, on a network that delivers by itself.
+// A program's uses of references, on a network that delivers by itself.
 class RRefUseTest : public RRefFixture {
  protected:
   void SetUp() override {

@@ -177,7 +177,7 @@ std::string registered(T (*function)(T)) {
 }
 
 TEST(VersionedStruct, VersionsHaveOneSignature) {
-  // What programs compare before they talk.
+  // Programs compare these before they talk.
   EXPECT_EQ(registered<First>([](First value) { return value; }),
             registered<Second>([](Second value) { return value; }));
   EXPECT_EQ(signature_of<Second>(), "struct(versioned Settings)");

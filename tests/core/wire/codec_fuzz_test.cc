@@ -169,7 +169,7 @@ TEST(CodecFuzz, AHundredThousandMutatedAndRandomBodiesGiveAnErrorOrAMessage) {
 }
 
 TEST(CodecFuzz, AcceptedBodiesEncodeAgain) {
-  // What was accepted is a message like any other: encode it, decode it, compare the bytes.
+  // An accepted body is a message like any other: encode it, decode it, compare the bytes.
   const std::unique_ptr<Codec> codec = make_protobuf_codec();
   std::vector<std::shared_ptr<const FrameBody>> good;
   for (const Message& message : messages()) good.push_back(codec->encode(message));

@@ -290,7 +290,7 @@ TEST_F(CodecTest, AViewSendsOnlyItsOwnElements) {
 }
 
 TEST_F(CodecTest, ALargeTensorIsNotCopiedAndASmallOneIs) {
-  // What is small cannot be changed on its way; what is large shares its storage.
+  // A small tensor cannot be changed on its way; a large one shares its storage.
   const at::Tensor small = at::zeros({8});
   const at::Tensor large = at::zeros({100000});
   Response response;

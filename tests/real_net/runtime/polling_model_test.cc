@@ -23,7 +23,7 @@ using Step = PollingRole::Step;
 
 struct Abandoned {};
 
-// What may be left out, to see that the model would notice.
+// The step that may be left out, to see that the model would notice.
 enum class Flaw : uint8_t { none, no_interrupt, no_signal_of_sleepers, release_without_look };
 
 class Model {
@@ -273,7 +273,7 @@ class Model {
     }
   }
 
-  // What the threads of the program do.
+  // The work of the program's threads.
 
   void wait_again_and_again(WaitingThread& waiter) {
     while (waiter.left > 0) {

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 class Starter {
  public:
   explicit Starter(RealRuntime& runtime) : runtime_(runtime) {}
-  // What a body tells last comes before its end.
+  // A body's last report comes before its end.
   ~Starter() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
 
   void start(Task body, std::string_view label = "body") {

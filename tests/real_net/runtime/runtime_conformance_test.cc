@@ -7,7 +7,7 @@ namespace rehearsal::real {
 template <uint32_t kWorkerThreads>
 class RuntimeWorld {
  public:
-  // What a killed runtime of several threads has not started yet is up to the threads: see
+  // The threads decide what a killed runtime of several threads has not started yet: see
   // real_runtime_test.cc.
   static constexpr bool kKills = false;
 
@@ -20,7 +20,7 @@ class RuntimeWorld {
   void kill() {}
 
  protected:
-  // What a body tells last comes before its end.
+  // A body's last report comes before its end.
   void end_executions() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
 
  private:

@@ -30,7 +30,7 @@ class FaultProxy {
   void set_stalled(bool stalled);
   // Connections are reset as soon as they are made.
   void set_refusing(bool refusing) { refusing_ = refusing; }
-  // What goes beyond so many bytes of one way through a connection is held until this is zero.
+  // Data beyond so many bytes of one way through a connection is held until this is zero.
   void set_hold_after(uint64_t bytes) { hold_after_ = bytes; }
   // Each piece of data is held for this long.
   void set_delay(Duration delay) { delay_ = delay; }

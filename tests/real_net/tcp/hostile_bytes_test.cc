@@ -10,7 +10,7 @@
 #include "tests/conformance/transport_suite.h"
 #include "tests/real_net/support/tcp_world.h"
 
-// What strangers send to a listening port.
+// The bytes that strangers send to a listening port.
 namespace rehearsal::real {
 namespace {
 
@@ -177,7 +177,7 @@ TEST_F(HostileBytes, TenThousandMutatedInputsEndInClosedConnections) {
   small.send(valid_hello(1 << 20, Lane::small));
   large.send(valid_hello(1 << 20, Lane::large));
   small.send(some_frames());
-  // What the last of the others did may still come before it.
+  // The events of the last of the others may still come before it.
   EXPECT_TRUE(wait_until(end_.runtime, [this] {
     return end_.sink.count(What::up) > 0 && end_.sink.last(What::up).hello.greeting == "greeting" &&
            end_.sink.count(What::frame) >= 2;

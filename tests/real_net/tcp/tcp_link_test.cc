@@ -6,7 +6,7 @@
 #include "tests/conformance/transport_suite.h"
 #include "tests/real_net/support/tcp_world.h"
 
-// What the conformance suite leaves to a transport over TCP.
+// The cases that the conformance suite leaves to a transport over TCP.
 namespace rehearsal::real {
 namespace {
 

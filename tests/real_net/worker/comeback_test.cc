@@ -112,7 +112,7 @@ TEST_F(Comeback, AKilledWorkerThatIsStartedAgainIsItsNextLife) {
       last =
           successor(worker, "back", before, [&] { return worker.rpc_sync("back", &process_id); });
       EXPECT_EQ(last, back);
-      // What its former life owned is gone, although the worker is there.
+      // The values that its former life owned are gone, although the worker is there.
       EXPECT_NE(failure_of([&] { return reference.to_here(); }), "");
       EXPECT_EQ(worker.remote("back", &process_id).to_here(), last);
       EXPECT_EQ(successor(worker, "back", before,

@@ -1,4 +1,4 @@
-// What stands on the public interface, over real threads and TCP: batches, sleep, remote modules.
+// The layers on the public interface, over real threads and TCP: batches, sleep, remote modules.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -43,7 +43,7 @@ class Rounds {
   Batcher<int64_t, int64_t> batcher_;
 };
 
-// What it was answered, round by round.
+// The answers that it got, round by round.
 std::vector<int64_t> play(CallContext& call, const RRef<Rounds>& rounds) {
   std::vector<int64_t> totals;
   for (int64_t i = 0; i < kRounds; ++i) {

@@ -109,7 +109,7 @@ TEST_F(MetricsServerTest, HostileBytesAreAnsweredWith400AndAClosedConnection) {
     client.send(bytes);
     const std::optional<std::string> answer = client.read_all();
     ASSERT_TRUE(answer.has_value());
-    // What is left unread may break the connection before the answer is read.
+    // Unread bytes may break the connection before the answer is read.
     EXPECT_TRUE(answer->empty() || answer->starts_with("HTTP/1.1 400 ")) << *answer;
     EXPECT_TRUE(bytes.size() > 100 || !answer->empty());
   }

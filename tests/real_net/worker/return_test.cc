@@ -68,7 +68,7 @@ class Return : public testing::Test {
           .string();
 };
 
-// What a follower was told.
+// The events that a follower was told.
 class Told {
  public:
   RendezvousListener listener() {
@@ -116,7 +116,7 @@ TEST_F(Return, AWorkerOfAGroupThatHasFormedComesBackInItsNextLifeAndWaitsForNobo
     EXPECT_EQ(back.met[0]->address.port, 1000);
     EXPECT_EQ(back.met[1]->address.port, 1001);
   }
-  // Who comes later finds where it was last.
+  // A worker that comes later finds where worker 2 was last.
   const Life other = live(1, 3001);
   EXPECT_EQ(other.number, 1u);
   EXPECT_EQ(other.met[2]->address.port, 2003);

@@ -31,13 +31,13 @@ const std::map<std::string, std::string>& oracles() {
   return table;
 }
 
-// What a hunt needs beside the seeds, where it is rare.
+// The flags that a hunt needs beside the seeds, where it is rare.
 std::string flags_for(const std::string& mutant) {
   return mutant == "serves_before_met" ? " --crashes 2 --restarts amnesia" : "";
 }
 
-// What no simulated network does is left to hand-written tests: sim/mutants.md says which. With
-// REHEARSAL_MUTANT_SHARE=I/N every N-th of the others, from the I-th on.
+// Behaviour that no simulated network has is left to hand-written tests: sim/mutants.md says which.
+// With REHEARSAL_MUTANT_SHARE=I/N every N-th of the others, from the I-th on.
 std::vector<std::string> hunted_mutants() {
   std::vector<std::string> names = mutant_names();
   std::erase(names, "destination_unchecked");

@@ -7,7 +7,7 @@
 #include "observe/spans.h"
 #include "tests/scenarios/tool_run.h"
 
-// What a user sees of real workers, asked for as a user types it.
+// A user's view of real workers, asked for as a user types it.
 namespace rehearsal::command_line {
 namespace {
 

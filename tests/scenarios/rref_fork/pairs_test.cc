@@ -45,7 +45,7 @@ const std::vector<Story>& stories() {
 
 using Matrix = std::array<std::array<bool, kLetters>, kLetters>;
 
-// What all stories together have brought on its way at once.
+// The pairs of letters that all stories together have brought on their way at once.
 struct Seen {
   Matrix together{};
   std::map<Kind, Matrix> at;

@@ -1,4 +1,4 @@
-// What is taken down of real runs, and how it is kept in a file.
+// The history of real runs, and how it is kept in a file.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -33,9 +33,9 @@ Program create_and_drop() {
   return program;
 }
 
-// What each worker went through, without when. What it hears of its links, and what it sends again
-// because of them, is left out: the
-// reduction says that the place of this makes no difference, and that is what is to be shown.
+// The events of each worker, without their times. News of its links, and frames sent again because
+// of them, are left out: the reduction says that their place makes no difference, and the test is
+// to show that.
 class Histories final : public Trace {
  public:
   void on_event(const Event& event) override {

@@ -28,7 +28,7 @@ TEST(Features, WhoDeliversAfterWhomIsOne) {
   EXPECT_EQ(features_of({frame(0, 1, 3), frame(0, 2, 3)}).size(), 2u);
   EXPECT_NE(features_of({frame(0, 1, 3), frame(0, 2, 3)}),
             features_of({frame(0, 2, 3), frame(0, 1, 3)}));
-  // What goes to different workers is in no order.
+  // Frames to different workers are in no order.
   EXPECT_EQ(features_of({frame(0, 1, 3), frame(1, 2, 3)}),
             features_of({frame(1, 2, 3), frame(0, 1, 3)}));
 }

@@ -24,7 +24,7 @@ class HuntSeeds : public testing::Test {
                        .name = "Suite.Test",
                        .command_of = command_of,
                        .trial = [this](Seed seed, const ClusterOptions& options) {
-                         // What a strategy has to know takes a run more.
+                         // An extra run measures what a strategy has to know.
                          if (!options.profile) tried_.push_back(seed.value);
                          return fails(seed.value);
                        }});

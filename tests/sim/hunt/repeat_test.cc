@@ -1,4 +1,4 @@
-// What a failing hunt prints really repeats the failure: this binary starts itself.
+// The line that a failing hunt prints really repeats the failure: this binary starts itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr int64_t kCalls = 40;
 
-// What the function does to its process; in the replay it only counts.
+// Whether the function kills its process; in the replay it only counts.
 bool& deadly() {
   static bool is_deadly = false;
   return is_deadly;

@@ -14,7 +14,7 @@
 
 namespace rehearsal::sim {
 
-// What a node did, a line for each event.
+// The events of a node, a line for each.
 class EventTexts final : public Trace {
  public:
   void on_event(const Event& event) override {

@@ -25,7 +25,7 @@ class ReplayRuntimeTest : public testing::Test {
     runtime_->finish([] {});
   }
 
-  // What whoever drops it last posts.
+  // An object that posts when its last owner drops it.
   class Shared {
    public:
     Shared(ReplayRuntimeTest& test, std::string name) : test_(test), name_(std::move(name)) {}

@@ -75,7 +75,7 @@ void train(Worker& worker) {
   const at::Tensor large = at::full({1 << 16}, 1.5f);
   EXPECT_TRUE(worker.rpc_sync("ps", &twice, large).equal(large + large));
   EXPECT_EQ(worker.rpc_sync("ps", &nest, int64_t{20}), 20);
-  // What ends a worker that is cut off here must get through.
+  // The exception that ends a worker cut off here must get through.
   try {
     worker.rpc_sync("ps", &fail_on_purpose, int64_t{3});
     ADD_FAILURE();

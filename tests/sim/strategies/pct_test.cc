@@ -63,7 +63,8 @@ uint64_t satisfied(const std::vector<Constraint>& constraints, const std::vector
   return set;
 }
 
-// What Pct gives for every ranking of the chains and every placing of d − 1 change points.
+// The orders that Pct gives for every ranking of the chains and every placing of d − 1 change
+// points.
 std::vector<Order> all_pct_orders(const Chains& program, uint64_t depth, uint64_t length) {
   std::vector<uint64_t> ranks(program.size());
   std::iota(ranks.begin(), ranks.end(), 0);

@@ -34,7 +34,7 @@ double chi_squared(const std::map<Order, uint64_t>& seen, size_t kinds) {
   return sum + static_cast<double>(kinds - seen.size()) * expected;
 }
 
-// What no uniform choice exceeds but once in a thousand times (Wilson and Hilferty).
+// The limit that a uniform choice exceeds only once in a thousand times (Wilson and Hilferty).
 double chi_squared_limit(size_t kinds) {
   const auto freedom = static_cast<double>(kinds - 1);
   const double root = 1 - 2 / (9 * freedom) + 3.09 * std::sqrt(2 / (9 * freedom));

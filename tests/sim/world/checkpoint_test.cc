@@ -1,4 +1,4 @@
-// What a worker saves is there in its later lives, until its disk is lost.
+// The values that a worker saves are there in its later lives, until its disk is lost.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 

@@ -44,7 +44,7 @@ int64_t insist(Worker& worker) {
 }
 
 // A worker that comes back, and whose link to one of the others is slow, is called by another one.
-// What the caller was given in the end.
+// Returns the value that the caller was given in the end.
 int64_t given_by_newcomer(Seed seed, const ClusterOptions& options) {
   FunctionRegistry registry;
   registry.function("seven", &seven).function("made_at", &made_at);

@@ -26,7 +26,7 @@ class Browser {
   // Opens a file and waits until it has loaded.
   void open(const std::string& file);
 
-  // What an expression of JavaScript is worth on the page, after the page has drawn itself anew.
+  // The value of an expression of JavaScript on the page, after the page has drawn itself anew.
   Json evaluate(const std::string& expression);
 
   // As a person does it.

@@ -199,7 +199,8 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
   settings.benign = flags_.benign;
   settings.mutants = flags_.mutants;
   settings.trace_file = flags_.trace;
-  // What the options name is looked at now, so that a bad file is wrong usage and not a failed run.
+  // The files that options name are looked at now, so that a bad file is wrong usage and not a
+  // failed run.
   const std::vector<std::string> workers = worker_names(settings);
   try {
     for (const std::string& decision : flags_.decisions)

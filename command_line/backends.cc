@@ -81,7 +81,7 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   return outcome;
 }
 
-// What the scenario itself says of a run that ended well.
+// The verdict of the scenario itself on a run that ended well.
 void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   if (!outcome.ok || !settings.scenario->verdict) return;
   ScenarioFaults plan = settings.fault_plan();
@@ -125,7 +125,7 @@ std::vector<sim::ChainCount> counts_of(const RunSettings& settings, sim::Cluster
   return sim::Cluster(settings.seed, program, std::move(options)).try_run().counts;
 }
 
-// What a run is made with.
+// The parts that a run is made with.
 struct Equipment {
   fibers::StackPool& stacks;
   bool oracles = true;

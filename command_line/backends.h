@@ -1,4 +1,5 @@
-// What carries a run out: the simulator and the real network, or what a test puts in their place.
+// Those who carry a run out: the simulator and the real network, or what a test puts in their
+// place.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace rehearsal::command_line {
 
-// Which real worker a process is, and where it meets the others. What is not said comes from the
+// Which real worker a process is, and where it meets the others. The rest comes from the
 // environment.
 struct WorkerPlace {
   std::optional<uint32_t> rank;
@@ -24,7 +25,7 @@ struct WorkerPlace {
   std::string listen = {}, advertise = {};
 };
 
-// What an exploration has come to.
+// The state of an exploration.
 struct ExploreProgress {
   size_t fault_sets = 0;  // that are explored
   size_t fault_sets_all = 0;
@@ -45,7 +46,7 @@ struct ExploreOutcome {
   std::optional<sim::RunFailure> failure;  // of that run
 };
 
-// What a hunt gives a seed that goes on from an earlier run instead of being run itself.
+// The strategy of a seed that goes on from an earlier run instead of being run itself.
 inline constexpr std::string_view kGuided = "guided";
 
 struct Backends {

@@ -1,4 +1,4 @@
-// What came of a run, and its two faces: the JSON object and the lines for people.
+// The outcome of a run, and its two faces: the JSON object and the lines for people.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct RunOutcome {
 
 [[nodiscard]] Json to_json(const sim::RunFailure& failure, const std::string& replay);
 
-// What `run --json` prints.
+// The JSON that `run --json` prints.
 [[nodiscard]] Json report_json(const RunSettings& settings, const RunOutcome& outcome,
                                double wall_seconds, const std::string& replay);
 

@@ -50,7 +50,7 @@ struct RunSettings {
   bool tell_widths = false;               // and how many events each choice of the strategy was of
   bool tell_features = false;             // and what the run has shown
 
-  // What goes wrong in this run if it is simulated.
+  // The faults of this run if it is simulated.
   [[nodiscard]] ScenarioFaults fault_plan() const;
 };
 

@@ -17,7 +17,7 @@
 
 namespace rehearsal {
 
-// What goes wrong in a simulated run.
+// The faults of a simulated run.
 struct ScenarioFaults {
   sim::FaultLevel faults = sim::FaultLevel::mild;
   int crashes = 0;  // workers that crash, at drawn moments
@@ -26,7 +26,7 @@ struct ScenarioFaults {
   bool long_pauses = false;      // the same of workers that stand still, and clocks that jump
 };
 
-// What a worker of a scenario tells those who watch and those who compare. Use it from
+// The news of a worker of a scenario for those who watch and those who compare. Use it from
 // a worker's main only. Workers of one simulated cluster share one; results of real workers are
 // merged, in rank order.
 struct Reporter {
@@ -62,7 +62,7 @@ struct Scenario {
   // Time-outs and limits of a simulated run's nodes other than the default; the same at all.
   std::function<void(NodeOptions&, const ScenarioFaults&, Seed)> adjust_node;
 
-  // What is wrong with the results of a simulated run under these faults, if anything.
+  // The fault in the results of a simulated run under these faults, if there is one.
   std::function<std::optional<std::string>(const Results&, const ScenarioFaults&)> verdict;
 };
 

@@ -108,7 +108,7 @@ class Shrinker {
     in_structure_ = false;
     if (list_decisions()) {
       shrink_decisions();
-      // What is left may need less than the whole program.
+      // The decisions that are left may need less than the whole program.
       while (accept_one_of(smaller(settings()))) shrink_decisions();
     }
     sim::sort_by_key(result_.settings.decisions);

@@ -4,7 +4,7 @@
 
 namespace rehearsal::command_line {
 
-// What `rehearsal --version` prints, one line: "rehearsal 0.1.0, LibTorch 2.11.0", and whether the
+// The line that `rehearsal --version` prints: "rehearsal 0.1.0, LibTorch 2.11.0", and whether the
 // rules of the protocol can be left out in this build.
 [[nodiscard]] std::string version_text();
 

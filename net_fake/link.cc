@@ -116,8 +116,8 @@ void Link::attach(int side, FakeTransport& transport) {
 
 void Link::open(int side) {
   End& end = ends_[at(side)];
-  if (end.wish == Wish::open) return;
-  end.wish = Wish::open;
+  if (end.intent == LinkIntent::open) return;
+  end.intent = LinkIntent::open;
   consider_attempt(/*first=*/true);
 }
 
@@ -137,13 +137,13 @@ void Link::plan_attempt(Duration waiting) {
 
 bool Link::can_connect() const {
   if (whole_ || ends_[0].transport == nullptr || ends_[1].transport == nullptr) return false;
-  if (ends_[0].wish != Wish::open && ends_[1].wish != Wish::open) return false;
-  return ends_[0].wish != Wish::none && ends_[1].wish != Wish::none;
+  if (ends_[0].intent != LinkIntent::open && ends_[1].intent != LinkIntent::open) return false;
+  return ends_[0].intent != LinkIntent::none && ends_[1].intent != LinkIntent::none;
 }
 
 bool Link::refuses(int side) const {
   const End& end = ends_[at(side)];
-  return end.wish == Wish::closed &&
+  return end.intent == LinkIntent::closed &&
          end.closed_to == ends_[at(1 - side)].transport->hello().incarnation;
 }
 
@@ -187,10 +187,10 @@ bool Link::hangs(uint64_t attempt) {
 // `side` wanted a connection; the other end has closed for good.
 void Link::tell_refusal(int side) {
   End& end = ends_[at(side)];
-  if (end.wish != Wish::open) return;
+  if (end.intent != LinkIntent::open) return;
   ++network_.stats_.refusals;
   forget(side);
-  end.wish = Wish::dismissed;
+  end.intent = LinkIntent::dismissed;
   end.transport->report_lost(workers_[at(1 - side)], ends_[at(1 - side)].reason,
                              /*closed_by_peer=*/true);
 }
@@ -204,7 +204,7 @@ void Link::connect() {
   const uint64_t number = connection_ - connections_before_;
   for (const int side : {0, 1}) {
     End& end = ends_[at(side)];
-    end.wish = Wish::open;
+    end.intent = LinkIntent::open;
     end.ending.reset();
     end.up_pending = true;
     // The one that was connected to knows at once; the other one when the answer arrives.
@@ -380,7 +380,7 @@ void Link::close(int side, const Error& reason) {
   if (end.transport == nullptr) return;
   end_in_order(side, reason, /*closing=*/true);
   forget(side);
-  end.wish = Wish::closed;
+  end.intent = LinkIntent::closed;
   end.reason = reason;
   const FakeTransport* other = ends_[at(1 - side)].transport;
   end.closed_to = other != nullptr ? other->hello().incarnation : Incarnation{};
@@ -426,7 +426,7 @@ void Link::tell_lost(int side) {
   End& end = ends_[at(side)];
   const Ending ending = std::move(*end.ending);
   forget(side);
-  if (ending.closed_by_peer) end.wish = Wish::dismissed;
+  if (ending.closed_by_peer) end.intent = LinkIntent::dismissed;
   end.transport->report_lost(workers_[at(1 - side)], ending.why, ending.closed_by_peer);
   consider_attempt(/*first=*/false);
 }

@@ -51,7 +51,7 @@ class Link final : public Occurrence, private LaneEnd {
   void happen(uint64_t ticket) override;
 
  private:
-  enum class Wish : uint8_t {
+  enum class LinkIntent : uint8_t {
     none,       // never opened, or its worker has gone
     open,       // wants a connection and connects
     dismissed,  // the peer has closed: takes a connection, makes none
@@ -66,7 +66,7 @@ class Link final : public Occurrence, private LaneEnd {
   };
   struct End {
     FakeTransport* transport = nullptr;
-    Wish wish = Wish::none;
+    LinkIntent intent = LinkIntent::none;
     Error reason;             // of closing
     Incarnation closed_to;    // whom it closed
     uint64_t connection = 0;  // what it believes to stand; 0: none

@@ -71,8 +71,8 @@ Posted take_posted(ByteReader& in, bool& fits) {
   return item;
 }
 
-Came take_came(ByteReader& in, bool& fits) {
-  Came item;
+FrameReceived take_frame_received(ByteReader& in, bool& fits) {
+  FrameReceived item;
   item.peer = take_worker(in, fits);
   const uint64_t kind = in.number();
   fits = fits && kind <= static_cast<uint64_t>(FrameKind::fenced);
@@ -133,7 +133,7 @@ Item take_item(ByteReader& in, bool& fits) {
   const std::string_view first = in.take(1);
   const char kind = first.empty() ? char{-1} : first.front();
   if (kind == tag<Posted>()) return take_posted(in, fits);
-  if (kind == tag<Came>()) return take_came(in, fits);
+  if (kind == tag<FrameReceived>()) return take_frame_received(in, fits);
   if (kind == tag<PeerUp>()) return take_peer_up(in, fits);
   if (kind == tag<PeerLost>()) return take_peer_lost(in, fits);
   if (kind == tag<Drained>()) return Drained{take_worker(in, fits)};
@@ -179,7 +179,7 @@ void append_bytes(const Posted& item, std::string& out) {
 }
 
 void append_bytes(WorkerId peer, const Frame& frame, std::string& out) {
-  out += tag<Came>();
+  out += tag<FrameReceived>();
   put_number(out, peer.value);
   put_number(out, static_cast<uint64_t>(frame.header.kind));
   put_word(out, frame.header.source.value);

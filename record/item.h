@@ -19,14 +19,13 @@
 // did with it, as digests, to be compared by who replays it.
 //
 // The ways by which the outside reaches a node, and where they are in a record:
-//   a frame, a link that stands, is lost or has drained       Came, PeerUp, PeerLost, Drained
-//   a timer that fires                                        Fired
-//   a stack (main, a function, a continuation) that enters    Posted, with its Source
-//   whoever ends the node from outside                        Aborted
-//   the clock and what the transport is asked: on the strand  Read; off it, in Posted::readings
-//   whether a stack may park                                  Posted::readings, if it may not
-//   what its checkpoints say                                  Posted::readings
-//   options, seed, names, incarnation, LibTorch's threads     RecordHeader
+//   a frame, a link that stands, is lost or has drained       FrameReceived, PeerUp, PeerLost,
+//   Drained a timer that fires                                        Fired a stack (main, a
+//   function, a continuation) that enters    Posted, with its Source whoever ends the node from
+//   outside                        Aborted the clock and what the transport is asked: on the strand
+//   Read; off it, in Posted::readings whether a stack may park Posted::readings, if it may not what
+//   its checkpoints say                                  Posted::readings options, seed, names,
+//   incarnation, LibTorch's threads     RecordHeader
 // A function's arguments and what calls return come by frames. Random numbers follow from the seed.
 namespace rehearsal::record {
 
@@ -69,7 +68,7 @@ struct Posted {
   uint64_t code = 0;              // names the task; see code_names.h
   std::vector<Reading> readings;  // of its stack, since the last task it posted
 };
-struct Came {
+struct FrameReceived {
   WorkerId peer;
   FrameHeader header;
   std::string_view envelope;
@@ -118,8 +117,8 @@ struct Ended {
   std::optional<Error> failure;
 };
 
-using Item =
-    std::variant<Posted, Came, PeerUp, PeerLost, Drained, Fired, Aborted, Read, Outcome, Ended>;
+using Item = std::variant<Posted, FrameReceived, PeerUp, PeerLost, Drained, Fired, Aborted, Read,
+                          Outcome, Ended>;
 
 // The bytes of an item. Those of a frame's segments follow what `append_bytes` writes.
 void append_bytes(const Posted& item, std::string& out);

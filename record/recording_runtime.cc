@@ -123,8 +123,8 @@ void RecordingRuntime::post(Task task) {
   runtime_->post(PostedTask(shared_from_this(), std::move(input), std::move(task)));
 }
 
-void RecordingRuntime::execute(Execution& execution, Where where, Task body) {
-  runtime_->execute(execution, where, Body(this, ++executions_begun_, std::move(body)));
+void RecordingRuntime::execute(Execution& execution, StackPlacement placement, Task body) {
+  runtime_->execute(execution, placement, Body(this, ++executions_begun_, std::move(body)));
 }
 
 ParkOutcome RecordingRuntime::park(Waiter& waiter) {

@@ -28,7 +28,7 @@ class RecordingRuntime final : public Runtime,
   TimerId call_at(Instant when, Task task) override;
   void cancel(TimerId timer) override;
   void post(Task task) override;
-  void execute(Execution& execution, Where where, Task body) override;
+  void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override { runtime_->wake(waiter); }
 

@@ -19,7 +19,7 @@ struct Observation {
   net_fake::LifeId life;
   Incarnation incarnation;
   Instant when{};        // in virtual time, whatever the worker's clock shows
-  uint64_t tensors = 0;  // see Recorder::on_event
+  uint64_t tensors = 0;  // see EventCollector::on_event
   Duration busy_time{};  // for how long its machine was paused or busy: by so much it may be late
 };
 

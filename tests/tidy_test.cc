@@ -110,6 +110,8 @@ TEST(TidyRules, AnIncludeAgainstTheDirectionOfTheFoldersIsFound) {
       {"command_line/a.cc", "scenarios/storm/storm.h"},
       {"command_line/a.cc", "core/session/session.h"},
       {"scenarios/a.cc", "core/session/session.h"},
+      {"scenarios/a.cc", "sim/world/life.h"},
+      {"scenarios/a.cc", "real_net/tcp/socket.h"},
       {"record/a.cc", "sim/cluster.h"},
       {"record/a.cc", "real_net/runtime/poller.h"},
       {"record/a.cc", "core/session/session.h"},
@@ -297,6 +299,18 @@ TEST(TidyRules, ASourceInNoTargetIsFound) {
   EXPECT_TRUE(none(check_targets({"sim/b.cc"}, {"sim/a.cc", "sim/b.cc"})));
 }
 
+TEST(TidyRules, ASentenceWithoutAnActorIsFound) {
+  const auto found = [](const std::string& text) {
+    return check_sentences(parse_source("sim/a.h", text)).size();
+  };
+  EXPECT_EQ(found("// What comes late is dropped.\n"), 1U);
+  EXPECT_EQ(found("// It waits. Who is late\n// is told.\n"), 1U);
+  EXPECT_EQ(found("// It waits.\n// Whoever is late is told.\n"), 1U);
+  EXPECT_EQ(found("int a;  // Whose it is\n"), 1U);
+  EXPECT_EQ(found("// A frame that is late is dropped, whoever sent it.\n// What is it?\n"), 0U);
+  EXPECT_EQ(found("const char* a = \"What\";  // says What\n"), 0U);
+}
+
 TEST(TidyRules, ANameOfNothingIsFound) {
   // Goal: what a comment or a README names is there. Method: a file, a member and a word of each
   // kind, and what is nearly one.
@@ -337,6 +351,10 @@ TEST(TidyRepository, LinesAreNarrowAndFreeOfMarksAndMachinePaths) {
     for (const Finding& finding : check_lines(file, read(kRoot / file)))
       findings.push_back(finding);
   EXPECT_TRUE(none(findings));
+}
+
+TEST(TidyRepository, SentencesHaveAnActor) {
+  EXPECT_TRUE(none(check_all_sources(check_sentences)));
 }
 
 TEST(TidyRepository, NamesInCommentsAndReadmesExist) {

@@ -83,18 +83,17 @@ class Batcher {
   // The item's result, or the error of its batch. Never parks.
   [[nodiscard]] Future<Out> add(In item) const {
     State& state = *owner_->state;
-    const std::shared_ptr<Mailbox>& mailbox = state.caller->mailbox();
-    auto answer = std::make_shared<FutureState<Out>>(mailbox, CausalId{});
+    const std::shared_ptr<NodeStrand>& strand = state.caller->strand();
+    auto answer = std::make_shared<FutureState<Out>>(strand, CausalId{});
     // The strand comes to this before it comes to the end of the execution.
-    mailbox->post([state = owner_->state, adder = mailbox->running_or_null(),
-                   item = std::move(item),
-                   answer]() mutable { state->take(std::move(item), answer, adder); });
+    strand->post([state = owner_->state, adder = strand->running_or_null(), item = std::move(item),
+                  answer]() mutable { state->take(std::move(item), answer, adder); });
     return Future<Out>(answer);
   }
 
   // Runs what has been added so far, full or not. Never parks.
   void flush() const {
-    owner_->state->caller->mailbox()->post([state = owner_->state] { state->close(); });
+    owner_->state->caller->strand()->post([state = owner_->state] { state->close(); });
   }
 
  private:
@@ -110,8 +109,8 @@ class Batcher {
     State(std::shared_ptr<const Caller> of, BatchOptions given, Body does)
         : caller(std::move(of)), options(given), body(std::move(does)) {
       options.check();
-      Mailbox& mailbox = *caller->mailbox();
-      source = mailbox.make_execution(mailbox.running().next_id(), "batcher");
+      NodeStrand& strand = *caller->strand();
+      source = strand.make_execution(strand.running().next_id(), "batcher");
     }
 
     using Answer = std::shared_ptr<FutureState<Out>>;
@@ -137,7 +136,7 @@ class Batcher {
     Owner(std::shared_ptr<const Caller> caller, BatchOptions options, Body body)
         : state(std::make_shared<State>(std::move(caller), options, std::move(body))) {}
     ~Owner() {
-      state->caller->mailbox()->post([state = state] { state->abandon(); });
+      state->caller->strand()->post([state = state] { state->abandon(); });
     }
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
@@ -179,7 +178,7 @@ void Batcher<In, Out>::State::take_back(const Answer& answer) {
   const auto found = std::find(open.answers.begin(), open.answers.end(), answer);
   if (found == open.answers.end()) return;
   const auto item = open.items.begin() + (found - open.answers.begin());
-  caller->mailbox()->release_later(std::make_shared<In>(std::move(*item)));
+  caller->strand()->release_later(std::make_shared<In>(std::move(*item)));
   open.items.erase(item);
   open.answers.erase(found);
   if (open.items.empty()) {
@@ -203,11 +202,11 @@ void Batcher<In, Out>::State::run_next() {
   running = true;
   const std::shared_ptr<Batch> batch = std::move(closed.front());
   closed.pop_front();
-  caller->mailbox()->run_on_stack(
+  caller->strand()->run_on_stack(
       {source->next_id(), "batch", batch->monitor, batch->depth},
       [state = this->shared_from_this(), batch] {
         auto outcome = std::make_shared<Result<std::vector<Out>>>(state->perform(*batch));
-        state->caller->mailbox()->post([state, batch, outcome] {
+        state->caller->strand()->post([state, batch, outcome] {
           for (size_t i = 0; i < batch->answers.size(); ++i)
             batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
                                                       : Result<Out>(outcome->error()));
@@ -220,7 +219,7 @@ void Batcher<In, Out>::State::run_next() {
 template <class In, class Out>
 Result<std::vector<Out>> Batcher<In, Out>::State::perform(Batch& batch) const {
   const size_t count = batch.items.size();
-  const std::string& worker = caller->mailbox()->name();
+  const std::string& worker = caller->strand()->name();
   Result<std::vector<Out>> results =
       run_user_code(worker, "batch", [&] { return body(std::move(batch.items)); });
   if (results.ok() && results.value().size() != count)
@@ -238,7 +237,7 @@ void Batcher<In, Out>::State::abandon() {
   const auto dropped = std::make_shared<Batch>(std::exchange(open, {}));
   for (const Answer& answer : dropped->answers)
     answer->complete(detail::not_collected(*caller, detail::kBatcherGone));
-  caller->mailbox()->release_later(dropped);
+  caller->strand()->release_later(dropped);
 }
 
 }  // namespace rehearsal

@@ -36,7 +36,7 @@ class CallContext : public Calls {
   // when it is completed, and no stack is held meanwhile.
   template <class T>
   [[nodiscard]] Promise<T> promise() const {
-    return Promise<T>(caller()->mailbox());
+    return Promise<T>(caller()->strand());
   }
 
   // Parks until so much time has passed, also if the caller gives up meanwhile. Throws RpcError

@@ -69,9 +69,9 @@ void read_given(ValueReader& reader, void* place) {
 // The object by which typed code reaches its node. Outlives the node.
 class Caller {
  public:
-  Caller(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<const FunctionRegistry> registry,
+  Caller(std::shared_ptr<NodeStrand> strand, std::shared_ptr<const FunctionRegistry> registry,
          std::vector<std::string> names, Duration rpc_timeout)
-      : mailbox_(std::move(mailbox)),
+      : strand_(std::move(strand)),
         registry_(std::move(registry)),
         names_(std::move(names)),
         rpc_timeout_(rpc_timeout) {}
@@ -114,7 +114,7 @@ class Caller {
   // `start`, decoded.
   template <class T>
   [[nodiscard]] Future<T> start_typed(Draft&& draft) const {
-    auto state = std::make_shared<FutureState<T>>(mailbox_, draft.call.id);
+    auto state = std::make_shared<FutureState<T>>(strand_, draft.call.id);
     start_future(std::move(draft), state, &detail::read_given<T>);
     return Future<T>(std::move(state));
   }
@@ -128,7 +128,7 @@ class Caller {
 
   // The name of a call: `rpc_sync#add(trainer -> ps)`.
   [[nodiscard]] std::string text_of(CallForm form, const Draft& draft) const {
-    return call_text(form, draft.function, mailbox_->name(), names_[draft.to.value]);
+    return call_text(form, draft.function, strand_->name(), names_[draft.to.value]);
   }
 
   // Runs `body` on the strand, where the node's tables may be read; the calling stack parks for
@@ -141,8 +141,8 @@ class Caller {
   // A future that is complete once so much time has passed. Any thread, any stack; never parks.
   [[nodiscard]] Future<Unit> after(Duration time) const;
 
-  // Runs `task` on the strand at that instant, unless it is taken back. On the strand, while the
-  // mailbox is open.
+  // Runs `task` on the strand at that instant, unless it is taken back. On the strand, while it is
+  // open.
   [[nodiscard]] DeadlineId call_at(Instant when, Task task) const;
   void take_back(const DeadlineId& id) const;
 
@@ -150,13 +150,13 @@ class Caller {
   void sleep(Duration time) const;
 
   [[nodiscard]] WorkerId find(const Target& target) const;
-  [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  [[nodiscard]] const std::shared_ptr<NodeStrand>& strand() const { return strand_; }
   [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Duration time_left(const Draft& draft) const;
   [[nodiscard]] Duration rpc_timeout() const { return rpc_timeout_; }
 
-  // To be used on the strand, while the mailbox is open.
+  // To be used on the strand, while it is open.
   [[nodiscard]] CallPort& calls() const { return *parts_.calls; }
   [[nodiscard]] AutogradContexts& contexts() const { return *parts_.contexts; }
   [[nodiscard]] Gatherings& gatherings() const { return *parts_.gatherings; }
@@ -169,7 +169,7 @@ class Caller {
   void start_future(Draft&& draft, std::shared_ptr<FutureCore> state, ReadInto read) const;
   void record_answer(Answer& answer) const;
 
-  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<NodeStrand> strand_;
   const std::shared_ptr<const FunctionRegistry> registry_;
   const std::vector<std::string> names_;
   const Duration rpc_timeout_;

@@ -75,7 +75,7 @@ class Calls {
                       .text = "'" + std::string(traceparent) +
                               "' is no traceparent: it must look like "
                               "00-<32 hex digits>-<16 hex digits>-01",
-                      .worker = caller_->mailbox()->name()});
+                      .worker = caller_->strand()->name()});
     return calls;
   }
 

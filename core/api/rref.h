@@ -164,7 +164,7 @@ template <class T>
 bool RRef<T>::confirmed_by_owner() const {
   bool confirmed = false;
   const Status status =
-      caller().mailbox()->wait("a reference's state", handle().id().causal, [&](WaitHandle wait) {
+      caller().strand()->wait("a reference's state", handle().id().causal, [&](WaitHandle wait) {
         confirmed = handle().references().confirmed_by_owner(handle());
         wait.end();
       });

@@ -6,7 +6,7 @@
 #include "core/api/caller.h"
 #include "core/api/reference_port.h"
 #include "core/base/ids.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 
 namespace rehearsal {
 
@@ -38,7 +38,7 @@ class RRefHandle {
   [[nodiscard]] const std::shared_ptr<FutureState<Unit>>& created() const { return created_; }
   void set_created(std::shared_ptr<FutureState<Unit>> created) { created_ = std::move(created); }
 
-  // To be used on the strand, while the mailbox is open.
+  // To be used on the strand, while it is open.
   [[nodiscard]] ReferencePort& references() const { return *references_; }
 
  private:

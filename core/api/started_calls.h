@@ -19,7 +19,7 @@ class StartedCalls {
 
   // Parks until all that were added are complete, and forgets them. The error of the one that was
   // added first among those that have one.
-  [[nodiscard]] Status wait(const std::shared_ptr<Mailbox>& mailbox);
+  [[nodiscard]] Status wait(const std::shared_ptr<NodeStrand>& strand);
 
  private:
   std::vector<std::shared_ptr<FutureCore>> started_;

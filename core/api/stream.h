@@ -114,14 +114,14 @@ class Stream {
 template <class T>
 Future<std::optional<T>> Stream<T>::next_async() {
   const Caller& caller = reader().caller();
-  const std::shared_ptr<Mailbox> mailbox = caller.mailbox();
-  const CausalId id = mailbox->running().next_id();
-  Promise<std::optional<T>> promise(mailbox);
-  reader_->next([&caller, mailbox, id, promise](NextValue&& next) {
+  const std::shared_ptr<NodeStrand> strand = caller.strand();
+  const CausalId id = strand->running().next_id();
+  Promise<std::optional<T>> promise(strand);
+  reader_->next([&caller, strand, id, promise](NextValue&& next) {
     if (!next.ok()) return promise.complete(std::move(next.error()));
     if (!next.value()) return promise.complete(std::optional<T>());
     // User code reads the value: off the strand.
-    mailbox->run_continuation(
+    strand->run_continuation(
         id, [&caller, promise, value = std::move(*std::move(next).value())]() mutable {
           Result<T> read = caller.decode<T>(std::move(value));
           if (!read.ok()) return promise.complete(std::move(read.error()));

@@ -50,7 +50,7 @@ class Worker : public Calls {
 
   // The present instant on this worker's own time line, which is virtual in the simulator: for
   // measuring how long something took. Instants of different workers are not comparable.
-  [[nodiscard]] Instant now() const { return caller()->mailbox()->runtime().now(); }
+  [[nodiscard]] Instant now() const { return caller()->strand()->runtime().now(); }
 
   // A reference to a value that stays here.
   template <class T>
@@ -110,19 +110,19 @@ class Worker : public Calls {
   // A promise that this worker's code completes.
   template <class T>
   [[nodiscard]] Promise<T> promise() const {
-    return Promise<T>(caller()->mailbox());
+    return Promise<T>(caller()->strand());
   }
 
   // A future of all values; see when_all. May be given none.
   template <class T>
   [[nodiscard]] Future<std::vector<T>> when_all(std::vector<Future<T>> futures) const {
-    return rehearsal::when_all(caller()->mailbox(), std::move(futures));
+    return rehearsal::when_all(caller()->strand(), std::move(futures));
   }
 
   // The outcomes of all futures, values and errors; see collect_all. May be given none.
   template <class T>
   [[nodiscard]] Future<std::vector<Result<T>>> collect_all(std::vector<Future<T>> futures) const {
-    return rehearsal::collect_all(caller()->mailbox(), std::move(futures));
+    return rehearsal::collect_all(caller()->strand(), std::move(futures));
   }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 [[noreturn]] void refuse(const Caller& caller, std::string text) {
   throw RpcError({.kind = ErrorKind::autograd,
                   .text = std::move(text),
-                  .worker = caller.mailbox()->name(),
+                  .worker = caller.strand()->name(),
                   .function = "backward",
                   .chain = {}});
 }
@@ -30,42 +30,42 @@ std::vector<WalkRoot> walk_roots(const Caller& caller, const std::vector<at::Ten
 }
 
 // The earlier of what was asked for and what the running execution has left.
-std::optional<Instant> deadline_of(const Mailbox& mailbox, Duration time,
+std::optional<Instant> deadline_of(const NodeStrand& strand, Duration time,
                                    const std::optional<Instant>& inherited) {
   if (time.count() == 0) return inherited;
-  const Instant asked = mailbox.runtime().now() + time;
+  const Instant asked = strand.runtime().now() + time;
   return inherited ? std::min(asked, *inherited) : asked;
 }
 
-void trace_end(const Mailbox& mailbox, const CausalId& id, const Status& status) {
-  mailbox.trace().on_event(
+void trace_end(const NodeStrand& strand, const CausalId& id, const Status& status) {
+  strand.trace().on_event(
       {.kind = EventKind::call_completed,
-       .worker = mailbox.self(),
-       .peer = mailbox.self(),
+       .worker = strand.self(),
+       .peer = strand.self(),
        .id = id,
        .number = status.ok() ? 0 : 1 + static_cast<uint64_t>(status.error().kind)});
 }
 
 void run_pass(const Caller& caller, const ContextName& context,
               const std::vector<at::Tensor>& roots, bool retain_graph, Timeout deadline) {
-  Mailbox& mailbox = *caller.mailbox();
-  Execution& running = mailbox.running();
+  NodeStrand& strand = *caller.strand();
+  Execution& running = strand.running();
   const CausalId id = running.next_id();
   std::vector<WalkRoot> checked = walk_roots(caller, roots);
   Status outcome = Unit{};
-  const Status waited = mailbox.wait("a backward pass", id, [&](WaitHandle wait) {
+  const Status waited = strand.wait("a backward pass", id, [&](WaitHandle wait) {
     for (const EventKind kind : {EventKind::api_call, EventKind::call_executed})
-      mailbox.trace().on_event({.kind = kind,
-                                .worker = mailbox.self(),
-                                .peer = mailbox.self(),
-                                .id = id,
-                                .text = "backward"});
+      strand.trace().on_event({.kind = kind,
+                               .worker = strand.self(),
+                               .peer = strand.self(),
+                               .id = id,
+                               .text = "backward"});
     caller.contexts().start_pass(
         context, {.roots = std::move(checked),
                   .retain_graph = retain_graph,
-                  .deadline = deadline_of(mailbox, deadline.or_default({}), running.deadline),
-                  .done = [&outcome, wait, id, &mailbox](Status status) {
-                    trace_end(mailbox, id, status);
+                  .deadline = deadline_of(strand, deadline.or_default({}), running.deadline),
+                  .done = [&outcome, wait, id, &strand](Status status) {
+                    trace_end(strand, id, status);
                     if (!wait.lasts()) return;
                     outcome = std::move(status);
                     wait.end();
@@ -77,7 +77,7 @@ void run_pass(const Caller& caller, const ContextName& context,
 
 LeafGradients gradients_in(const Caller& caller, const ContextName& context) {
   Result<LeafGradients> gradients = LeafGradients();
-  const Status waited = caller.mailbox()->wait("gradients", context.id, [&](WaitHandle wait) {
+  const Status waited = caller.strand()->wait("gradients", context.id, [&](WaitHandle wait) {
     gradients = caller.contexts().gradients(context);
     wait.end();
   });
@@ -98,7 +98,7 @@ struct AutogradContext::Ending {
   Ending(std::shared_ptr<const Caller> made_by, const AutogradContextId& context)
       : caller(std::move(made_by)), id(context) {}
   ~Ending() {
-    caller->mailbox()->post(Tagged(
+    caller->strand()->post(Tagged(
         CausalIdHash()(id), [contexts = &caller->contexts(), id = id] { contexts->end(id); }));
   }
   Ending(const Ending&) = delete;
@@ -109,10 +109,10 @@ struct AutogradContext::Ending {
 };
 
 AutogradContext::AutogradContext(Calls calls) : Calls(std::move(calls)) {
-  Mailbox& mailbox = *caller()->mailbox();
-  const AutogradContextId id{mailbox.running().next_id()};
-  record_in({id, mailbox.self()});
-  mailbox.post([contexts = &caller()->contexts(), id] { contexts->open(id); });
+  NodeStrand& strand = *caller()->strand();
+  const AutogradContextId id{strand.running().next_id()};
+  record_in({id, strand.self()});
+  strand.post([contexts = &caller()->contexts(), id] { contexts->open(id); });
   ending_ = std::make_shared<const Ending>(caller(), id);
 }
 
@@ -135,7 +135,7 @@ LeafGradients get_gradients(const CallContext& call) {
   if (!call.autograd_context())
     throw RpcError({.kind = ErrorKind::autograd,
                     .text = "the call is recorded in no autograd context",
-                    .worker = call.caller()->mailbox()->name(),
+                    .worker = call.caller()->strand()->name(),
                     .function = {},
                     .chain = {}});
   return gradients_in(*call.caller(), *call.autograd_context());

@@ -1,17 +1,18 @@
 #include "core/autograd/contexts.h"
 
 #include "core/base/check.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
-AutogradContexts::AutogradContexts(const SessionOptions& options, Mailbox& mailbox,
+AutogradContexts::AutogradContexts(const SessionOptions& options, NodeStrand& strand,
                                    Sessions& sessions, Deadlines& deadlines)
     : options_(options),
-      mailbox_(mailbox),
+      strand_(strand),
       sessions_(sessions),
-      passes_(options, mailbox, sessions, deadlines) {
-  mailbox_.set_on_nodes_made([this](const CausalId& maker, uint64_t thread, uint64_t from,
-                                    uint64_t to) { passes_.note_nodes(maker, thread, from, to); });
+      passes_(options, strand, sessions, deadlines) {
+  strand_.set_on_nodes_made([this](const CausalId& maker, uint64_t thread, uint64_t from,
+                                   uint64_t to) { passes_.note_nodes(maker, thread, from, to); });
 }
 
 ContextRecord* AutogradContexts::find(const CausalId& id) {
@@ -20,17 +21,17 @@ ContextRecord* AutogradContexts::find(const CausalId& id) {
 }
 
 void AutogradContexts::trace(EventKind kind, const ContextRecord& context) {
-  mailbox_.trace().on_event({.kind = kind,
-                             .worker = options_.self,
-                             .peer = context.creator,
-                             .id = context.id,
-                             .number = context.creator == options_.self ? 1u : 0u});
+  strand_.trace().on_event({.kind = kind,
+                            .worker = options_.self,
+                            .peer = context.creator,
+                            .id = context.id,
+                            .number = context.creator == options_.self ? 1u : 0u});
 }
 
 Error AutogradContexts::ended_error(const AutogradContextId& id) const {
   return {.kind = ErrorKind::autograd,
           .text = "the autograd context " + to_string(id) + " has ended",
-          .worker = mailbox_.name(),
+          .worker = strand_.name(),
           .function = {},
           .chain = {}};
 }
@@ -79,9 +80,9 @@ void AutogradContexts::release(ContextRecord& context, const Error& why) {
       ended_order_.pop_front();
     }
   }
-  mailbox_.release_later(std::make_shared<ContextRecord>(std::move(context)));
+  strand_.release_later(std::make_shared<ContextRecord>(std::move(context)));
   contexts_.erase(id);
-  mailbox_.progressed();
+  strand_.progressed();
 }
 
 Status AutogradContexts::meet_context(const ContextName& context, WorkerId from) {
@@ -91,7 +92,7 @@ Status AutogradContexts::meet_context(const ContextName& context, WorkerId from)
   }
   const bool created_here = context.creator == options_.self;
   if (created_here || ended_.contains(context.id)) {
-    mailbox_.mark("a call came for an autograd context that has ended");
+    strand_.mark("a call came for an autograd context that has ended");
     return ended_error(context.id);
   }
   if (sessions_.lost(context.creator) ||
@@ -115,7 +116,7 @@ void AutogradContexts::on_reached(WorkerId from, const ContextReached& message) 
     context->holders.insert(from);
     return;
   }
-  mailbox_.mark("a worker met an autograd context that has ended");
+  strand_.mark("a worker met an autograd context that has ended");
   if (!late_releases_.contains({message.context, from})) send_release(message.context, from);
 }
 
@@ -183,8 +184,8 @@ std::vector<std::string> AutogradContexts::release_all() {
 
 void AutogradContexts::release_at_leaving() {
   const Error why{.kind = ErrorKind::node_stopped,
-                  .text = "'" + mailbox_.name() + "' has left the group",
-                  .worker = mailbox_.name()};
+                  .text = "'" + strand_.name() + "' has left the group",
+                  .worker = strand_.name()};
   std::vector<CausalId> ids;
   for (const auto& [id, context] : contexts_) ids.push_back(id);
   for (const CausalId& id : ids) release(contexts_.at(id), why);
@@ -195,7 +196,7 @@ void AutogradContexts::clear(const Error& why) {
   late_releases_.clear();
   auto contexts = std::make_shared<std::map<CausalId, ContextRecord>>(std::move(contexts_));
   contexts_.clear();
-  mailbox_.release_later(std::move(contexts));
+  strand_.release_later(std::move(contexts));
 }
 
 // ---- what calls record ------------------------------------------------------------
@@ -204,13 +205,13 @@ std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName&
                                                               WorkerId to, Payload& payload,
                                                               const std::string& what) {
   if (!need_gradients(payload.tensors)) return std::nullopt;
-  const AutogradMessageId message{mailbox_.running().next_id()};
+  const AutogradMessageId message{strand_.running().next_id()};
   auto function = SendRpcBackward::make({context.id, message, to}, payload.tensors);
-  mailbox_.post([this, context, message, function = std::move(function), what]() mutable {
+  strand_.post([this, context, message, function = std::move(function), what]() mutable {
     ContextRecord* const record = find(context.id);
     if (record == nullptr) {
-      mailbox_.mark("tensors were sent in an autograd context that has ended");
-      return mailbox_.release_later(std::move(function));
+      strand_.mark("tensors were sent in an autograd context that has ended");
+      return strand_.release_later(std::move(function));
     }
     record->sent.emplace(message, SentMessage{std::move(function), std::move(what)});
   });

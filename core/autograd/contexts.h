@@ -10,9 +10,11 @@
 #include "core/autograd/passes.h"
 #include "core/base/monitor.h"
 #include "core/calls/hooks.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
 
 // The autograd contexts of one node: what its calls recorded, and the passes over it. Nothing in it
 // parks. On the strand, unless said otherwise.
@@ -23,7 +25,7 @@ namespace rehearsal {
 // releases the context. A message for an ended context is refused.
 class AutogradContexts final : public RecordHook {
  public:
-  AutogradContexts(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+  AutogradContexts(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
                    Deadlines& deadlines);
 
   // ---- the creator ----
@@ -109,7 +111,7 @@ class AutogradContexts final : public RecordHook {
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   std::map<CausalId, ContextRecord> contexts_;
   std::set<CausalId> ended_;  // of other creators; no more than kEndedMax

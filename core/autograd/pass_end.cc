@@ -1,6 +1,7 @@
 // How passes end: the two waves, and failure.
 #include "core/autograd/passes.h"
 #include "core/base/check.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -56,7 +57,7 @@ void Passes::on_finish(WorkerId from, ContextRecord* context, const PassFinish& 
 
 void Passes::on_finished(WorkerId from, const PassFinished& message) {
   const auto found = passes_.find(message.pass.id);
-  if (found == passes_.end()) return mailbox_.mark("a report came for a pass that has failed");
+  if (found == passes_.end()) return strand_.mark("a report came for a pass that has failed");
   Pass& pass = found->second;
   if (pass.wave_waits.erase(from) == 0) return;
   if (message.error && !pass.wave_error) pass.wave_error = message.error;
@@ -89,16 +90,16 @@ MaybeError Passes::why_incomplete(const Pass& pass) const {
     if (missing++ == 0) first = &sent;
   }
   if (missing == 0) return std::nullopt;
-  mailbox_.mark("a send function got no gradient");
+  strand_.mark("a send function got no gradient");
   const WorkerId peer = first->function->route().peer;
   const std::string others =
       missing == 1 ? "" : " (and " + std::to_string(missing - 1) + " more messages)";
   return Error{.kind = ErrorKind::autograd,
-               .text = "no gradient came back for " + first->what + ", which '" + mailbox_.name() +
+               .text = "no gradient came back for " + first->what + ", which '" + strand_.name() +
                        "' sent to '" + this->name(peer) + "'" + others +
                        ": the roots do not depend on it. Every tensor that requires gradients and "
                        "crosses workers in the context must be used",
-               .worker = mailbox_.name(),
+               .worker = strand_.name(),
                .function = "backward",
                .chain = {}};
 }
@@ -140,17 +141,17 @@ void Passes::fail(Pass& pass, const Error& why) {
 
 void Passes::end(Pass& pass, const Status& status) {
   deadlines_.remove(pass.deadline);
-  mailbox_.trace().on_event({.kind = EventKind::pass_ended,
-                             .worker = options_.self,
-                             .peer = pass.name.starter,
-                             .id = pass.context->id,
-                             .number = pass.name.id.epoch,
-                             .text = status.ok() ? std::string_view() : status.error().text});
+  strand_.trace().on_event({.kind = EventKind::pass_ended,
+                            .worker = options_.self,
+                            .peer = pass.name.starter,
+                            .id = pass.context->id,
+                            .number = pass.name.id.epoch,
+                            .text = status.ok() ? std::string_view() : status.error().text});
   auto node = passes_.extract(pass.name.id);
   Pass& ended = node.mapped();
-  mailbox_.release_later(std::move(ended.walk));
+  strand_.release_later(std::move(ended.walk));
   if (!ended.arrived.empty())
-    mailbox_.release_later(std::make_shared<std::vector<Delivery>>(std::move(ended.arrived)));
+    strand_.release_later(std::make_shared<std::vector<Delivery>>(std::move(ended.arrived)));
   if (ended.done) ended.done(status);
   if (on_progress_) on_progress_();
 }
@@ -184,7 +185,7 @@ void Passes::clear(const Error& why) {
   turns_.clear();
   running_walks_ = 0;
   for (auto& [id, pass] : passes) {
-    mailbox_.release_later(std::move(pass.walk));
+    strand_.release_later(std::move(pass.walk));
     if (pass.done) pass.done(why);
   }
 }

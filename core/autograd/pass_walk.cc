@@ -30,42 +30,41 @@ bool needs_turn(torch::autograd::Node& node) {
 
 }  // namespace
 
-PassWalk::PassWalk(const PassName& pass, WalkScope scope, Mailbox& mailbox, NodeTurns& turns,
+PassWalk::PassWalk(const PassName& pass, WalkScope scope, NodeStrand& strand, NodeTurns& turns,
                    PassWalkListener& listener)
     : pass_(pass.id),
-      mailbox_(mailbox),
+      strand_(strand),
       turns_(turns),
       listener_(listener),
-      execution_(mailbox.make_execution(walk_id(pass, mailbox.self()), kLabel)),
+      execution_(strand.make_execution(walk_id(pass, strand.self()), kLabel)),
       scope_(std::move(scope)) {}
 
 void PassWalk::trace(EventKind kind) {
-  mailbox_.trace().on_event({.kind = kind,
-                             .worker = mailbox_.self(),
-                             .id = execution_->started_by(),
-                             .text = execution_->label()});
+  strand_.trace().on_event({.kind = kind,
+                            .worker = strand_.self(),
+                            .id = execution_->started_by(),
+                            .text = execution_->label()});
 }
 
 void PassWalk::take_turn(std::vector<Delivery> arrived) {
   REHEARSAL_CHECK(resting());
   walking_ = true;
   trace(EventKind::execution_started);
-  mailbox_.runtime().execute(
-      *execution_, Where::pool,
+  strand_.runtime().execute(
+      *execution_, StackPlacement::pool,
       // The execution lasts as long as this closure; the walk may not.
-      [self = shared_from_this(), execution = execution_, mailbox = mailbox_.shared_from_this(),
+      [self = shared_from_this(), execution = execution_, strand = strand_.shared_from_this(),
        arrived = std::move(arrived)]() mutable {
         Status status =
-            run_user_code(mailbox->name(), kLabel, [&] { self->run(std::move(arrived)); });
-        mailbox->post_always(
-            [self = std::move(self), mailbox, status = std::move(status)]() mutable {
-              self->trace(EventKind::execution_ended);
-              self->walking_ = false;
-              if (!mailbox->closed()) self->listener_.on_walk_rests(self->pass_, std::move(status));
-              // Also if others have it still: who is last depends on threads, and what is done
-              // here must not.
-              mailbox->release_later(std::move(self));
-            });
+            run_user_code(strand->name(), kLabel, [&] { self->run(std::move(arrived)); });
+        strand->post_always([self = std::move(self), strand, status = std::move(status)]() mutable {
+          self->trace(EventKind::execution_ended);
+          self->walking_ = false;
+          if (!strand->closed()) self->listener_.on_walk_rests(self->pass_, std::move(status));
+          // Also if others have it still: who is last depends on threads, and what is done
+          // here must not.
+          strand->release_later(std::move(self));
+        });
       });
 }
 
@@ -96,7 +95,7 @@ void PassWalk::on_received_gradients(RecvRpcBackward& function,
                     .text = "a root depends on a tensor that was received in another autograd "
                             "context, " +
                             to_string(route.context) + ": a pass follows one context only",
-                    .worker = mailbox_.name(),
+                    .worker = strand_.name(),
                     .function = {},
                     .chain = {}});
   for (at::Tensor& gradient : gradients) {
@@ -104,7 +103,7 @@ void PassWalk::on_received_gradients(RecvRpcBackward& function,
     if (gradient.is_sparse()) gradient = gradient.to_dense();
     gradient = gradient.detach();
   }
-  mailbox_.post(
+  strand_.post(
       [this, self = shared_from_this(), route, gradients = std::move(gradients)]() mutable {
         listener_.on_gradients_leave(pass_, route, std::move(gradients));
       });
@@ -113,13 +112,13 @@ void PassWalk::on_received_gradients(RecvRpcBackward& function,
 void PassWalk::enter(torch::autograd::Node& node) {
   inside_guarded_node_ = false;
   if (!needs_turn(node)) return;
-  const Status entered = mailbox_.wait("a node of the graph that another pass is in", pass_.context,
-                                       [&](WaitHandle wait) {
-                                         turns_.enter(node, [this, wait, &node] {
-                                           if (!wait.lasts()) return turns_.leave(node);
-                                           wait.end();
-                                         });
-                                       });
+  const Status entered = strand_.wait("a node of the graph that another pass is in", pass_.context,
+                                      [&](WaitHandle wait) {
+                                        turns_.enter(node, [this, wait, &node] {
+                                          if (!wait.lasts()) return turns_.leave(node);
+                                          wait.end();
+                                        });
+                                      });
   if (!entered.ok()) throw RpcError(entered.error());
   inside_guarded_node_ = true;
 }
@@ -127,7 +126,7 @@ void PassWalk::enter(torch::autograd::Node& node) {
 void PassWalk::leave(torch::autograd::Node& node) noexcept {
   if (!inside_guarded_node_) return;
   inside_guarded_node_ = false;
-  mailbox_.post([this, self = shared_from_this(), &node] { turns_.leave(node); });
+  strand_.post([this, self = shared_from_this(), &node] { turns_.leave(node); });
 }
 
 }  // namespace rehearsal

@@ -8,7 +8,7 @@
 #include "core/api/leaf_gradients.h"
 #include "core/autograd/graph_walk.h"
 #include "core/autograd/node_turns.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/wire/message.h"
 
 namespace rehearsal {
@@ -36,8 +36,8 @@ class PassWalkListener {
 // starts one on the strand; it evaluates what is ready and rests.
 class PassWalk final : public WalkHost, public std::enable_shared_from_this<PassWalk> {
  public:
-  // `listener`, `mailbox` and `turns` outlive every turn.
-  PassWalk(const PassName& pass, WalkScope scope, Mailbox& mailbox, NodeTurns& turns,
+  // `listener`, `strand` and `turns` outlive every turn.
+  PassWalk(const PassName& pass, WalkScope scope, NodeStrand& strand, NodeTurns& turns,
            PassWalkListener& listener);
 
   // REQUIRES: it rests. On the strand.
@@ -61,7 +61,7 @@ class PassWalk final : public WalkHost, public std::enable_shared_from_this<Pass
   void trace(EventKind kind);
 
   const PassId pass_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   NodeTurns& turns_;
   PassWalkListener& listener_;
   const std::shared_ptr<Execution> execution_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -23,7 +24,7 @@ void Passes::start(ContextRecord& context, PassRequest request) {
       REHEARSAL_CHECK(found != passes_.end());
       fail(found->second, {.kind = ErrorKind::timeout,
                            .text = "the backward pass did not end before its deadline",
-                           .worker = mailbox_.name(),
+                           .worker = strand_.name(),
                            .function = "backward",
                            .chain = {}});
     });
@@ -38,11 +39,11 @@ Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
   if (!fresh) return pass;
   pass.name = name;
   pass.context = &context;
-  mailbox_.trace().on_event({.kind = EventKind::pass_started,
-                             .worker = options_.self,
-                             .peer = name.starter,
-                             .id = context.id,
-                             .number = name.id.epoch});
+  strand_.trace().on_event({.kind = EventKind::pass_started,
+                            .worker = options_.self,
+                            .peer = name.starter,
+                            .id = context.id,
+                            .number = name.id.epoch});
   return pass;
 }
 
@@ -52,7 +53,7 @@ void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
                   .makers = makers_.table(),
                   .retain_graph = pass.name.retain_graph};
   for (const auto& [id, sent] : pass.context->sent) scope.sends.push_back(sent.function);
-  pass.walk = std::make_shared<PassWalk>(pass.name, std::move(scope), mailbox_, turns_, *this);
+  pass.walk = std::make_shared<PassWalk>(pass.name, std::move(scope), strand_, turns_, *this);
 }
 
 bool Passes::started_by_other_life(const PassName& name) const {
@@ -65,15 +66,15 @@ bool Passes::started_by_other_life(const PassName& name) const {
 bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& name) {
   Error why{.kind = ErrorKind::autograd,
             .text = {},
-            .worker = mailbox_.name(),
+            .worker = strand_.name(),
             .function = "backward",
             .chain = {}};
   if (context == nullptr) {
-    mailbox_.mark("a message of a pass came for a context that has ended");
+    strand_.mark("a message of a pass came for a context that has ended");
     why.text = "the autograd context " + to_string(name.id.context) + " has ended";
   } else if (const auto dead = context->dead.find(name.id);
              dead != context->dead.end() && !options_.mutants.on(Mutant::forget_dead_epochs)) {
-    mailbox_.mark("a late message of a failed pass was refused");
+    strand_.mark("a late message of a failed pass was refused");
     why = dead->second;
   } else if (started_by_other_life(name)) {
     why.kind = ErrorKind::peer_lost;
@@ -88,6 +89,10 @@ bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& 
 
 // ---- gradients ----------------------------------------------------------------
 
+void Passes::send(Pass& pass, WorkerId to, Message message) {
+  send(pass, to, std::move(message), SendOptions());
+}
+
 void Passes::send(Pass& pass, WorkerId to, Message message, SendOptions options) {
   if (to != options_.self) pass.neighbours.insert(to);
   sessions_.send(to, std::move(message), std::move(options));
@@ -97,7 +102,7 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
                                 std::vector<at::Tensor> gradients) {
   const auto found = passes_.find(id);
   if (found == passes_.end())
-    return mailbox_.release_later(std::make_shared<std::vector<at::Tensor>>(std::move(gradients)));
+    return strand_.release_later(std::make_shared<std::vector<at::Tensor>>(std::move(gradients)));
   Pass& pass = found->second;
   if (const MaybeError& lost = sessions_.lost(route.peer)) return fail(pass, *lost);
   if (leavers_.contains(route.peer)) {
@@ -115,7 +120,7 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
                       .text =
                           "a gradient was changed in place before it was acknowledged, and "
                           "the link was lost meanwhile",
-                      .worker = mailbox_.name(),
+                      .worker = strand_.name(),
                       .function = "backward",
                       .chain = {}};
   SendOptions options;
@@ -147,7 +152,7 @@ void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
                                "' sent gradients that fit no message "
                                "which waits for them: " +
                                to_string(message.message),
-                       .worker = mailbox_.name(),
+                       .worker = strand_.name(),
                        .function = "backward",
                        .chain = {}});
   const bool engages = !pass.started_here && !pass.engaged_by &&
@@ -183,7 +188,7 @@ void Passes::on_walk_rests(const PassId& id, Status status) {
 
 void Passes::on_answered(WorkerId from, const GradientsAnswered& message) {
   const auto found = passes_.find(message.pass.id);
-  if (found == passes_.end()) return mailbox_.mark("an answer came for a pass that has failed");
+  if (found == passes_.end()) return strand_.mark("an answer came for a pass that has failed");
   Pass& pass = found->second;
   if (pass.unanswered == 0)
     return fail(pass, protocol_error(from, "answered gradients that were not sent, for message " +

@@ -13,9 +13,12 @@
 #include "core/autograd/node_turns.h"
 #include "core/autograd/pass_walk.h"
 #include "core/calls/deadlines.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
+struct SendOptions;
 
 // A backward pass that is about to start here.
 struct PassRequest {
@@ -41,8 +44,9 @@ struct PassRequest {
 // remembers the pass as dead: its late messages are refused.
 class Passes final : public PassWalkListener {
  public:
-  Passes(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions, Deadlines& deadlines)
-      : options_(options), mailbox_(mailbox), sessions_(sessions), deadlines_(deadlines) {}
+  Passes(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
+         Deadlines& deadlines)
+      : options_(options), strand_(strand), sessions_(sessions), deadlines_(deadlines) {}
 
   void start(ContextRecord& context, PassRequest request);
 
@@ -122,12 +126,13 @@ class Passes final : public PassWalkListener {
   void fail(Pass& pass, const Error& why);
   void end(Pass& pass, const Status& status);
 
-  void send(Pass& pass, WorkerId to, Message message, SendOptions options = {});
+  void send(Pass& pass, WorkerId to, Message message);
+  void send(Pass& pass, WorkerId to, Message message, SendOptions options);
   [[nodiscard]] Error protocol_error(WorkerId peer, const std::string& what) const;
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   Deadlines& deadlines_;
   NodeMakers makers_;

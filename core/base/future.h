@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/future_core.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/base/result.h"
 #include "core/base/user_code.h"
 
@@ -20,8 +20,8 @@ template <class T>
 class FutureState final : public FutureCore {
  public:
   // `source`: the call whose answer it is, if it is one.
-  FutureState(std::shared_ptr<Mailbox> mailbox, const CausalId& source)
-      : FutureCore(std::move(mailbox), source, typeid(T)) {}
+  FutureState(std::shared_ptr<NodeStrand> strand, const CausalId& source)
+      : FutureCore(std::move(strand), source, typeid(T)) {}
 
   // Of one that is complete with a value.
   [[nodiscard]] const T& value() const {
@@ -221,9 +221,9 @@ class ContinuationOf final : public Continuation {
 template <class T>
 class Promise {
  public:
-  explicit Promise(std::shared_ptr<Mailbox> mailbox, const CausalId& source = {})
+  explicit Promise(std::shared_ptr<NodeStrand> strand, const CausalId& source = {})
       : core_(std::make_shared<const PromiseCore>(
-            std::make_shared<FutureState<T>>(std::move(mailbox), source))) {}
+            std::make_shared<FutureState<T>>(std::move(strand), source))) {}
 
   [[nodiscard]] Future<T> future() const { return Future<T>(core_->state()); }
   void complete(Result<T> result) const { core_->complete(detail::given(std::move(result))); }
@@ -238,22 +238,22 @@ auto Future<T>::then(F body) const {
   using Raw = detail::ContinuationResult<T, F>;
   using U =
       typename Awaited<std::conditional_t<std::is_void_v<Raw>, Unit, std::decay_t<Raw>>>::type;
-  auto next = std::make_shared<FutureState<U>>(state_->mailbox(), state_->source());
+  auto next = std::make_shared<FutureState<U>>(state_->strand(), state_->source());
   continue_with(state_, next, std::make_unique<detail::ContinuationOf<T, F>>(std::move(body)));
   return Future<U>(std::move(next));
 }
 
 // A future of all values, in the order given; the first error completes it at once. An empty
-// vector gives an empty one. All futures belong to the node of `mailbox`.
+// vector gives an empty one. All futures belong to the node of `strand`.
 template <class T>
-Future<std::vector<T>> when_all(const std::shared_ptr<Mailbox>& mailbox,
+Future<std::vector<T>> when_all(const std::shared_ptr<NodeStrand>& strand,
                                 std::vector<Future<T>> futures) {
   struct Gathered {
     std::vector<std::optional<T>> values;
     size_t missing = 0;
   };
-  auto next = std::make_shared<FutureState<std::vector<T>>>(mailbox, CausalId{});
-  mailbox->post([next, futures = std::move(futures)] {
+  auto next = std::make_shared<FutureState<std::vector<T>>>(strand, CausalId{});
+  strand->post([next, futures = std::move(futures)] {
     if (futures.empty()) return next->complete(std::vector<T>());
     auto gathered = std::make_shared<Gathered>();
     std::vector<std::weak_ptr<FutureCore>> parts;
@@ -284,22 +284,22 @@ Future<std::vector<T>> when_all(const std::shared_ptr<Mailbox>& mailbox,
 template <class T>
 Future<std::vector<T>> when_all(std::vector<Future<T>> futures) {
   REHEARSAL_CHECK(!futures.empty());
-  const std::shared_ptr<Mailbox> mailbox = futures.front().core()->mailbox();
-  return when_all(mailbox, std::move(futures));
+  const std::shared_ptr<NodeStrand> strand = futures.front().core()->strand();
+  return when_all(strand, std::move(futures));
 }
 
 // The outcomes of all futures, values and errors, in the order given: complete when the last is,
 // never with an error of its own. An empty vector gives an empty one. All belong to the node of
-// `mailbox`.
+// `strand`.
 template <class T>
-Future<std::vector<Result<T>>> collect_all(const std::shared_ptr<Mailbox>& mailbox,
+Future<std::vector<Result<T>>> collect_all(const std::shared_ptr<NodeStrand>& strand,
                                            std::vector<Future<T>> futures) {
   struct Gathered {
     std::vector<std::optional<Result<T>>> results;
     size_t missing = 0;
   };
-  auto next = std::make_shared<FutureState<std::vector<Result<T>>>>(mailbox, CausalId{});
-  mailbox->post([next, futures = std::move(futures)] {
+  auto next = std::make_shared<FutureState<std::vector<Result<T>>>>(strand, CausalId{});
+  strand->post([next, futures = std::move(futures)] {
     if (futures.empty()) return next->complete(std::vector<Result<T>>());
     auto gathered = std::make_shared<Gathered>();
     gathered->results.resize(futures.size());
@@ -322,9 +322,9 @@ Future<std::vector<Result<T>>> collect_all(const std::shared_ptr<Mailbox>& mailb
 template <class T>
 Future<size_t> when_any(const std::vector<Future<T>>& futures) {
   REHEARSAL_CHECK(!futures.empty());
-  const std::shared_ptr<Mailbox> mailbox = futures.front().core()->mailbox();
-  auto next = std::make_shared<FutureState<size_t>>(mailbox, CausalId{});
-  mailbox->post([next, futures] {
+  const std::shared_ptr<NodeStrand> strand = futures.front().core()->strand();
+  auto next = std::make_shared<FutureState<size_t>>(strand, CausalId{});
+  strand->post([next, futures] {
     for (size_t i = 0; i < futures.size(); ++i)
       futures[i].core()->observe([next, i](FutureCore&) {
         if (!next->ready()) next->complete(i);

@@ -5,7 +5,7 @@
 #include "core/base/check.h"
 #include "core/base/future.h"
 #include "core/base/hash.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/base/user_code.h"
 
 namespace rehearsal {
@@ -35,12 +35,12 @@ void FutureCore::cancel() {
 Error FutureCore::cancelled_error() const {
   return {.kind = ErrorKind::cancelled,
           .text = "whoever waited for the value has cancelled it",
-          .worker = mailbox_->name()};
+          .worker = strand_->name()};
 }
 
 bool FutureCore::ready_now() const {
   bool ready = false;
-  const Status status = mailbox_->wait("a future's state", {}, [&](WaitHandle handle) {
+  const Status status = strand_->wait("a future's state", {}, [&](WaitHandle handle) {
     ready = ready_;
     handle.end();
   });
@@ -49,21 +49,21 @@ bool FutureCore::ready_now() const {
 }
 
 Status FutureCore::await() const {
-  const Status status = mailbox_->wait("a future", source_, [this](WaitHandle handle) {
+  const Status status = strand_->wait("a future", source_, [this](WaitHandle handle) {
     // Observing changes nothing of what the future is.
     const_cast<FutureCore*>(this)->observe([handle](FutureCore&) { handle.end(); });
   });
   if (!status.ok()) {
-    if (mailbox_->killed()) throw NodeKilled{};
+    if (strand_->killed()) throw NodeKilled{};
     // A node that has ended still knows what was complete before.
-    if (!mailbox_->closed() || !ready_) return status.error();
+    if (!strand_->closed() || !ready_) return status.error();
   }
   if (error_) return *error_;
   return Unit{};
 }
 
 void FutureCore::post_cancel() {
-  mailbox_->post([state = shared_from_this()] { state->cancel(); });
+  strand_->post([state = shared_from_this()] { state->cancel(); });
 }
 
 bool FutureCore::become_ready() {
@@ -106,38 +106,38 @@ void settle(FutureCore& state, Given given) {
 PromiseCore::~PromiseCore() {
   fail({.kind = ErrorKind::cancelled,
         .text = "the promise was dropped without a value",
-        .worker = state_->mailbox()->name()});
+        .worker = state_->strand()->name()});
 }
 
 void PromiseCore::complete(Given given) const {
-  state_->mailbox()->post(Tagged(
+  state_->strand()->post(Tagged(
       state_->tag(),
       [state = state_, given = std::move(given)]() mutable { settle(*state, std::move(given)); }));
 }
 
 void continue_with(const std::shared_ptr<FutureCore>& state,
                    const std::shared_ptr<FutureCore>& next, std::unique_ptr<Continuation> body) {
-  Mailbox& mailbox = *state->mailbox();
-  const CausalId id = mailbox.running().next_id();
+  NodeStrand& strand = *state->strand();
+  const CausalId id = strand.running().next_id();
   const uint64_t tag = CausalIdHash()(id);
   cancel_with(*next, state);
 
   // The body dies where it has run: user code is not destroyed on the strand.
   auto run = [next, tag, body = std::move(body)](const FutureCore& complete) {
-    Mailbox& mailbox = *next->mailbox();
+    NodeStrand& strand = *next->strand();
     Given given = [&]() -> Given {
       if (complete.error() != nullptr && !body->takes_errors()) return *complete.error();
       return run_user_code(
-          mailbox.name(), "continuation", [&] { return body->run(complete); },
-          mailbox.exception_hook());
+          strand.name(), "continuation", [&] { return body->run(complete); },
+          strand.exception_hook());
     }();
-    mailbox.post(Tagged(
+    strand.post(Tagged(
         tag, [next, given = std::move(given)]() mutable { settle(*next, std::move(given)); }));
   };
-  mailbox.post(Tagged(tag, [state, id, run = std::move(run)]() mutable {
+  strand.post(Tagged(tag, [state, id, run = std::move(run)]() mutable {
     state->observe([id, run = std::move(run)](FutureCore& complete) mutable {
-      complete.mailbox()->run_continuation(id, [state = complete.shared_from_this(),
-                                                run = std::move(run)]() mutable { run(*state); });
+      complete.strand()->run_continuation(id, [state = complete.shared_from_this(),
+                                               run = std::move(run)]() mutable { run(*state); });
     });
   }));
 }
@@ -148,7 +148,7 @@ void FollowedFuture::complete(FutureCore& state) {
   if (followed_ == nullptr)
     return state.fail({.kind = ErrorKind::remote_exception,
                        .text = "the continuation returned an empty future",
-                       .worker = state.mailbox()->name(),
+                       .worker = state.strand()->name(),
                        .function = "continuation"});
   cancel_with(state, followed_);
   followed_->observe([next = state.shared_from_this(), copy = copy_](FutureCore& followed) {

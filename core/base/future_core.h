@@ -13,7 +13,7 @@
 // program has a future of another type for every function that it calls.
 namespace rehearsal {
 
-class Mailbox;
+class NodeStrand;
 
 // The shared state of a future, without its value. Belongs to the strand.
 class FutureCore : public std::enable_shared_from_this<FutureCore> {
@@ -25,7 +25,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   [[nodiscard]] bool ready() const { return ready_; }
   // The error that it is complete with; null: it has a value, or is not complete.
   [[nodiscard]] const Error* error() const { return error_ ? &*error_ : nullptr; }
-  [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  [[nodiscard]] const std::shared_ptr<NodeStrand>& strand() const { return strand_; }
   // The call whose answer it is, if it is one.
   [[nodiscard]] const CausalId& source() const { return source_; }
   // Tells what completes this future from what completes others; the same in every process.
@@ -62,9 +62,9 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   void post_cancel();
 
  protected:
-  FutureCore(std::shared_ptr<Mailbox> mailbox, const CausalId& source,
+  FutureCore(std::shared_ptr<NodeStrand> strand, const CausalId& source,
              const std::type_info& value_type)
-      : mailbox_(std::move(mailbox)), source_(source), value_type_(value_type) {}
+      : strand_(std::move(strand)), source_(source), value_type_(value_type) {}
   ~FutureCore() = default;  // A shared pointer knows the whole type.
 
   // Makes it complete; false: the value comes too late, behind a cancellation.
@@ -72,7 +72,7 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   void run_observers();
 
  private:
-  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<NodeStrand> strand_;
   const CausalId source_;
   const std::type_info& value_type_;
   bool ready_ = false;

@@ -13,7 +13,7 @@ using TimerId = Id<struct TimerTag, uint64_t>;
 
 // Where a body runs: on the stack that leaves the strand, to completion (it may not park), or on
 // a stack of its own that may park.
-enum class Where : uint8_t { inline_, pool };
+enum class StackPlacement : uint8_t { inline_, pool };
 
 enum class ParkOutcome : uint8_t {
   woken,       // somebody called wake
@@ -60,7 +60,7 @@ class Runtime {
   // except NodeKilled, which ends it silently. `execution` outlives the body; the body's closure
   // is destroyed before the next `post` of the same stack ends or at the latest when the body has
   // run. If the node is killed first, the closure is destroyed unrun. Called on the strand.
-  virtual void execute(Execution& execution, Where where, Task body) = 0;
+  virtual void execute(Execution& execution, StackPlacement placement, Task body) = 0;
 
   // Parks the calling stack until `wake(waiter)`; returns at once if that has happened already.
   // Off the strand only: on the strand, in an inline body, and where LibTorch's own engine is

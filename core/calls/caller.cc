@@ -14,7 +14,7 @@ WorkerId Caller::find(const Target& target) const {
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "there is no worker of that rank: ranks go from 0 to " +
                             std::to_string(names_.size() - 1),
-                    .worker = mailbox_->name()});
+                    .worker = strand_->name()});
   }
   const auto found = std::find(names_.begin(), names_.end(), target.name());
   if (found != names_.end()) return WorkerId{static_cast<uint32_t>(found - names_.begin())};
@@ -22,11 +22,11 @@ WorkerId Caller::find(const Target& target) const {
   for (const std::string& name : names_) known += " " + name;
   throw RpcError({.kind = ErrorKind::bad_arguments,
                   .text = "there is no worker named '" + target.name() + "'; there are:" + known,
-                  .worker = mailbox_->name()});
+                  .worker = strand_->name()});
 }
 
 Draft Caller::draft(const Target& target) const {
-  Execution& running = mailbox_->running();
+  Execution& running = strand_->running();
   Draft draft;
   draft.to = find(target);
   draft.call.id = CallId{running.next_id()};
@@ -45,26 +45,26 @@ void Caller::record(Draft& draft) const {
 Duration Caller::time_left(const Draft& draft) const {
   Duration left = draft.timeout.or_default(rpc_timeout_);
   if (!draft.deadline) return left;
-  const Duration inherited = std::max(*draft.deadline - mailbox_->runtime().now(), Duration(1));
+  const Duration inherited = std::max(*draft.deadline - strand_->runtime().now(), Duration(1));
   return left.count() == 0 ? inherited : std::min(left, inherited);
 }
 
 void Caller::start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const {
   draft.call.time_left = time_left(draft);
-  mailbox_->trace().on_event({.kind = EventKind::api_call,
-                              .worker = mailbox_->self(),
-                              .peer = draft.to,
-                              .id = draft.call.id,
-                              .number = static_cast<uint64_t>(draft.call.time_left.count()),
-                              .digest = static_cast<uint64_t>(form),
-                              .text = draft.function});
+  strand_->trace().on_event({.kind = EventKind::api_call,
+                             .worker = strand_->self(),
+                             .peer = draft.to,
+                             .id = draft.call.id,
+                             .number = static_cast<uint64_t>(draft.call.time_left.count()),
+                             .digest = static_cast<uint64_t>(form),
+                             .text = draft.function});
   parts_.calls->start(std::move(draft), std::move(done));
 }
 
 Status Caller::wait_for(Draft& draft, std::optional<Result<Answer>>& answer) const {
   const ProfilerRange range([&] { return text_of(CallForm::rpc_sync, draft); });
   record(draft);
-  return mailbox_->wait(draft.function, draft.call.id, [&](WaitHandle handle) {
+  return strand_->wait(draft.function, draft.call.id, [&](WaitHandle handle) {
     start_on_strand(std::move(draft), CallForm::rpc_sync,
                     [&answer, handle](Result<Answer>&& given) {
                       if (!handle.lasts()) return;
@@ -82,19 +82,19 @@ void Caller::start(Draft&& draft, WhenAnswered done) const {
     WhenAnswered done;
   };
   auto call = std::make_unique<Starting>(std::move(draft), std::move(done));
-  mailbox_->post([this, call = std::move(call)] {
+  strand_->post([this, call = std::move(call)] {
     start_on_strand(std::move(call->draft), CallForm::rpc_async, std::move(call->done));
   });
 }
 
 // A length of time that leads beyond all instants is over at the last of them.
 Instant Caller::when_passed(Duration time) const {
-  const Instant now = mailbox_->runtime().now();
+  const Instant now = strand_->runtime().now();
   return time < Instant::max() - now ? now + time : Instant::max();
 }
 
 void Caller::visit_strand(std::string_view what, const std::function<void()>& body) const {
-  const Status status = mailbox_->wait(what, {}, [&body](WaitHandle wait) {
+  const Status status = strand_->wait(what, {}, [&body](WaitHandle wait) {
     body();
     wait.end();
   });
@@ -102,8 +102,8 @@ void Caller::visit_strand(std::string_view what, const std::function<void()>& bo
 }
 
 Future<Unit> Caller::after(Duration time) const {
-  auto state = std::make_shared<FutureState<Unit>>(mailbox_, CausalId{});
-  mailbox_->post([this, state, when = when_passed(time)] {
+  auto state = std::make_shared<FutureState<Unit>>(strand_, CausalId{});
+  strand_->post([this, state, when = when_passed(time)] {
     parts_.deadlines->add(when, [state] { state->complete(Unit{}); });
   });
   return Future<Unit>(state);
@@ -117,7 +117,7 @@ void Caller::take_back(const DeadlineId& id) const { parts_.deadlines->remove(id
 
 void Caller::sleep(Duration time) const {
   const Instant when = when_passed(time);
-  const Status slept = mailbox_->wait("time to pass", {}, [&](WaitHandle wait) {
+  const Status slept = strand_->wait("time to pass", {}, [&](WaitHandle wait) {
     parts_.deadlines->add(when, [wait] { wait.end(); });
   });
   if (!slept.ok()) throw RpcError(slept.error());
@@ -134,11 +134,11 @@ Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
     } catch (const BadValue& bad) {
       return Error{.kind = ErrorKind::bad_arguments,
                    .text = std::string("the result does not fit its type: ") + bad.what(),
-                   .worker = mailbox_->name()};
+                   .worker = strand_->name()};
     }
   };
   Result<Status> outcome =
-      run_user_code(mailbox_->name(), "result", decode, mailbox_->exception_hook());
+      run_user_code(strand_->name(), "result", decode, strand_->exception_hook());
   if (!outcome.ok()) return std::move(outcome.error());
   return std::move(outcome).value();
 }
@@ -150,7 +150,7 @@ void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, Read
   start(std::move(draft), [this, id, read, promise = std::move(promise)](Result<Answer>&& answer) {
     if (!answer.ok()) return promise->fail(std::move(answer.error()));
     // User code reads the value: off the strand.
-    mailbox_->run_continuation(id, [this, read, promise, answer = std::move(answer)]() mutable {
+    strand_->run_continuation(id, [this, read, promise, answer = std::move(answer)]() mutable {
       std::unique_ptr<GivenValue> value;
       Status status = read_answer(answer.value(), read, &value);
       promise->complete(status.ok() ? Given(std::move(value)) : Given(std::move(status.error())));

@@ -19,7 +19,7 @@ void Deadlines::remove(const DeadlineId& id) {
 
 void Deadlines::clear() {
   tasks_.clear();
-  if (armed_) mailbox_.runtime().cancel(timer_);
+  if (armed_) strand_.runtime().cancel(timer_);
   armed_ = false;
 }
 
@@ -28,15 +28,15 @@ void Deadlines::arm() {
   if (tasks_.empty()) return;
   const Instant earliest = tasks_.begin()->first.when;
   if (armed_ && armed_for_ <= earliest) return;
-  if (armed_) mailbox_.runtime().cancel(timer_);
+  if (armed_) strand_.runtime().cancel(timer_);
   armed_ = true;
   armed_for_ = earliest;
-  timer_ = mailbox_.runtime().call_at(earliest, [this] { expire(); });
+  timer_ = strand_.runtime().call_at(earliest, [this] { expire(); });
 }
 
 void Deadlines::expire() {
   armed_ = false;
-  const Instant now = mailbox_.runtime().now();
+  const Instant now = strand_.runtime().now();
   while (!tasks_.empty() && tasks_.begin()->first.when <= now) {
     Task task = std::move(tasks_.begin()->second);
     spare_.erase(tasks_, tasks_.begin());

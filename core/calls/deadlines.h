@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/api/deadline_id.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/base/spare_nodes.h"
 
 namespace rehearsal {
@@ -13,7 +13,7 @@ namespace rehearsal {
 // The deadlines of a node: one timer of the Runtime for all of them. On the strand.
 class Deadlines {
  public:
-  explicit Deadlines(Mailbox& mailbox) : mailbox_(mailbox) {}
+  explicit Deadlines(NodeStrand& strand) : strand_(strand) {}
 
   // Runs `task` on the strand at `when`, unless removed. Equal instants run in the order added.
   DeadlineId add(Instant when, Task task);
@@ -25,7 +25,7 @@ class Deadlines {
   void arm();
   void expire();
 
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   std::map<DeadlineId, Task> tasks_;
   SpareNodes<std::map<DeadlineId, Task>> spare_;
   uint64_t next_number_ = 1;

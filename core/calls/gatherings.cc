@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "core/session/session.h"
+
 namespace rehearsal {
 
-Gatherings::Gatherings(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+Gatherings::Gatherings(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
                        Deadlines& deadlines)
     : options_(options),
-      mailbox_(mailbox),
+      strand_(strand),
       sessions_(sessions),
       deadlines_(deadlines),
       lives_(options.names.size()) {
@@ -45,7 +47,7 @@ MaybeError Gatherings::why_impossible(const GatherRound& round) const {
   if (round.lives < lives_of(round.members))
     return Error{.kind = ErrorKind::peer_lost,
                  .text = "a member of the gathering has come back in a new life: gather again",
-                 .worker = mailbox_.name()};
+                 .worker = strand_.name()};
   return std::nullopt;
 }
 
@@ -55,7 +57,7 @@ void Gatherings::contribute(WorkerId from, const GatherRound& round, GatherShare
   if (!is_round(from, round))
     return gathered->complete(Error{.kind = ErrorKind::bad_arguments,
                                     .text = "no gathering of which both workers are members",
-                                    .worker = mailbox_.name()});
+                                    .worker = strand_.name()});
   Gathering& gathering = gatherings_[round];
   gathering.shares[from.value] = std::move(share);
   gathering.waiting.push_back(std::move(gathered));
@@ -73,7 +75,7 @@ void Gatherings::set_deadline(const GatherRound& round, Instant when) {
     gatherings_.at(round).deadline = {};
     fail(round, {.kind = ErrorKind::timeout,
                  .text = "a gathering has not come together in time; missing:" + missing(round),
-                 .worker = mailbox_.name()});
+                 .worker = strand_.name()});
   });
 }
 

@@ -11,9 +11,11 @@
 #include "core/api/gather_share.h"
 #include "core/base/future.h"
 #include "core/calls/deadlines.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
 
 // All-gathers of this node: each member sends its share to the first of them, as a call, and is
 // answered with all shares when the last has come. The n-th gathering of a member meets the n-th of
@@ -24,7 +26,7 @@ class Gatherings {
  public:
   using Shares = std::vector<GatherShare>;
 
-  Gatherings(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+  Gatherings(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
              Deadlines& deadlines);
 
   // The next round of these members, of which this worker is one.
@@ -63,7 +65,7 @@ class Gatherings {
   [[nodiscard]] bool is_round(WorkerId from, const GatherRound& round) const;
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   Deadlines& deadlines_;
   std::vector<uint32_t> lives_;  // of each worker, as far as this one has met them

@@ -7,11 +7,13 @@
 #include "core/base/result.h"
 #include "core/base/unique_function.h"
 #include "core/functions/function.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 #include "core/wire/message.h"
 
 // Hooks by which the layers above change calls. rpc knows neither remote references nor autograd.
 namespace rehearsal {
+
+struct SendOptions;
 
 // Remote references in payloads.
 class ForkHook {
@@ -61,14 +63,7 @@ class RecordHook {
   virtual void call_delivered(const AutogradContextId& context, WorkerId to) = 0;
 
   // Reports the call to both when it is sent with these options.
-  void follow_call(const AutogradContextId& context, WorkerId to, SendOptions& options) {
-    call_sent(context, to);
-    options.on_acknowledged = [this, context, to] { call_delivered(context, to); };
-    options.on_withdrawn = [this, context, to, before = std::move(options.on_withdrawn)]() mutable {
-      if (before) before();
-      call_delivered(context, to);
-    };
-  }
+  void follow_call(const AutogradContextId& context, WorkerId to, SendOptions& options);
 };
 
 // How a served call's run ends: with its value, or an error. On the strand, once.

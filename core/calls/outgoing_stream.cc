@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/functions/stream_writer.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -26,7 +27,7 @@ void OutgoingStream::write(Payload&& value) {
                                            "a value of the stream '" + function_ + "'");
   MaybeError failed;
   const Status waited =
-      parts_.mailbox.wait("its caller to take values", call_, [&](WaitHandle writer) {
+      parts_.strand.wait("its caller to take values", call_, [&](WaitHandle writer) {
         take({std::move(value), std::move(autograd), std::move(writer), &failed});
       });
   if (!waited.ok()) throw RpcError(waited.error());
@@ -42,7 +43,7 @@ bool OutgoingStream::has_credit() const {
 void OutgoingStream::take(Written&& written) {
   if (closed_) return refuse(std::move(written), *closed_);
   if (waiting_.empty() && has_credit()) return send(std::move(written));
-  parts_.mailbox.mark("a stream waits for its caller");
+  parts_.strand.mark("a stream waits for its caller");
   waiting_.push_back(std::move(written));
   if (waiting_.size() == 1) parts_.on_waiting(true);
 }
@@ -69,7 +70,7 @@ void OutgoingStream::close(const Error& why) {
 }
 
 void OutgoingStream::refuse(Written&& written, const Error& why) {
-  parts_.mailbox.release_later(std::make_shared<Payload>(std::move(written.value)));
+  parts_.strand.release_later(std::make_shared<Payload>(std::move(written.value)));
   if (!written.writer.lasts()) return;
   *written.failed = why;
   written.writer.end();
@@ -100,7 +101,7 @@ SendOptions OutgoingStream::send_options(const Item& item) {
                  .error = Error{.kind = ErrorKind::bad_arguments,
                                 .text = "a tensor of the stream was changed in place before it was "
                                         "acknowledged, and the link was lost meanwhile",
-                                .worker = parts_.mailbox.name(),
+                                .worker = parts_.strand.name(),
                                 .function = function_},
                  .autograd = {}};
     changed.value.forks = item.value.forks;

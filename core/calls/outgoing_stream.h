@@ -7,17 +7,20 @@
 #include <optional>
 #include <string>
 
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/calls/hooks.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 #include "core/wire/message.h"
 
 namespace rehearsal {
 
+class Sessions;
+struct SendOptions;
+
 // The parts that an OutgoingStream works with; all of them outlive the stream.
 struct OutgoingStreamParts {
   const SessionOptions& options;
-  Mailbox& mailbox;
+  NodeStrand& strand;
   Sessions& sessions;
   ForkHook* forks;
   RecordHook* records;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 namespace {
@@ -60,16 +61,16 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
   pending.target = std::move(draft.target);
   pending.stream = std::move(draft.stream);
   if (options_.mutants.on(Mutant::uses_in_flight_hold_nothing))
-    mailbox_.release_later(std::move(pending.target));
+    strand_.release_later(std::move(pending.target));
   pending.done = std::move(done);
   const Duration time_left = draft.call.time_left;
   if (options_.mutants.on(Mutant::forks_undone_at_timeout) && time_left.count() > 0)
-    deadlines_.add(mailbox_.runtime().now() + time_left,
+    deadlines_.add(strand_.runtime().now() + time_left,
                    [this, id, to, forks = draft.call.arguments.forks] {
                      if (pending_.contains(id)) forks_->undo_forks(to, forks);
                    });
   if (time_left.count() > 0 && !options_.mutants.on(Mutant::calls_never_time_out))
-    pending.deadline = deadlines_.add(mailbox_.runtime().now() + time_left,
+    pending.deadline = deadlines_.add(strand_.runtime().now() + time_left,
                                       [this, id, time_left] { time_out(id, time_left); });
 
   SendOptions options{
@@ -79,7 +80,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
       complete(id, Error{.kind = ErrorKind::bad_arguments,
                          .text = "a tensor argument was changed in place before the call was "
                                  "acknowledged, and the link was lost meanwhile",
-                         .worker = mailbox_.name()});
+                         .worker = strand_.name()});
     };
     options.carried = std::make_unique<CarriedTensors>(
         CarriedTensors{.tensors = draft.call.arguments.tensors,
@@ -98,7 +99,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
 }
 
 void PendingCalls::refuse_cancelled(const Draft& draft, WhenAnswered done) {
-  mailbox_.mark("a call was made by an execution that nobody waits for any more");
+  strand_.mark("a call was made by an execution that nobody waits for any more");
   fail_at_once(draft, cancelled_error(draft.to, draft.function, kMakerGivenUp), done);
 }
 
@@ -109,9 +110,9 @@ void PendingCalls::fail_at_once(const Draft& draft, Error error, WhenAnswered& d
 }
 
 void PendingCalls::trace_completed(const CallId& id, WorkerId to, const Result<Answer>& answer) {
-  mailbox_.trace().on_event(
+  strand_.trace().on_event(
       {.kind = EventKind::call_completed,
-       .worker = mailbox_.self(),
+       .worker = strand_.self(),
        .peer = to,
        .id = id,
        .number = answer.ok() ? 0 : 1 + static_cast<uint64_t>(answer.error().kind)});
@@ -130,8 +131,8 @@ void PendingCalls::complete(const CallId& id, Result<Answer>&& answer) {
   }
   trace_completed(id, pending.to, answer);
   pending.done(std::move(answer));
-  mailbox_.release_later(std::move(pending.target));
-  mailbox_.progressed();
+  strand_.release_later(std::move(pending.target));
+  strand_.progressed();
 }
 
 void PendingCalls::time_out(const CallId& id, Duration after) {
@@ -167,7 +168,7 @@ Error PendingCalls::cancel(const CallId& id) {
   const auto found = pending_.find(id);
   if (found == pending_.end())
     return {
-        .kind = ErrorKind::cancelled, .text = std::string(kCancelled), .worker = mailbox_.name()};
+        .kind = ErrorKind::cancelled, .text = std::string(kCancelled), .worker = strand_.name()};
   Error why = cancelled_error(found->second.to, found->second.function, kCancelled);
   give_up(id, why);
   return why;
@@ -200,7 +201,7 @@ Error PendingCalls::error_of(Error error, uint32_t exception, Payload& value) co
   if (exception == 0) return error;
   error.exception = exceptions_->received(exception - 1, std::move(value));
   if (error.exception == nullptr)
-    mailbox_.mark("an exception came of a type that is not registered");
+    strand_.mark("an exception came of a type that is not registered");
   return error;
 }
 
@@ -208,7 +209,7 @@ void PendingCalls::on_response(WorkerId from, Response&& response) {
   const CallId id = response.id;
   const bool awaited = pending_.contains(id);
   if (stream_of(id, from) != nullptr) return break_off(from, "one value for a stream");
-  if (!awaited) mailbox_.mark("a response came after its call was given up");
+  if (!awaited) strand_.mark("a response came after its call was given up");
   if (!awaited && options_.mutants.on(Mutant::unwanted_response_unread)) return;
   if (awaited && response.value.forks.empty()) {
     if (response.error)
@@ -222,11 +223,11 @@ void PendingCalls::on_response(WorkerId from, Response&& response) {
       from, answer->value,
       [this, id, answer, error = std::move(response.error),
        exception = response.exception](Status confirmed) {
-        if (!pending_.contains(id)) return mailbox_.release_later(answer);
+        if (!pending_.contains(id)) return strand_.release_later(answer);
         if (confirmed.ok() && !error) return complete(id, std::move(*answer));
         // A reference in an exception that was refused says so when it is used.
         complete(id, error ? error_of(*error, exception, answer->value) : confirmed.error());
-        mailbox_.release_later(answer);
+        strand_.release_later(answer);
       });
 }
 

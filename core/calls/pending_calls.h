@@ -17,16 +17,18 @@
 #include "core/calls/hooks.h"
 #include "core/calls/incoming_stream.h"
 #include "core/functions/exception_types.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
 
 // The calls that this node waits for. On the strand.
 class PendingCalls final : public CallPort {
  public:
-  PendingCalls(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+  PendingCalls(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
                Deadlines& deadlines)
-      : options_(options), mailbox_(mailbox), sessions_(sessions), deadlines_(deadlines) {}
+      : options_(options), strand_(strand), sessions_(sessions), deadlines_(deadlines) {}
 
   void set_hooks(ForkHook* forks, RecordHook* records, const ExceptionEncoder* exceptions) {
     forks_ = forks;
@@ -95,7 +97,7 @@ class PendingCalls final : public CallPort {
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   Deadlines& deadlines_;
   ForkHook* forks_ = nullptr;

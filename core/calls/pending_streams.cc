@@ -1,5 +1,6 @@
 // The caller's side of streams: calls that are answered by many values.
 #include "core/calls/pending_calls.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -20,7 +21,7 @@ void PendingCalls::on_item(WorkerId from, Item&& item) {
   IncomingStream* const stream = stream_of(id, from);
   if (stream != nullptr && !stream->note(item.position))
     return break_off(from, "a value of a stream that it may not send");
-  if (stream == nullptr) mailbox_.mark("a value came after its stream was given up");
+  if (stream == nullptr) strand_.mark("a value came after its stream was given up");
   if (stream == nullptr && options_.mutants.on(Mutant::unwanted_response_unread)) return;
   auto answer = std::make_shared<Answer>(Answer{from, std::move(item.value), item.autograd});
   // The forks of an unwanted value are adopted all the same, and released with its payload.
@@ -28,11 +29,11 @@ void PendingCalls::on_item(WorkerId from, Item&& item) {
                       [this, id, position = item.position, answer,
                        error = std::move(item.error)](Status confirmed) {
                         if (stream_of(id, answer->from) == nullptr)
-                          return mailbox_.release_later(answer);
+                          return strand_.release_later(answer);
                         if (confirmed.ok() && !error)
                           return put_value(id, position, std::move(*answer));
                         put_value(id, position, error ? *error : confirmed.error());
-                        mailbox_.release_later(answer);
+                        strand_.release_later(answer);
                       });
 }
 
@@ -53,13 +54,13 @@ void PendingCalls::on_end(WorkerId from, End&& end) {
     if (stream_of(held->call, from) != nullptr)
       held->error = error_of(*held->error, held->exception, answer->value);
     end_stream(from, std::move(*held));
-    mailbox_.release_later(answer);
+    strand_.release_later(answer);
   });
 }
 
 void PendingCalls::end_stream(WorkerId from, End&& end) {
   IncomingStream* const stream = stream_of(end.call, from);
-  if (stream == nullptr) return mailbox_.mark("the end came of a stream that was given up");
+  if (stream == nullptr) return strand_.mark("the end came of a stream that was given up");
   if (!stream->note_end(end.items, std::move(end.error)))
     return break_off(from, "the end of a stream that it may not send");
   settle_stream(end.call);

@@ -4,6 +4,7 @@
 #include "core/base/user_code.h"
 #include "core/calls/profiler_range.h"
 #include "core/functions/operator_call.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 namespace {
@@ -17,7 +18,7 @@ Error cancelled_error() {
 Error ServedCalls::overloaded(uint32_t calls, const char* which) const {
   return {.kind = ErrorKind::overloaded,
           .text = std::to_string(calls) + " calls are " + which,
-          .worker = mailbox_.name()};
+          .worker = strand_.name()};
 }
 
 MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
@@ -78,7 +79,7 @@ std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
 std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
   auto served = std::make_shared<ServedCall>(from, std::move(call));
   if (served->call.time_left.count() > 0)
-    served->deadline = mailbox_.runtime().now() + served->call.time_left;
+    served->deadline = strand_.runtime().now() + served->call.time_left;
   const auto [place, fresh] = spare_.add(served_, served->call.id);
   if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
   if (!early_cancels_.empty()) served->cancelled = was_cancelled_early(from, served->call.id);
@@ -90,8 +91,8 @@ void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
   forks_->adopt_forks(served->caller, served->call.arguments,
                       [this, served, ready = std::move(ready)](Status confirmed) mutable {
                         // Not before `admit` has returned to its caller.
-                        mailbox_.post([served, confirmed = std::move(confirmed),
-                                       ready = std::move(ready)]() mutable {
+                        strand_.post([served, confirmed = std::move(confirmed),
+                                      ready = std::move(ready)]() mutable {
                           if (served->cancelled) return ready(cancelled_error());
                           ready(std::move(confirmed));
                         });
@@ -100,12 +101,12 @@ void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
 
 void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
                          std::optional<ErrorKind> failed) {
-  mailbox_.trace().on_event({.kind = EventKind::call_served,
-                             .worker = mailbox_.self(),
-                             .peer = served->caller,
-                             .id = served->call.id,
-                             .number = failed ? 1 + static_cast<uint64_t>(*failed) : 0,
-                             .text = served->label});
+  strand_.trace().on_event({.kind = EventKind::call_served,
+                            .worker = strand_.self(),
+                            .peer = served->caller,
+                            .id = served->call.id,
+                            .number = failed ? 1 + static_cast<uint64_t>(*failed) : 0,
+                            .text = served->label});
   const auto found = served_.find(served->call.id);
   if (found != served_.end() && found->second == served &&
       !session_options_.mutants.on(Mutant::answered_calls_stay)) {
@@ -115,8 +116,8 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
   if (served->cancelled && served->execution) nested_.forget_maker(served->execution->path());
   Payload& arguments = served->call.arguments;
   if (!arguments.tensors.empty() || !arguments.handles.empty())
-    mailbox_.release_later(std::make_shared<Payload>(std::move(arguments)));
-  mailbox_.progressed();
+    strand_.release_later(std::make_shared<Payload>(std::move(arguments)));
+  strand_.progressed();
 }
 
 // Breaks the cycle: a waiting call can own the object whose method would have produced its value.
@@ -124,27 +125,27 @@ void ServedCalls::clear() {
   const auto ended = std::make_shared<decltype(served_)>(std::exchange(served_, {}));
   for (auto& [id, served] : *ended) {
     if (served->execution)
-      mailbox_.release_later(
+      strand_.release_later(
           std::make_shared<std::vector<Task>>(std::exchange(served->execution->when_given_up, {})));
     if (Task given_up = std::exchange(served->on_given_up, nullptr)) given_up();
     if (served->stream)
       served->stream->close({.kind = ErrorKind::node_stopped,
                              .text = "this worker has stopped",
-                             .worker = mailbox_.name(),
+                             .worker = strand_.name(),
                              .function = std::string(served->label)});
   }
   for (auto& [id, weak] : std::exchange(given_up_, {}))
     if (const std::shared_ptr<Run> run = weak.lock())
-      mailbox_.release_later(std::move(run->target.object.value));
-  mailbox_.release_later(ended);
-  mailbox_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
+      strand_.release_later(std::move(run->target.object.value));
+  strand_.release_later(ended);
+  strand_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
 }
 
 // ---- running ----------------------------------------------------------------
 
-Where ServedCalls::where_of(const Call& call) const {
-  if (call.kind == CallKind::operator_) return where_of_operator(call.arguments);
-  return registry_.functions()[call.function].where;
+StackPlacement ServedCalls::placement_of(const Call& call) const {
+  if (call.kind == CallKind::operator_) return placement_of_operator(call.arguments);
+  return registry_.functions()[call.function].placement;
 }
 
 void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget target,
@@ -159,7 +160,7 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
   const bool is_awaited = served->call.depth > 0 || served->call.created.has_value();
   run->counts = !is_awaited || session_options_.mutants.on(Mutant::nested_calls_count);
   if (!run->counts || running_outer_ < options_.execution_limit) return launch(std::move(run));
-  mailbox_.mark("a call waits for its turn to execute");
+  strand_.mark("a call waits for its turn to execute");
   if (queue_.size() >= options_.queue_limit) {
     const std::optional<std::shared_ptr<Run>> last = queue_.give_way(served->caller);
     conclude(last ? *last : run, overloaded(options_.queue_limit, "waiting already"));
@@ -171,26 +172,26 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
 void ServedCalls::launch(std::shared_ptr<Run> run) {
   const std::shared_ptr<ServedCall>& served = run->served;
   if (served->cancelled) {
-    mailbox_.mark("a call was given up before it started");
+    strand_.mark("a call was given up before it started");
     return conclude(run, cancelled_error());
   }
   const Call& call = served->call;
   served->label = call.kind == CallKind::operator_
                       ? std::string_view(call.name)
                       : std::string_view(registry_.functions()[call.function].name);
-  mailbox_.make_execution(served->execution, call.id, served->label);
+  strand_.make_execution(served->execution, call.id, served->label);
   served->execution->depth = call.depth + 1;
   served->execution->deadline = served->deadline;
   if (run->counts) ++running_outer_;
   if (call.credit > 0) open_stream(*served, run->counts);
-  const Where where = where_of(call);
-  if (!run->target.monitor) return enter(std::move(run), where);
+  const StackPlacement placement = placement_of(call);
+  if (!run->target.monitor) return enter(std::move(run), placement);
   Monitor& monitor = *run->target.monitor;
-  monitor.enter([this, run = std::move(run), where]() mutable {
+  monitor.enter([this, run = std::move(run), placement]() mutable {
     // The node ended while the call waited for its turn.
-    if (mailbox_.closed()) {
+    if (strand_.closed()) {
       run->target.monitor->leave();
-      return mailbox_.release_later(std::move(run));
+      return strand_.release_later(std::move(run));
     }
     if (session_options_.mutants.on(Mutant::monitor_kept_while_parked))
       run->done = [monitor = run->target.monitor, done = std::move(run->done)]() mutable {
@@ -199,38 +200,37 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
       };
     else
       run->served->execution->monitor = run->target.monitor;
-    enter(std::move(run), where);
+    enter(std::move(run), placement);
   });
 }
 
-void ServedCalls::enter(std::shared_ptr<Run> run, Where where) {
+void ServedCalls::enter(std::shared_ptr<Run> run, StackPlacement placement) {
   ++running_;
   Execution& execution = *run->served->execution;
-  mailbox_.trace().on_event({.kind = EventKind::execution_started,
-                             .worker = mailbox_.self(),
-                             .peer = run->served->caller,
-                             .id = execution.started_by(),
-                             .text = execution.label()});
-  mailbox_.trace().on_event({.kind = EventKind::call_executed,
-                             .worker = mailbox_.self(),
-                             .peer = run->served->caller,
-                             .id = execution.started_by(),
-                             .text = execution.label()});
-  auto mailbox = mailbox_.shared_from_this();
-  mailbox_.runtime().execute(execution, where,
-                             [this, run = std::move(run), mailbox = std::move(mailbox)] {
-                               perform(*run);
-                               mailbox->post_always([this, run, mailbox] {
-                                 if (mailbox->killed()) return;
-                                 if (!mailbox->closed())
-                                   return ended(run, std::move(*run->outcome));
-                                 // The node has ended meanwhile: nobody waits for the outcome.
-                                 Execution& execution = *run->served->execution;
-                                 if (execution.monitor)
-                                   std::exchange(execution.monitor, nullptr)->leave();
-                                 --running_;
-                               });
-                             });
+  strand_.trace().on_event({.kind = EventKind::execution_started,
+                            .worker = strand_.self(),
+                            .peer = run->served->caller,
+                            .id = execution.started_by(),
+                            .text = execution.label()});
+  strand_.trace().on_event({.kind = EventKind::call_executed,
+                            .worker = strand_.self(),
+                            .peer = run->served->caller,
+                            .id = execution.started_by(),
+                            .text = execution.label()});
+  auto strand = strand_.shared_from_this();
+  strand_.runtime().execute(execution, placement,
+                            [this, run = std::move(run), strand = std::move(strand)] {
+                              perform(*run);
+                              strand->post_always([this, run, strand] {
+                                if (strand->killed()) return;
+                                if (!strand->closed()) return ended(run, std::move(*run->outcome));
+                                // The node has ended meanwhile: nobody waits for the outcome.
+                                Execution& execution = *run->served->execution;
+                                if (execution.monitor)
+                                  std::exchange(execution.monitor, nullptr)->leave();
+                                --running_;
+                              });
+                            });
 }
 
 // Sets the run's outcome, in place.
@@ -260,12 +260,11 @@ auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invok
     } catch (const BadValue& bad) {
       return Error{.kind = ErrorKind::bad_arguments,
                    .text = bad.what(),
-                   .worker = mailbox_.name(),
+                   .worker = strand_.name(),
                    .function = std::string(served.label)};
     }
   };
-  Result<Given> given =
-      run_user_code(mailbox_.name(), served.label, run, mailbox_.exception_hook());
+  Result<Given> given = run_user_code(strand_.name(), served.label, run, strand_.exception_hook());
   if (!given.ok()) return std::move(given.error());
   return std::move(given).value();
 }
@@ -301,16 +300,16 @@ Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
 
 void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome) {
   Execution& execution = *run->served->execution;
-  mailbox_.trace().on_event({.kind = EventKind::execution_ended,
-                             .worker = mailbox_.self(),
-                             .id = execution.started_by(),
-                             .text = execution.label()});
+  strand_.trace().on_event({.kind = EventKind::execution_ended,
+                            .worker = strand_.self(),
+                            .id = execution.started_by(),
+                            .text = execution.label()});
   if (execution.monitor) std::exchange(execution.monitor, nullptr)->leave();
   --running_;
   if (run->counts) --running_outer_;
   conclude(run, std::move(outcome));
   start_queued();
-  mailbox_.progressed();
+  strand_.progressed();
 }
 
 void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome) {
@@ -330,14 +329,14 @@ void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& ou
   } else {
     answer_error(run->served, outcome.error());
   }
-  mailbox_.release_later(std::move(run->target.object.value));
+  strand_.release_later(std::move(run->target.object.value));
   if (run->done) run->done();
 }
 
 void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pending) {
   // Nobody else waits for it; but a creation's value may be waited for by all who have references.
   if (!run->created && run->served->cancelled) {
-    mailbox_.release_later(std::make_shared<PendingValue>(std::move(pending)));
+    strand_.release_later(std::make_shared<PendingValue>(std::move(pending)));
     return stop_awaiting(run);
   }
   run->served->on_given_up = [this, weak = std::weak_ptr(run)] {
@@ -347,8 +346,8 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
     run->served->on_given_up = nullptr;
     if (run->given_up) {
       given_up_.erase(run->served->call.id);
-      mailbox_.release_later(std::move(run->target.object.value));
-      if (value.ok()) mailbox_.release_later(std::move(value.value().value));
+      strand_.release_later(std::move(run->target.object.value));
+      if (value.ok()) strand_.release_later(std::move(value.value().value));
       return;
     }
     if (!value.ok()) return conclude(run, value.error());
@@ -356,7 +355,7 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
     if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
     // The value is encoded as user code of the call, off the strand.
     auto done = [this, run] {
-      mailbox_.release_later(std::move(run->target.object.value));
+      strand_.release_later(std::move(run->target.object.value));
       if (run->done) run->done();
     };
     answer(run->served, {std::move(value).value(), run->target.monitor}, std::move(done));
@@ -366,29 +365,29 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
 void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done) {
   if (!served->execution) {
     served->label = "fetch";
-    mailbox_.make_execution(served->execution, served->call.id, served->label);
+    strand_.make_execution(served->execution, served->call.id, served->label);
   }
   auto monitor = value.monitor;
-  auto mailbox = mailbox_.shared_from_this();
-  Task enter = [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
+  auto strand = strand_.shared_from_this();
+  Task enter = [this, served, value = std::move(value), strand, done = std::move(done)]() mutable {
     ++running_;
-    mailbox_.runtime().execute(
-        *served->execution, Where::inline_,
-        [this, served, value = std::move(value), mailbox, done = std::move(done)]() mutable {
+    strand_.runtime().execute(
+        *served->execution, StackPlacement::inline_,
+        [this, served, value = std::move(value), strand, done = std::move(done)]() mutable {
           auto encoded = std::make_shared<Result<Response>>(
               guarded(*served, [&] { return encode(*served, value.object); }));
-          mailbox->post_always([this, served, monitor = value.monitor, encoded, mailbox,
-                                done = std::move(done)]() mutable {
-            if (mailbox->killed()) return;
+          strand->post_always([this, served, monitor = value.monitor, encoded, strand,
+                               done = std::move(done)]() mutable {
+            if (strand->killed()) return;
             --running_;
             if (monitor) monitor->leave();
-            if (mailbox->closed()) return;
+            if (strand->closed()) return;
             if (encoded->ok())
               send_answer(served, std::move(*encoded).value());
             else
               answer_error(served, encoded->error());
             if (done) done();
-            mailbox_.progressed();
+            strand_.progressed();
           });
         });
   };
@@ -409,7 +408,7 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Respons
                      .error = Error{.kind = ErrorKind::bad_arguments,
                                     .text = "a tensor of the result was changed in place before it "
                                             "was acknowledged, and the link was lost meanwhile",
-                                    .worker = mailbox_.name(),
+                                    .worker = strand_.name(),
                                     .function = std::string(served->label)},
                      .autograd = {}};
     changed.value.forks = answer.value.forks;
@@ -427,7 +426,7 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Respons
 }
 
 void ServedCalls::answer_error(const std::shared_ptr<ServedCall>& served, Error error) {
-  if (error.worker.empty()) error.worker = mailbox_.name();
+  if (error.worker.empty()) error.worker = strand_.name();
   if (served->call.credit > 0) return end_stream(served, std::move(error));
   const ErrorKind kind = error.kind;
   if (error.exception != nullptr) return send_exception(served, std::move(error));

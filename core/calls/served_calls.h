@@ -16,9 +16,12 @@
 #include "core/calls/outgoing_stream.h"
 #include "core/calls/pending_calls.h"
 #include "core/functions/function_registry.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
+struct SendOptions;
 
 // One call that arrived. Lives until it is answered and its execution has ended.
 struct ServedCall {
@@ -62,11 +65,11 @@ struct ServedCallsOptions {
 class ServedCalls {
  public:
   // `nested`: the calls that those served here make.
-  ServedCalls(ServedCallsOptions options, const SessionOptions& session_options, Mailbox& mailbox,
+  ServedCalls(ServedCallsOptions options, const SessionOptions& session_options, NodeStrand& strand,
               Sessions& sessions, PendingCalls& nested, const FunctionRegistry& registry)
       : options_(options),
         session_options_(session_options),
-        mailbox_(mailbox),
+        strand_(strand),
         sessions_(sessions),
         nested_(nested),
         registry_(registry) {}
@@ -127,9 +130,9 @@ class ServedCalls {
   [[nodiscard]] bool was_cancelled_early(WorkerId from, const CallId& call);
   [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);
   [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
-  [[nodiscard]] Where where_of(const Call& call) const;
+  [[nodiscard]] StackPlacement placement_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);
-  void enter(std::shared_ptr<Run> run, Where where);
+  void enter(std::shared_ptr<Run> run, StackPlacement placement);
   void perform(Run& run);
   template <class F>
   [[nodiscard]] auto guarded(const ServedCall& served, F body) -> Result<std::invoke_result_t<F>>;
@@ -148,7 +151,7 @@ class ServedCalls {
 
   const ServedCallsOptions options_;
   const SessionOptions& session_options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   PendingCalls& nested_;
   const FunctionRegistry& registry_;

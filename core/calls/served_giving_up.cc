@@ -1,5 +1,6 @@
 // The callee's side of calls whose caller gives up, or is lost.
 #include "core/calls/served_calls.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -9,9 +10,9 @@ void ServedCalls::on_cancel(WorkerId from, const Cancel& cancel) {
   if (found != served_.end()) return give_up(std::shared_ptr(found->second));
   if (sessions_.all_received(from)) {
     early_cancels_.erase(from);
-    return mailbox_.mark("a cancellation came after its call had ended");
+    return strand_.mark("a cancellation came after its call had ended");
   }
-  mailbox_.mark("a cancellation came that may be before its call");
+  strand_.mark("a cancellation came that may be before its call");
   early_cancels_[from].insert(cancel.id);
 }
 
@@ -49,11 +50,11 @@ void ServedCalls::give_up(const std::shared_ptr<ServedCall>& served) {
 void ServedCalls::stop_awaiting(const std::shared_ptr<Run>& run) {
   run->given_up = true;
   if (!served_.contains(run->served->call.id))  // The node ends: nobody is answered any more.
-    return mailbox_.release_later(std::move(run->target.object.value));
+    return strand_.release_later(std::move(run->target.object.value));
   given_up_[run->served->call.id] = run;
   answer_error(run->served, {.kind = ErrorKind::cancelled,
                              .text = "the caller gave up before the value was there",
-                             .worker = mailbox_.name(),
+                             .worker = strand_.name(),
                              .function = std::string(run->served->label)});
   if (run->done) run->done();
 }

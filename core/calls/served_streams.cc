@@ -1,5 +1,6 @@
 // The callee's side of streams: calls that it answers by many values.
 #include "core/calls/served_calls.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -17,7 +18,7 @@ void ServedCalls::open_stream(ServedCall& served, bool counts) {
   };
   served.stream =
       std::make_unique<OutgoingStream>(OutgoingStreamParts{.options = session_options_,
-                                                           .mailbox = mailbox_,
+                                                           .strand = strand_,
                                                            .sessions = sessions_,
                                                            .forks = forks_,
                                                            .records = records_,
@@ -28,7 +29,7 @@ void ServedCalls::open_stream(ServedCall& served, bool counts) {
 void ServedCalls::on_credit(const Credit& credit) {
   const auto found = served_.find(credit.call);
   if (found == served_.end() || !found->second->stream)
-    return mailbox_.mark("credit came for a stream that has ended");
+    return strand_.mark("credit came for a stream that has ended");
   found->second->stream->on_credit(credit.items);
 }
 
@@ -59,7 +60,7 @@ void ServedCalls::end_stream(const std::shared_ptr<ServedCall>& served, MaybeErr
   if (served->stream)
     served->stream->close({.kind = ErrorKind::cancelled,
                            .text = "the stream has ended: its function has returned",
-                           .worker = mailbox_.name(),
+                           .worker = strand_.name(),
                            .function = std::string(served->label)});
   const std::optional<ErrorKind> failed = error ? std::optional(error->kind) : std::nullopt;
   const auto exception =

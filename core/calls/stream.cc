@@ -23,30 +23,30 @@ std::shared_ptr<IncomingStream> make_stream(uint64_t credit, const Draft& draft)
 
 StreamReader::StreamReader(std::shared_ptr<const Caller> caller, Draft&& draft, uint64_t credit)
     : caller_(std::move(caller)), id_(draft.call.id), stream_(make_stream(credit, draft)) {
-  caller_->start(with_stream(draft, credit, stream_), [mailbox = caller_->mailbox(),
+  caller_->start(with_stream(draft, credit, stream_), [strand = caller_->strand(),
                                                        stream = stream_](Result<Answer>&& outcome) {
     Status ended = Unit{};
     if (!outcome.ok()) ended = std::move(outcome.error());
-    mailbox->release_later(std::make_shared<std::vector<Answer>>(stream->finish(std::move(ended))));
+    strand->release_later(std::make_shared<std::vector<Answer>>(stream->finish(std::move(ended))));
   });
 }
 
 StreamReader::~StreamReader() {
-  caller_->mailbox()->post(
+  caller_->strand()->post(
       Tagged(CausalIdHash()(id_), [caller = caller_, id = id_, stream = stream_]() mutable {
         caller->calls().cancel(id);
-        caller->mailbox()->release_later(std::move(stream));
+        caller->strand()->release_later(std::move(stream));
       }));
 }
 
 void StreamReader::cancel() {
-  caller_->mailbox()->post([caller = caller_, id = id_] { caller->calls().cancel(id); });
+  caller_->strand()->post([caller = caller_, id = id_] { caller->calls().cancel(id); });
 }
 
 NextValue StreamReader::next() {
   std::optional<NextValue> next;
   const Status waited =
-      caller_->mailbox()->wait("the next value of a stream", id_, [&](WaitHandle wait) {
+      caller_->strand()->wait("the next value of a stream", id_, [&](WaitHandle wait) {
         caller_->calls().take(id_, *stream_, [&next, wait](NextValue&& given) {
           if (!wait.lasts()) return;
           next.emplace(std::move(given));
@@ -58,7 +58,7 @@ NextValue StreamReader::next() {
 }
 
 void StreamReader::next(ValueTaker taker) {
-  caller_->mailbox()->post(
+  caller_->strand()->post(
       [caller = caller_, id = id_, stream = stream_, taker = std::move(taker)]() mutable {
         caller->calls().take(id, *stream, std::move(taker));
       });

@@ -51,12 +51,12 @@ std::string ExceptionTypes::describe() const {
 EncodedException::~EncodedException() {
   if (payload_.tensors.empty() && payload_.handles.empty()) return;
   auto content = std::make_shared<Payload>(std::move(payload_));
-  mailbox_->post([mailbox = mailbox_.get(), content] { mailbox->release_later(content); });
+  strand_->post([strand = strand_.get(), content] { strand->release_later(content); });
 }
 
 std::exception_ptr EncodedException::made_for(const Error& error) const {
   std::exception_ptr made;
-  const Status status = run_user_code(mailbox_->name(), "exception", [&] {
+  const Status status = run_user_code(strand_->name(), "exception", [&] {
     Payload payload = payload_;  // Reading takes from it.
     ValueReader reader(payload);
     made = type_->make(reader, error);
@@ -75,7 +75,7 @@ void ExceptionEncoder::encode(Error& error, const std::exception& thrown) const 
   std::shared_ptr<const ExceptionType> type = types_.find(thrown);
   if (type == nullptr) return;
   Payload payload;
-  const Status written = run_user_code(mailbox_.name(), "exception", [&] {
+  const Status written = run_user_code(strand_.name(), "exception", [&] {
     ValueWriter writer(payload);
     type->write(thrown, writer);
     writer.finish();
@@ -85,7 +85,7 @@ void ExceptionEncoder::encode(Error& error, const std::exception& thrown) const 
         " (the " + type->name + " itself could not be sent: " + written.error().text + ")";
     return;
   }
-  error.exception = std::make_shared<const EncodedException>(mailbox_.shared_from_this(),
+  error.exception = std::make_shared<const EncodedException>(strand_.shared_from_this(),
                                                              std::move(type), std::move(payload));
 }
 
@@ -97,14 +97,14 @@ void ExceptionEncoder::complete(Error& error, const std::exception& thrown,
   if (const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown))
     if (of_torch->backtrace() != nullptr) error.trace += of_torch->backtrace()->get();
   if (!error.trace.empty() && error.trace.back() != '\n') error.trace += '\n';
-  error.trace += "at " + mailbox_.name() + ": " + std::string(function) + '\n';
+  error.trace += "at " + strand_.name() + ": " + std::string(function) + '\n';
 }
 
 std::shared_ptr<const EncodedException> ExceptionEncoder::received(uint32_t position,
                                                                    Payload payload) const {
   std::shared_ptr<const ExceptionType> type = types_.at(position);
   if (type == nullptr) return nullptr;
-  return std::make_shared<const EncodedException>(mailbox_.shared_from_this(), std::move(type),
+  return std::make_shared<const EncodedException>(strand_.shared_from_this(), std::move(type),
                                                   std::move(payload));
 }
 

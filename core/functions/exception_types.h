@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/base/user_code.h"
 #include "core/values/value.h"
 
@@ -153,9 +153,9 @@ class ExceptionTypes {
 // An exception as it travels: its type, its text and its fields. Immutable.
 class EncodedException final : public CarriedException {
  public:
-  EncodedException(std::shared_ptr<Mailbox> mailbox, std::shared_ptr<const ExceptionType> type,
+  EncodedException(std::shared_ptr<NodeStrand> strand, std::shared_ptr<const ExceptionType> type,
                    Payload payload)
-      : mailbox_(std::move(mailbox)), type_(std::move(type)), payload_(std::move(payload)) {}
+      : strand_(std::move(strand)), type_(std::move(type)), payload_(std::move(payload)) {}
   ~EncodedException() override;
   EncodedException(const EncodedException&) = delete;
   EncodedException& operator=(const EncodedException&) = delete;
@@ -167,7 +167,7 @@ class EncodedException final : public CarriedException {
   [[nodiscard]] const Payload& payload() const { return payload_; }
 
  private:
-  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<NodeStrand> strand_;
   const std::shared_ptr<const ExceptionType> type_;
   Payload payload_;
 };
@@ -175,8 +175,8 @@ class EncodedException final : public CarriedException {
 // Encodes exceptions of registered types, and notes where exceptions were thrown if it is to.
 class ExceptionEncoder final : public ExceptionHook {
  public:
-  ExceptionEncoder(Mailbox& mailbox, const ExceptionTypes& types, bool traces)
-      : mailbox_(mailbox), types_(types), traces_(traces) {}
+  ExceptionEncoder(NodeStrand& strand, const ExceptionTypes& types, bool traces)
+      : strand_(strand), types_(types), traces_(traces) {}
 
   void complete(Error& error, const std::exception& thrown,
                 std::string_view function) const override;
@@ -188,7 +188,7 @@ class ExceptionEncoder final : public ExceptionHook {
  private:
   void encode(Error& error, const std::exception& thrown) const;
 
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   const ExceptionTypes& types_;
   const bool traces_;
 };

@@ -84,7 +84,7 @@ struct Function {
   bool is_parallel = false;   // a method that guards itself
   bool is_stream = false;     // its answer is one
   bool takes_schema = false;  // its arguments are SchemaArguments, its result is an IValue
-  Where where = Where::pool;
+  StackPlacement placement = StackPlacement::pool;
   std::function<Returned(const Invocation&)> invoke;
 };
 

@@ -20,7 +20,7 @@ FunctionRegistry& FunctionRegistry::runs_inline() {
   if (functions_.back().is_stream)
     throw std::invalid_argument("'" + functions_.back().name +
                                 "' waits for the caller of its stream: it cannot run inline");
-  functions_.back().where = Where::inline_;
+  functions_.back().placement = StackPlacement::inline_;
   return *this;
 }
 

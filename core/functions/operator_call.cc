@@ -107,11 +107,11 @@ MaybeError check_operator(const std::string& name) {
                .function = name};
 }
 
-Where where_of_operator(const Payload& arguments) {
+StackPlacement placement_of_operator(const Payload& arguments) {
   uint64_t bytes = 0;
   for (const at::Tensor& tensor : arguments.tensors)
     if (tensor.defined()) bytes += memory_bytes(tensor);
-  return bytes <= kInlineBytesMax ? Where::inline_ : Where::pool;
+  return bytes <= kInlineBytesMax ? StackPlacement::inline_ : StackPlacement::pool;
 }
 
 Returned call_operator(const std::string& name, Payload& arguments) {

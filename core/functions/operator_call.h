@@ -14,7 +14,7 @@ namespace rehearsal {
 [[nodiscard]] MaybeError check_operator(const std::string& name);
 
 // Inline if the tensors are small, else on a pool stack.
-[[nodiscard]] Where where_of_operator(const Payload& arguments);
+[[nodiscard]] StackPlacement placement_of_operator(const Payload& arguments);
 
 // Calls it through the dispatcher. One result is an IValue, several are a tuple. Throws RpcError
 // (bad_arguments) if the arguments do not fit the schema. A name without overload is the overload

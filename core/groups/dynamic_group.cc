@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/session/session.h"
+
 namespace rehearsal {
 
-DynamicGroup::DynamicGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-                           Deadlines& deadlines, NodeView view, std::vector<bool> has_main)
+DynamicGroup::DynamicGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
+                           Deadlines& deadlines, NodeView& view, std::vector<bool> has_main)
     : options_(options),
-      mailbox_(mailbox),
+      strand_(strand),
       sessions_(sessions),
       deadlines_(deadlines),
-      view_(std::move(view)),
+      view_(view),
       has_main_(std::move(has_main)),
       peers_(options.names.size()) {}
 
@@ -42,8 +44,8 @@ void DynamicGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
 MaybeError DynamicGroup::refuses(const std::string& newcomer) const {
   if (stage_ != Stage::goes) return std::nullopt;
   return Error{.kind = ErrorKind::node_stopped,
-               .text = "worker '" + newcomer + "' came when '" + mailbox_.name() + "' had left",
-               .worker = mailbox_.name()};
+               .text = "worker '" + newcomer + "' came when '" + strand_.name() + "' had left",
+               .worker = strand_.name()};
 }
 
 bool DynamicGroup::on_message(WorkerId from, const Message& message) {
@@ -88,10 +90,10 @@ bool DynamicGroup::is_founder() const { return options_.self.value == 0 && optio
 void DynamicGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
   join_done_ = std::move(done);
   join_timeout_ = timeout;
-  join_deadline_ = deadlines_.add(mailbox_.runtime().now() + timeout, [this] {
+  join_deadline_ = deadlines_.add(strand_.runtime().now() + timeout, [this] {
     finish_join(Error{.kind = ErrorKind::timeout,
                       .text = "the group has not been joined in time; " + missing_from_join(),
-                      .worker = mailbox_.name()});
+                      .worker = strand_.name()});
   });
   sessions_.start();
   if (is_founder()) become_member();
@@ -114,7 +116,7 @@ void DynamicGroup::on_view(WorkerId from, const GroupView& view) {
 }
 
 // That life of the worker, or a later one, has met us, or was lost to us.
-bool DynamicGroup::knows(const Acquaintance& other) const {
+bool DynamicGroup::knows(const MetMember& other) const {
   if (other.worker == options_.self) return true;
   if (other.worker.value >= peers_.size()) return true;
   const std::optional<uint32_t>& life = peer(other.worker).life;
@@ -130,7 +132,7 @@ void DynamicGroup::settle_join() {
   const bool known = std::all_of(others.begin(), others.end(), [&](WorkerId id) {
     const auto& theirs = peer(id).met;
     return theirs && std::all_of(theirs->begin(), theirs->end(),
-                                 [this](const Acquaintance& other) { return knows(other); });
+                                 [this](const MetMember& other) { return knows(other); });
   });
   if (known || options_.mutants.on(Mutant::joins_by_one_member)) become_member();
 }
@@ -152,7 +154,7 @@ void DynamicGroup::finish_join(Status status) {
 // A worker that has left refuses newcomers: these hear from others that it has gone.
 void DynamicGroup::on_hello_refused(WorkerId, const Error& why) {
   if (why.kind == ErrorKind::node_stopped)
-    mailbox_.mark("a worker that had left refused a newcomer");
+    strand_.mark("a worker that had left refused a newcomer");
   else
     finish_join(why);
 }
@@ -169,7 +171,7 @@ std::string DynamicGroup::missing_from_join() const {
       missing[id.value] = true;
       continue;
     }
-    for (const Acquaintance& other : *peer(id).met)
+    for (const MetMember& other : *peer(id).met)
       if (!knows(other)) missing[other.worker.value] = true;
   }
   std::string text =
@@ -194,7 +196,7 @@ void DynamicGroup::progressed() {
                          return to.leaves && !to.told_nothing;
                        });
   if (!awaited || std::exchange(check_due_, true)) return;
-  mailbox_.post([this] {
+  strand_.post([this] {
     check_due_ = false;
     recheck();
   });
@@ -224,7 +226,7 @@ void DynamicGroup::answer_leavers() {
     Peer& leaver = peer(id);
     if (!leaver.leaves || leaver.told_nothing || view_.awaits(id)) continue;
     leaver.told_nothing = true;
-    view_.nothing_more(id);
+    view_.ask_nothing_more(id);
     sessions_.send(id, Message{NothingMore{}}, {.of_shutdown = true});
   }
 }
@@ -258,7 +260,7 @@ void DynamicGroup::watch_mains() {
   if (std::any_of(others.begin(), others.end(),
                   [this](WorkerId id) { return has_main_[id.value]; }))
     return;
-  mains_deadline_ = deadlines_.add(mailbox_.runtime().now() + join_timeout_, [this] {
+  mains_deadline_ = deadlines_.add(strand_.runtime().now() + join_timeout_, [this] {
     no_mains_come_ = true;
     progressed();
   });
@@ -267,12 +269,12 @@ void DynamicGroup::watch_mains() {
 void DynamicGroup::begin_to_leave() {
   stage_ = Stage::drains;
   deadlines_.remove(std::exchange(mains_deadline_, {}));
-  sessions_.hurry();
-  leave_deadline_ = deadlines_.add(mailbox_.runtime().now() + leave_timeout_, [this] {
-    mailbox_.mark("leaving the group timed out");
+  sessions_.acknowledge_at_once();
+  leave_deadline_ = deadlines_.add(strand_.runtime().now() + leave_timeout_, [this] {
+    strand_.mark("leaving the group timed out");
     finish_leaving(Error{.kind = ErrorKind::timeout,
                          .text = "leaving the group took too long; " + missing_from_leaving(),
-                         .worker = mailbox_.name()});
+                         .worker = strand_.name()});
   });
   tell_all(Message{Leaving{}});
 }
@@ -307,7 +309,7 @@ void DynamicGroup::settle_leaving() {
 void DynamicGroup::go() {
   if (sessions_.flushed()) return finish_leaving(Unit{});
   if (std::exchange(lingering_, true)) return;
-  deadlines_.add(mailbox_.runtime().now() + options_.peer_timeout,
+  deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
                  [this] { finish_leaving(Unit{}); });
 }
 

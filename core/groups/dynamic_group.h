@@ -7,9 +7,11 @@
 
 #include "core/calls/deadlines.h"
 #include "core/groups/group.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
 
 // A group whose workers come and go at any time, each on its own. On the strand.
 //
@@ -29,8 +31,8 @@ namespace rehearsal {
 class DynamicGroup final : public Group {
  public:
   // `has_main`: by worker.
-  DynamicGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-               Deadlines& deadlines, NodeView view, std::vector<bool> has_main);
+  DynamicGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
+               Deadlines& deadlines, NodeView& view, std::vector<bool> has_main);
 
   void join(Duration timeout, UniqueFunction<void(Status)> done) override;
   // The time runs from when it begins to leave.
@@ -53,8 +55,8 @@ class DynamicGroup final : public Group {
   // How far this worker is with leaving.
   enum class Stage : uint8_t { works, waits_for_mains, drains, releases, goes };
   struct Peer {
-    std::optional<uint32_t> life;                  // the latest that we have met
-    std::optional<std::vector<Acquaintance>> met;  // whom it has met, when it last said
+    std::optional<uint32_t> life;               // the latest that we have met
+    std::optional<std::vector<MetMember>> met;  // whom it has met, when it last said
     bool member = false;
     bool leaves = false;
     bool asks_nothing = false;  // it has said so
@@ -66,7 +68,7 @@ class DynamicGroup final : public Group {
   [[nodiscard]] const Peer& peer(WorkerId id) const { return peers_[id.value]; }
   [[nodiscard]] std::vector<WorkerId> met() const;
   [[nodiscard]] bool is_founder() const;
-  [[nodiscard]] bool knows(const Acquaintance& other) const;
+  [[nodiscard]] bool knows(const MetMember& other) const;
   [[nodiscard]] std::string missing_from_join() const;
   [[nodiscard]] std::string missing_from_leaving() const;
   void send_view(WorkerId to);
@@ -88,10 +90,10 @@ class DynamicGroup final : public Group {
   void finish_leaving(Status status);
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   Deadlines& deadlines_;
-  const NodeView view_;
+  NodeView& view_;
   const std::vector<bool> has_main_;
   std::vector<Peer> peers_;  // by worker; our own is unused
   Arrivals arrivals_;

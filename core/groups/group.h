@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,24 +13,30 @@
 
 namespace rehearsal {
 
-// The group's requests to the rest of the node, and its news for it.
-struct NodeView {
+// The rest of the node, as its group asks and tells it. On the strand.
+class NodeView {
+ public:
+  virtual ~NodeView() = default;
+
   // Nothing runs, waits or is unacknowledged, references aside (phase 0) or included (phase 1).
-  std::function<bool(uint32_t phase)> quiet;
-  // The number of each of these, for people: "2 calls, 1 reference". Empty: nothing.
-  std::function<std::string()> left;
+  [[nodiscard]] virtual bool quiet(uint32_t phase) const = 0;
+  // All that keeps it from being quiet, for people: "2 calls, 1 reference". Empty: nothing.
+  [[nodiscard]] virtual std::string left() const = 0;
   // Releases the references that are left.
-  std::function<void()> release_references;
+  virtual void release_references() = 0;
   // Messages handled so far, those of the shutdown itself aside.
-  std::function<uint64_t()> activity;
-  // `peer`, which leaves, has been told that nothing more is asked of it. Dynamic groups only.
-  std::function<void(WorkerId peer)> nothing_more;
-  // Whether a call to `peer` or a creation there is not answered. Dynamic groups only.
-  std::function<bool(WorkerId peer)> asked;
-  // Whether anything is awaited of it: that, a fork's confirmation or a pass. Dynamic groups only.
-  std::function<bool(WorkerId peer)> awaits;
-  // All that this worker holds of others is released, and acknowledged. Dynamic groups only.
-  std::function<bool()> holds_nothing;
+  [[nodiscard]] virtual uint64_t activity() const = 0;
+
+  // ---- for dynamic groups ----
+
+  // `peer`, which leaves, has been told that nothing more is asked of it.
+  virtual void ask_nothing_more(WorkerId peer) = 0;
+  // Whether a call to `peer` or a creation there is not answered.
+  [[nodiscard]] virtual bool asked(WorkerId peer) const = 0;
+  // Whether anything is awaited of it: that, a fork's confirmation or a pass.
+  [[nodiscard]] virtual bool awaits(WorkerId peer) const = 0;
+  // All that this worker holds of others is released, and acknowledged.
+  [[nodiscard]] virtual bool holds_nothing() const = 0;
 };
 
 // The workers that belong together: how they come together, and how they part. On the strand.

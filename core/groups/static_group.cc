@@ -4,16 +4,17 @@
 #include <numeric>
 
 #include "core/base/check.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
-StaticGroup::StaticGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-                         Deadlines& deadlines, NodeView view)
+StaticGroup::StaticGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
+                         Deadlines& deadlines, NodeView& view)
     : options_(options),
-      mailbox_(mailbox),
+      strand_(strand),
       sessions_(sessions),
       deadlines_(deadlines),
-      view_(std::move(view)),
+      view_(view),
       lives_(options.names.size()) {
   lives_[options.self.value] = options.life;
 }
@@ -36,10 +37,10 @@ WorkerId StaticGroup::coordinator() const {
 
 void StaticGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
   join_done_ = std::move(done);
-  join_deadline_ = deadlines_.add(mailbox_.runtime().now() + timeout, [this] {
+  join_deadline_ = deadlines_.add(strand_.runtime().now() + timeout, [this] {
     finish_join(Error{.kind = ErrorKind::timeout,
                       .text = "not all workers have joined in time; missing:" + missing_from_join(),
-                      .worker = mailbox_.name()});
+                      .worker = strand_.name()});
   });
   sessions_.start();
   settle_join();
@@ -141,26 +142,26 @@ void StaticGroup::shut_down(Duration timeout, UniqueFunction<void(Status)> done)
   arrived_ = true;
   phase_ = std::max(phase_, first_phase());
   if (options_.mutants.on(Mutant::arrival_is_timed))
-    deadlines_.add(mailbox_.runtime().now() + std::chrono::seconds(5), [this] {
+    deadlines_.add(strand_.runtime().now() + std::chrono::seconds(5), [this] {
       if (!all_arrived_)
         finish_shutdown(Error{.kind = ErrorKind::timeout,
                               .text = "not all have arrived at the shutdown in time",
-                              .worker = mailbox_.name()});
+                              .worker = strand_.name()});
     });
   progressed();
 }
 
 void StaticGroup::on_all_arrived() {
   if (std::exchange(all_arrived_, true)) return;
-  sessions_.hurry();
+  sessions_.acknowledge_at_once();
   if (options_.mutants.on(Mutant::shutdown_has_five_seconds))
     shutdown_timeout_ = std::min<Duration>(shutdown_timeout_, std::chrono::seconds(5));
-  shutdown_deadline_ = deadlines_.add(mailbox_.runtime().now() + shutdown_timeout_, [this] {
-    mailbox_.mark("a shutdown timed out");
+  shutdown_deadline_ = deadlines_.add(strand_.runtime().now() + shutdown_timeout_, [this] {
+    strand_.mark("a shutdown timed out");
     finish_shutdown(
         Error{.kind = ErrorKind::timeout,
               .text = "the shutdown has not finished in time; " + missing_from_shutdown(),
-              .worker = mailbox_.name()});
+              .worker = strand_.name()});
   });
   if (coordinator() != options_.self) return;
   tell_others(Message{ShutdownProbe{.phase = phase_, .wave = 0}});
@@ -191,7 +192,7 @@ std::string StaticGroup::missing_from_shutdown() const {
 }
 
 std::string StaticGroup::left() const {
-  const std::string left = view_.left ? view_.left() : std::string();
+  const std::string left = view_.left();
   return left.empty() ? left : " (" + left + ")";
 }
 
@@ -211,7 +212,7 @@ void StaticGroup::progressed() {
   if (!arrived_ || check_due_) return;
   if (!all_arrived_ && !leaving_ && last_report_) return;
   check_due_ = true;
-  mailbox_.post([this] {
+  strand_.post([this] {
     check_due_ = false;
     recheck();
   });
@@ -343,7 +344,7 @@ void StaticGroup::on_leave() {
 
 void StaticGroup::leave() {
   leaving_ = true;
-  sessions_.hurry();
+  sessions_.acknowledge_at_once();
   for (const WorkerId worker : living())
     if (worker != options_.self) sessions_.expect_silence(worker);
   progressed();
@@ -354,7 +355,7 @@ void StaticGroup::leave() {
 void StaticGroup::settle_leaving() {
   if (!sessions_.flushed()) {
     if (std::exchange(lingering_, true)) return;
-    deadlines_.add(mailbox_.runtime().now() + options_.peer_timeout,
+    deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
                    [this] { finish_shutdown(Unit{}); });
     return;
   }

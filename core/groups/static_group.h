@@ -10,9 +10,11 @@
 
 #include "core/calls/deadlines.h"
 #include "core/groups/group.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
 
 // The static group: how it comes together and how it ends. On the strand.
 //
@@ -30,8 +32,8 @@ namespace rehearsal {
 // have met the same lives know, so that who has not is told from who has.
 class StaticGroup final : public Group {
  public:
-  StaticGroup(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
-              Deadlines& deadlines, NodeView view);
+  StaticGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
+              Deadlines& deadlines, NodeView& view);
 
   // `done` when all have joined, or why they cannot.
   void join(Duration timeout, UniqueFunction<void(Status)> done) override;
@@ -85,10 +87,10 @@ class StaticGroup final : public Group {
   void group_changed(WorkerId worker);
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   Deadlines& deadlines_;
-  const NodeView view_;
+  NodeView& view_;
 
   // Joining.
   uint32_t met_ = 0;          // so many of the first workers have a session with us

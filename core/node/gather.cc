@@ -12,11 +12,11 @@ namespace {
 Future<Gatherings::Shares> contribute(CallContext& context, const GatherRound& round,
                                       const GatherShare& share) {
   const Caller& caller = *context.caller();
-  const std::shared_ptr<Mailbox> mailbox = caller.mailbox();
-  auto gathered = std::make_shared<FutureState<Gatherings::Shares>>(mailbox, CausalId{});
-  mailbox->post([gatherings = &caller.gatherings(), from = context.caller_info().id, round, share,
-                 deadline = mailbox->running().deadline,
-                 gathered] { gatherings->contribute(from, round, share, deadline, gathered); });
+  const std::shared_ptr<NodeStrand> strand = caller.strand();
+  auto gathered = std::make_shared<FutureState<Gatherings::Shares>>(strand, CausalId{});
+  strand->post([gatherings = &caller.gatherings(), from = context.caller_info().id, round, share,
+                deadline = strand->running().deadline,
+                gathered] { gatherings->contribute(from, round, share, deadline, gathered); });
   return Future<Gatherings::Shares>(gathered);
 }
 
@@ -26,7 +26,7 @@ std::vector<uint32_t> members_of(const Caller& caller, const std::vector<std::st
     members.push_back(caller.find(Target(worker)).value);
   std::sort(members.begin(), members.end());
   members.erase(std::unique(members.begin(), members.end()), members.end());
-  const uint32_t self = caller.mailbox()->self().value;
+  const uint32_t self = caller.strand()->self().value;
   if (!std::binary_search(members.begin(), members.end(), self))
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "a worker gathers only with others that name it: add '" +
@@ -54,7 +54,7 @@ Gathered gather(const Caller& caller, const std::vector<std::string>& workers, G
     Error error = shares.error();
     std::string missing;
     // The first member knows who is late.
-    if (error.kind == ErrorKind::timeout && first == caller.mailbox()->self())
+    if (error.kind == ErrorKind::timeout && first == caller.strand()->self())
       caller.visit_strand("a gathering's state",
                           [&] { missing = caller.gatherings().missing(round); });
     if (!missing.empty()) error.text += "; a gathering waits for:" + missing;

@@ -7,9 +7,9 @@ namespace rehearsal {
 Node::Node(NodeOptions options, const Program& program, Environment environment)
     : parts_(std::make_unique<NodeParts>(std::move(options), program, std::move(environment))) {}
 
-// References, contexts and futures may be left: their mailbox outlives the node.
+// References, contexts and futures may be left: their strand outlives the node.
 Node::~Node() {
-  parts_->mailbox->post_always([mailbox = parts_->mailbox] { mailbox->outlive_node(); });
+  parts_->strand->post_always([strand = parts_->strand] { strand->outlive_node(); });
 }
 
 FrameSink& Node::sink() { return parts_->sessions; }

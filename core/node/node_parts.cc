@@ -26,8 +26,8 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
 }
 
 // Notes the things that user code still held when the group shut down, by name.
-void note_released(const Mailbox& mailbox, const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) mailbox.mark("released at shutdown: " + line);
+void note_released(const NodeStrand& strand, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) strand.mark("released at shutdown: " + line);
 }
 
 // The main's path depends on the worker's name and life only. Were it the same in two lives, a
@@ -56,35 +56,35 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       environment(std::move(given_environment)),
       session_options(session_options_of(options, program.is_dynamic())),
       greeting(greeting_of(options, program)),
-      mailbox(std::make_shared<Mailbox>(environment.runtime, environment.executions,
-                                        environment.trace, options.id,
-                                        options.names[options.id.value], options.seed)),
+      strand(std::make_shared<NodeStrand>(environment.runtime, environment.executions,
+                                          environment.trace, options.id,
+                                          options.names[options.id.value], options.seed)),
       codec(make_protobuf_codec()),
-      main(mailbox->make_execution(main_id(options, session_options.mutants),
-                                   options.names[options.id.value])),
-      exceptions(*mailbox, program.registry().exceptions(), options.exception_traces),
-      deadlines(*mailbox),
-      sessions(session_options, *mailbox, *environment.transport, *codec, *this),
-      pending(session_options, *mailbox, sessions, deadlines),
+      main(strand->make_execution(main_id(options, session_options.mutants),
+                                  options.names[options.id.value])),
+      exceptions(*strand, program.registry().exceptions(), options.exception_traces),
+      deadlines(*strand),
+      sessions(session_options, *strand, *environment.transport, *codec, *this),
+      pending(session_options, *strand, sessions, deadlines),
       served({.execution_limit = options.execution_limit, .queue_limit = kQueuedCallsMax},
-             session_options, *mailbox, sessions, pending, program.registry()),
-      rrefs(session_options, *mailbox, sessions, deadlines, pending, served),
-      contexts(session_options, *mailbox, sessions, deadlines),
+             session_options, *strand, sessions, pending, program.registry()),
+      rrefs(session_options, *strand, sessions, deadlines, pending, served),
+      contexts(session_options, *strand, sessions, deadlines),
       group(make_group()),
-      gatherings(session_options, *mailbox, sessions, deadlines),
-      caller(std::make_shared<Caller>(mailbox, program.shared_registry(), options.names,
+      gatherings(session_options, *strand, sessions, deadlines),
+      caller(std::make_shared<Caller>(strand, program.shared_registry(), options.names,
                                       options.rpc_timeout)),
       worker(Calls(caller, &rrefs), options.id, environment.checkpoints, *this) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
   least_lives_.resize(options.names.size());
-  mailbox->set_incarnation(options.incarnation);
+  strand->set_incarnation(options.incarnation);
   caller->set_parts({.calls = &pending,
                      .records = &contexts,
                      .contexts = &contexts,
                      .deadlines = &deadlines,
                      .gatherings = &gatherings});
-  mailbox->set_exception_hook(&exceptions);
+  strand->set_exception_hook(&exceptions);
   pending.set_hooks(&rrefs, &contexts, &exceptions);
   rrefs.set_caller(caller, &contexts);
   served.set_hooks(
@@ -93,37 +93,26 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
         CallContext context(Calls(caller, &rrefs), call);
         body(context);
       });
-  mailbox->set_on_progress([this] { progressed(); });
+  strand->set_on_progress([this] { progressed(); });
   sessions.set_on_progress([this] { progressed(); });
   rrefs.set_on_progress([this] { progressed(); });
   contexts.set_on_progress([this] { progressed(); });
 }
 
-NodeView NodeParts::view_for_group() {
-  return {.quiet = [this](uint32_t phase) { return quiet(phase); },
-          .left = [this] { return left(); },
-          .release_references =
-              [this] {
-                note_released(*mailbox, contexts.release_all());
-                note_released(*mailbox, rrefs.release_all());
-                if (program.is_dynamic()) contexts.release_at_leaving();
-              },
-          .activity = [this] { return activity; },
-          .nothing_more = [this](WorkerId peer) { contexts.ask_nothing_more(peer); },
-          .asked = [this](WorkerId peer) { return asked(peer); },
-          .awaits = [this](WorkerId peer) { return awaits(peer); },
-          .holds_nothing = [this] { return holds_nothing(); }};
+void NodeParts::release_references() {
+  note_released(*strand, contexts.release_all());
+  note_released(*strand, rrefs.release_all());
+  if (program.is_dynamic()) contexts.release_at_leaving();
 }
 
 std::unique_ptr<Group> NodeParts::make_group() {
   if (!program.is_dynamic())
-    return std::make_unique<StaticGroup>(session_options, *mailbox, sessions, deadlines,
-                                         view_for_group());
+    return std::make_unique<StaticGroup>(session_options, *strand, sessions, deadlines, *this);
   std::vector<bool> has_main;
   for (const Program::Member& member : program.members())
     has_main.push_back(static_cast<bool>(member.main));
-  return std::make_unique<DynamicGroup>(session_options, *mailbox, sessions, deadlines,
-                                        view_for_group(), std::move(has_main));
+  return std::make_unique<DynamicGroup>(session_options, *strand, sessions, deadlines, *this,
+                                        std::move(has_main));
 }
 
 void NodeParts::await_member(WorkerId peer, const std::optional<Instant>& deadline,
@@ -187,7 +176,7 @@ struct NodeParts::Router {
 void NodeParts::route(WorkerId from, Message& message) {
   const bool of_shutdown = std::holds_alternative<ShutdownProbe>(message.content) ||
                            std::holds_alternative<ShutdownReport>(message.content);
-  if (!of_shutdown) ++activity;
+  if (!of_shutdown) ++activity_;
   std::visit(Router{*this, from}, message.content);
 }
 
@@ -195,7 +184,7 @@ Status NodeParts::check_hello(const Hello& hello) {
   Result<Greeting> theirs = greeting_from_text(hello.greeting);
   if (!theirs.ok()) return theirs.error();
   if (!same_arithmetic(greeting, theirs.value()))
-    mailbox->mark("a peer computes with another LibTorch, instruction set or thread count");
+    strand->mark("a peer computes with another LibTorch, instruction set or thread count");
   const std::string& name = options.names[hello.worker.value];
   if (Status fits = check_greeting(greeting, theirs.value(), name); !fits.ok()) return fits;
   uint32_t& least_life = least_lives_[hello.worker.value];
@@ -236,7 +225,7 @@ void NodeParts::progressed() {
 // ---- life -------------------------------------------------------------------
 
 bool NodeParts::quiet(uint32_t phase) const {
-  const bool busy = pending.size() > 0 || served.size() > 0 || mailbox->continuations() > 0 ||
+  const bool busy = pending.size() > 0 || served.size() > 0 || strand->continuations() > 0 ||
                     contexts.pass_count() > 0 || contexts.running_walks() > 0;
   const bool counts = !session_options.mutants.on(Mutant::shutdown_counts_own_calls_only);
   const bool idle = !(busy && counts) && sessions.all_acknowledged();
@@ -280,7 +269,7 @@ bool NodeParts::holds_nothing() const {
 
 Status NodeParts::join() {
   Status joined = Unit{};
-  const Status waited = mailbox->wait("all workers to join", {}, [&](WaitHandle wait) {
+  const Status waited = strand->wait("all workers to join", {}, [&](WaitHandle wait) {
     group->join(options.join_timeout, [&joined, wait](Status status) {
       if (!wait.lasts()) return;
       joined = std::move(status);
@@ -292,7 +281,7 @@ Status NodeParts::join() {
 
 Status NodeParts::shut_down() {
   Status ended_well = Unit{};
-  const Status waited = mailbox->wait("the end of the shutdown", {}, [&](WaitHandle wait) {
+  const Status waited = strand->wait("the end of the shutdown", {}, [&](WaitHandle wait) {
     group->shut_down(options.shutdown_timeout, [&ended_well, wait](Status status) {
       if (!wait.lasts()) return;
       ended_well = std::move(status);
@@ -305,41 +294,41 @@ Status NodeParts::shut_down() {
 Status NodeParts::run_main() {
   Status status = join();
   if (status.ok()) {
-    mailbox->post_always([this] {
-      mailbox->trace().on_event({.kind = EventKind::execution_started,
-                                 .worker = options.id,
-                                 .id = main->started_by(),
-                                 .text = main->label()});
+    strand->post_always([this] {
+      strand->trace().on_event({.kind = EventKind::execution_started,
+                                .worker = options.id,
+                                .id = main->started_by(),
+                                .text = main->label()});
     });
     auto returned = run_user_code(worker.name(), "main", [&] {
       if (const Program::Main& main = program.members()[options.id.value].main) main(worker);
     });
-    mailbox->post_always([this] {
-      mailbox->trace().on_event({.kind = EventKind::execution_ended,
-                                 .worker = options.id,
-                                 .id = main->started_by(),
-                                 .text = main->label()});
+    strand->post_always([this] {
+      strand->trace().on_event({.kind = EventKind::execution_ended,
+                                .worker = options.id,
+                                .id = main->started_by(),
+                                .text = main->label()});
     });
     if (!returned.ok())
       status = returned.error();
     else if (!leaves_at_once)
       status = shut_down();
   }
-  if (mailbox->killed()) throw NodeKilled{};
+  if (strand->killed()) throw NodeKilled{};
   Waiter gone;
-  mailbox->post_always([&] {
+  strand->post_always([&] {
     Error why = status.ok() ? Error{.kind = ErrorKind::node_stopped,
                                     .text = leaves_at_once ? "the worker has left at once"
                                                            : "the worker has shut down",
-                                    .worker = mailbox->name()}
+                                    .worker = strand->name()}
                             : status.error();
     if (status.ok() && !leaves_at_once)
       end(why);
     else
       abort(why);
-    mailbox->runtime().wake(gone);
+    strand->runtime().wake(gone);
   });
-  if (mailbox->runtime().park(gone) == ParkOutcome::killed) throw NodeKilled{};
+  if (strand->runtime().park(gone) == ParkOutcome::killed) throw NodeKilled{};
   return status;
 }
 
@@ -359,7 +348,7 @@ void NodeParts::end(const Error& why) {
                             ? why
                             : Error{.kind = ErrorKind::node_stopped,
                                     .text = "this worker has stopped: " + why.text,
-                                    .worker = mailbox->name()};
+                                    .worker = strand->name()};
   group->fail(stopped);
   pending.fail_all(stopped);
   served.clear();
@@ -368,28 +357,28 @@ void NodeParts::end(const Error& why) {
   contexts.clear(stopped);
   deadlines.clear();
   sessions.stop();
-  mailbox->close(stopped);
-  mailbox->trace().on_event(
+  strand->close(stopped);
+  strand->trace().on_event(
       {.kind = EventKind::node_stopped, .worker = options.id, .text = why.text});
   environment.transport->stop();
 }
 
 void NodeParts::kill() {
-  if (mailbox->killed()) return;
+  if (strand->killed()) return;
   ended = true;
   sessions.stop();
-  mailbox->kill();
+  strand->kill();
   pending.forget_all();
   served.clear();
   gatherings.clear();
   rrefs.clear();
-  contexts.clear(mailbox->why_closed());
+  contexts.clear(strand->why_closed());
   deadlines.clear();
 }
 
 NodeCensus NodeParts::census() const {
   return {.pending_calls = pending.size(),
-          .executions = served.size() + mailbox->continuations() + contexts.running_walks(),
+          .executions = served.size() + strand->continuations() + contexts.running_walks(),
           .owners = rrefs.owner_count(),
           .owner_forks = rrefs.fork_count(),
           .owner_handles = rrefs.handle_count(),
@@ -422,7 +411,7 @@ DebugInfo NodeParts::debug_info() const {
 }
 
 WaitViews NodeParts::waits() const {
-  return {.stacks = mailbox->waits().views(),
+  return {.stacks = strand->waits().views(),
           .calls = pending.views(),
           .others = contexts.describe_waits() + group->describe()};
 }

@@ -15,13 +15,14 @@
 #include "core/node/hello.h"
 #include "core/node/node.h"
 #include "core/rref/rref_context.h"
+#include "core/session/session.h"
 #include "core/wire/protobuf_codec.h"
 
 namespace rehearsal {
 
 // All of a node, by value, in the order in which it depends on each other. Routes what the
 // sessions report.
-class NodeParts final : public SessionListener, public WorkerPort {
+class NodeParts final : public SessionListener, public WorkerPort, public NodeView {
  public:
   NodeParts(NodeOptions options, const Program& program, Node::Environment environment);
 
@@ -40,6 +41,16 @@ class NodeParts final : public SessionListener, public WorkerPort {
   void leave_at_once() override { leaves_at_once = true; }
   [[nodiscard]] bool is_dynamic() const override { return program.is_dynamic(); }
 
+  // NodeView.
+  [[nodiscard]] bool quiet(uint32_t phase) const override;
+  [[nodiscard]] std::string left() const override;
+  void release_references() override;
+  [[nodiscard]] uint64_t activity() const override { return activity_; }
+  void ask_nothing_more(WorkerId peer) override { contexts.ask_nothing_more(peer); }
+  [[nodiscard]] bool asked(WorkerId peer) const override;
+  [[nodiscard]] bool awaits(WorkerId peer) const override;
+  [[nodiscard]] bool holds_nothing() const override;
+
   [[nodiscard]] Status run_main();
   void abort(const Error& why);
   void kill();
@@ -51,7 +62,7 @@ class NodeParts final : public SessionListener, public WorkerPort {
   const Node::Environment environment;
   const SessionOptions session_options;
   const Greeting greeting;
-  const std::shared_ptr<Mailbox> mailbox;
+  const std::shared_ptr<NodeStrand> strand;
   const std::unique_ptr<Codec> codec;
   const std::shared_ptr<Execution> main;
   const ExceptionEncoder exceptions;
@@ -65,25 +76,19 @@ class NodeParts final : public SessionListener, public WorkerPort {
   Gatherings gatherings;
   const std::shared_ptr<Caller> caller;
   Worker worker;
-  uint64_t activity = 0;  // messages handled
   bool ended = false;
   bool leaves_at_once = false;  // written by the main, read when it has returned
 
  private:
   [[nodiscard]] Status join();
   [[nodiscard]] Status shut_down();
-  [[nodiscard]] bool quiet(uint32_t phase) const;
-  [[nodiscard]] std::string left() const;
-  [[nodiscard]] bool asked(WorkerId peer) const;
-  [[nodiscard]] bool awaits(WorkerId peer) const;
-  [[nodiscard]] bool holds_nothing() const;
-  [[nodiscard]] NodeView view_for_group();
   [[nodiscard]] std::unique_ptr<Group> make_group();
   void end(const Error& why);
   void progressed();
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
 
+  uint64_t activity_ = 0;
   std::vector<uint32_t> least_lives_;  // by worker: one more than that of the latest we met
 };
 

@@ -29,12 +29,12 @@ void Worker::wait_for_worker(const std::string& name, Timeout timeout) const {
   const WorkerId worker = caller()->find(Target(name));
   Draft limit;
   limit.timeout = timeout;
-  limit.deadline = caller()->mailbox()->running().deadline;
+  limit.deadline = caller()->strand()->running().deadline;
   const Duration left = caller()->time_left(limit);
   std::optional<Instant> deadline;
   if (left.count() > 0) deadline = now() + left;
   bool came = false;
-  const Status status = caller()->mailbox()->wait(
+  const Status status = caller()->strand()->wait(
       "worker '" + name + "' to come", {},
       [&](WaitHandle wait) { node_.await_member(worker, deadline, wait, came); });
   if (!status.ok()) throw RpcError(status.error());
@@ -58,7 +58,7 @@ DebugInfo Worker::debug_info() const {
 }
 
 Checkpoints& Worker::checkpoints(const std::string& name) const {
-  (void)caller()->mailbox()->running();  // A killed worker changes nothing any more.
+  (void)caller()->strand()->running();  // A killed worker changes nothing any more.
   const auto fail = [this](ErrorKind kind, std::string text) {
     throw RpcError({.kind = kind, .text = std::move(text), .worker = this->name()});
   };
@@ -73,8 +73,8 @@ Checkpoints& Worker::checkpoints(const std::string& name) const {
 }
 
 void Worker::trace_checkpoint(EventKind kind, const std::string& name, uint64_t digest) const {
-  caller()->mailbox()->post([mailbox = caller()->mailbox(), self = self_, kind, name, digest] {
-    mailbox->trace().on_event({.kind = kind, .worker = self, .digest = digest, .text = name});
+  caller()->strand()->post([strand = caller()->strand(), self = self_, kind, name, digest] {
+    strand->trace().on_event({.kind = kind, .worker = self, .digest = digest, .text = name});
   });
 }
 

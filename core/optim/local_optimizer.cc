@@ -17,9 +17,9 @@ namespace {
 class ParametersGuard {
  public:
   explicit ParametersGuard(const Caller& caller)
-      : mailbox_(*caller.mailbox()), contexts_(caller.contexts()) {
+      : strand_(*caller.strand()), contexts_(caller.contexts()) {
     const Status entered =
-        mailbox_.wait("its turn to change parameters", {}, [this](WaitHandle wait) {
+        strand_.wait("its turn to change parameters", {}, [this](WaitHandle wait) {
           Monitor& monitor = contexts_.parameters_monitor();
           monitor.enter([wait, &monitor] {
             if (!wait.lasts()) return monitor.leave();
@@ -29,13 +29,13 @@ class ParametersGuard {
     if (!entered.ok()) throw RpcError(entered.error());
   }
   ~ParametersGuard() {
-    mailbox_.post([&contexts = contexts_] { contexts.parameters_monitor().leave(); });
+    strand_.post([&contexts = contexts_] { contexts.parameters_monitor().leave(); });
   }
   ParametersGuard(const ParametersGuard&) = delete;
   ParametersGuard& operator=(const ParametersGuard&) = delete;
 
  private:
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   AutogradContexts& contexts_;
 };
 
@@ -62,23 +62,23 @@ LocalOptimizer::~LocalOptimizer() = default;
 
 void LocalOptimizer::step(CallContext& call) {
   const LeafGradients gradients = get_gradients(call);
-  Mailbox& mailbox = *call.caller()->mailbox();
+  NodeStrand& strand = *call.caller()->strand();
   Status stepped = Unit{};
   {
     const ParametersGuard guard(*call.caller());
     for (Parameter& parameter : parameters_)
       parameter.alias.mutable_grad() = gradients.find(parameter.tensor);
-    stepped = run_user_code(mailbox.name(), "step", [this] { optimizer_->step(); });
+    stepped = run_user_code(strand.name(), "step", [this] { optimizer_->step(); });
     for (Parameter& parameter : parameters_) parameter.alias.mutable_grad().reset();
   }
-  mailbox.post([&mailbox, id = call.autograd_context()->id,
-                step = CausalIdHash{}(mailbox.running().started_by()),
-                text = stepped.ok() ? std::string() : stepped.error().text] {
-    mailbox.trace().on_event({.kind = EventKind::optimizer_stepped,
-                              .worker = mailbox.self(),
-                              .id = id,
-                              .number = step,
-                              .text = text});
+  strand.post([&strand, id = call.autograd_context()->id,
+               step = CausalIdHash{}(strand.running().started_by()),
+               text = stepped.ok() ? std::string() : stepped.error().text] {
+    strand.trace().on_event({.kind = EventKind::optimizer_stepped,
+                             .worker = strand.self(),
+                             .id = id,
+                             .number = step,
+                             .text = text});
   });
   std::move(stepped).or_throw();
 }

@@ -12,7 +12,7 @@ namespace detail {
 Error not_collected(const Caller& caller, std::string_view why) {
   return {.kind = ErrorKind::cancelled,
           .text = std::string(why),
-          .worker = caller.mailbox()->name(),
+          .worker = caller.strand()->name(),
           .function = "batch"};
 }
 

@@ -19,14 +19,14 @@ WorkerInfo CallContext::caller_info() const {
 }
 
 WorkerInfo CallContext::worker_info() const {
-  const WorkerId self = caller()->mailbox()->self();
+  const WorkerId self = caller()->strand()->self();
   return {caller()->names()[self.value], self};
 }
 
 bool CallContext::cancelled() const {
   bool cancelled = false;
   const Status status =
-      caller()->mailbox()->wait("a call's state", served_->call.id, [&](WaitHandle wait) {
+      caller()->strand()->wait("a call's state", served_->call.id, [&](WaitHandle wait) {
         cancelled = served_->cancelled;
         wait.end();
       });

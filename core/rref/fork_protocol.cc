@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/rref/rref_context.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
@@ -22,7 +23,7 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
     if (handle->is_owner()) {
       // Registered here and now; confirmed by adoption.
       if (options_.mutants.on(Mutant::owner_fork_registered_late))
-        deadlines_.add(mailbox_.runtime().now() + std::chrono::milliseconds(5),
+        deadlines_.add(strand_.runtime().now() + std::chrono::milliseconds(5),
                        [this, id = handle->id(), fork, to] { register_fork(id, fork, to); });
       else
         register_fork(handle->id(), fork, to);
@@ -34,7 +35,7 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
     payload.forks.push_back({handle->id(), fork, handle->is_owner()});
   }
   // The message keeps no handle: its destructor would run on the strand.
-  for (auto& handle : payload.handles) mailbox_.release_later(std::move(handle));
+  for (auto& handle : payload.handles) strand_.release_later(std::move(handle));
   payload.handles.clear();
   return Unit{};
 }
@@ -58,7 +59,7 @@ void RRefContext::undo_forks(WorkerId, const std::vector<Fork>& forks) {
 void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) {
   if (payload.forks.empty()) return ready(Unit{});
   if (MaybeError impossible = why_impossible(payload.forks)) {
-    mailbox_.mark("forks arrived that cannot be");
+    strand_.mark("forks arrived that cannot be");
     return ready(*impossible);
   }
   struct Gate {
@@ -105,7 +106,7 @@ MaybeError RRefContext::why_impossible(const std::vector<Fork>& forks) const {
       continue;
     return Error{.kind = ErrorKind::protocol,
                  .text = "a reference came twice, or of a worker that does not exist",
-                 .worker = mailbox_.name()};
+                 .worker = strand_.name()};
   }
   return std::nullopt;
 }
@@ -122,7 +123,7 @@ void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
   if (options_.mutants.on(Mutant::accept_on_adoption)) answer_parent(fork.id);
   const MaybeError& lost = sessions_.lost(fork.rref.owner);
   if (lost || sessions_.incarnation(fork.rref.owner) != fork.rref.owner_incarnation) {
-    mailbox_.mark("a fork arrived whose owner is lost");
+    strand_.mark("a fork arrived whose owner is lost");
     return settle_user(fork.id, UserState::refused,
                        lost ? *lost
                             : Error{.kind = ErrorKind::peer_lost,
@@ -166,7 +167,7 @@ void RRefContext::on_fork_request(WorkerId from, const ForkRequest& request) {
   when_created(request.rref, [this, from, asked_by, request](Status created) {
     if (closed_ || sessions_.lost(from) || sessions_.incarnation(from) != asked_by) return;
     if (!created.ok() && !options_.mutants.on(Mutant::confirm_never_refuses)) {
-      mailbox_.mark("a fork is refused");
+      strand_.mark("a fork is refused");
       trace_fork(EventKind::fork_refused, request.fork, request.rref, from);
       sessions_.send(from, Message{ForkConfirm{request.fork, created.error()}});
       return;
@@ -181,7 +182,7 @@ void RRefContext::on_fork_request(WorkerId from, const ForkRequest& request) {
 void RRefContext::on_fork_confirm(const ForkConfirm& confirm) {
   const auto user = users_.find(confirm.fork);
   if (user == users_.end() || user->second.state != UserState::pending)
-    return mailbox_.mark("an answer came for a fork that is settled");
+    return strand_.mark("an answer came for a fork that is settled");
   const bool refused = confirm.error.has_value();
   settle_user(confirm.fork, refused ? UserState::refused : UserState::confirmed, confirm.error);
 }
@@ -192,7 +193,7 @@ void RRefContext::settle_user(const CausalId& fork, UserState state, MaybeError 
   if (state == UserState::confirmed) user.was_confirmed = true;
   if (error && !user.error) user.error = std::move(error);
   deadlines_.remove(user.deadline);
-  mailbox_.release_later(std::move(user.target));
+  strand_.release_later(std::move(user.target));
   if (state != UserState::refused || !options_.mutants.on(Mutant::refused_child_accepts_not))
     answer_parent(fork);
   std::vector<Task> waiting = std::move(user.waiting);
@@ -216,7 +217,7 @@ void RRefContext::answer_parent(const CausalId& fork) {
 void RRefContext::on_child_accept(const ChildAccept& accept) {
   const auto child = pending_children_.find(accept.fork);
   if (child == pending_children_.end())
-    return mailbox_.mark("an acceptance came for a child that is settled");
+    return strand_.mark("an acceptance came for a child that is settled");
   const CausalId parent = child->second.parent;
   pending_children_.erase(child);
   UserRRef& user = users_.at(parent);
@@ -248,7 +249,7 @@ void RRefContext::delete_if_unused(const CausalId& fork) {
 void RRefContext::on_user_delete(WorkerId from, const UserDelete& user_delete) {
   const auto owner = owners_.find(user_delete.rref);
   if (owner == owners_.end() || owner->second.forks.erase(user_delete.fork) == 0)
-    return mailbox_.mark("a delete came for a fork that is not registered");
+    return strand_.mark("a delete came for a fork that is not registered");
   trace_fork(EventKind::fork_deleted, user_delete.fork, user_delete.rref, from);
   drop_if_unused(user_delete.rref);
 }

@@ -25,13 +25,13 @@ Future<Unit> created(const std::shared_ptr<RRefHandle>& handle, Timeout timeout)
   Draft draft = fetch_draft(handle, timeout);
   draft.call.kind = CallKind::await;
   draft.function = "RRef.created";
-  const std::shared_ptr<Mailbox> mailbox = handle->caller()->mailbox();
-  auto state = std::make_shared<FutureState<Unit>>(mailbox, draft.call.id);
+  const std::shared_ptr<NodeStrand> strand = handle->caller()->strand();
+  auto state = std::make_shared<FutureState<Unit>>(strand, draft.call.id);
   auto question = std::make_unique<Draft>(std::move(draft));
-  mailbox->post([handle, state, question = std::move(question)] {
+  strand->post([handle, state, question = std::move(question)] {
     const bool is_first = handle->created() == nullptr;
     if (is_first)
-      handle->set_created(std::make_shared<FutureState<Unit>>(state->mailbox(), state->source()));
+      handle->set_created(std::make_shared<FutureState<Unit>>(state->strand(), state->source()));
     const std::shared_ptr<FutureState<Unit>> asked = handle->created();
     asked->observe(
         [state](FutureCore& asked) { state->complete(FutureState<Unit>::of(asked).result()); });
@@ -45,8 +45,8 @@ std::string text_of(const std::shared_ptr<RRefHandle>& handle) {
   std::string text = "RRef " + to_string(handle->id().causal) + " owned by '" +
                      handle->caller()->names()[handle->id().owner.value] + "'";
   if (handle->fork())
-    text += ", fork " + to_string(*handle->fork()) + " of '" + handle->caller()->mailbox()->name() +
-            "'";
+    text +=
+        ", fork " + to_string(*handle->fork()) + " of '" + handle->caller()->strand()->name() + "'";
   return text;
 }
 
@@ -56,10 +56,10 @@ HeldValue await_local_value(const RRefHandle& handle, const std::type_index& typ
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "the value is not here: it lives at '" +
                             caller.names()[handle.id().owner.value] + "' (use to_here)",
-                    .worker = caller.mailbox()->name()});
+                    .worker = caller.strand()->name()});
   std::optional<Result<HeldValue>> slot;
   const Status status =
-      caller.mailbox()->wait("a reference's value", handle.id().causal, [&](WaitHandle wait) {
+      caller.strand()->wait("a reference's value", handle.id().causal, [&](WaitHandle wait) {
         handle.references().local_value(handle.id(), [&slot, wait](Result<HeldValue> value) {
           if (!wait.lasts()) return;
           slot.emplace(std::move(value));
@@ -71,26 +71,25 @@ HeldValue await_local_value(const RRefHandle& handle, const std::type_index& typ
   if (value.type->type != type)
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "the reference's value is of another type",
-                    .worker = caller.mailbox()->name()});
+                    .worker = caller.strand()->name()});
   return value;
 }
 
 bool enter_monitor(const RRefHandle& handle) {
   bool entered = false;
-  const std::shared_ptr<Mailbox>& mailbox = handle.caller()->mailbox();
-  Execution* const execution = mailbox->running_or_null();
-  const Status status =
-      mailbox->wait("a value's monitor", handle.id().causal, [&](WaitHandle wait) {
-        entered = handle.references().enter_monitor(handle.id(), execution, wait);
-      });
+  const std::shared_ptr<NodeStrand>& strand = handle.caller()->strand();
+  Execution* const execution = strand->running_or_null();
+  const Status status = strand->wait("a value's monitor", handle.id().causal, [&](WaitHandle wait) {
+    entered = handle.references().enter_monitor(handle.id(), execution, wait);
+  });
   if (!status.ok()) throw RpcError(status.error());
   return entered;
 }
 
 void leave_monitor(const RRefHandle& handle) {
-  const std::shared_ptr<Mailbox>& mailbox = handle.caller()->mailbox();
-  Execution* const execution = mailbox->running_or_null();
-  mailbox->post([references = &handle.references(), id = handle.id(), execution] {
+  const std::shared_ptr<NodeStrand>& strand = handle.caller()->strand();
+  Execution* const execution = strand->running_or_null();
+  strand->post([references = &handle.references(), id = handle.id(), execution] {
     references->leave_monitor(id, execution);
   });
 }

@@ -6,13 +6,14 @@
 
 #include "core/base/check.h"
 #include "core/calls/profiler_range.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
-RRefContext::RRefContext(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+RRefContext::RRefContext(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
                          Deadlines& deadlines, PendingCalls& pending, ServedCalls& served)
     : options_(options),
-      mailbox_(mailbox),
+      strand_(strand),
       sessions_(sessions),
       deadlines_(deadlines),
       pending_(pending),
@@ -26,14 +27,14 @@ std::shared_ptr<RRefHandle> RRefContext::make_handle(const RRefId& id, std::opti
 
 std::shared_ptr<RRefHandle> RRefContext::create(Draft&& draft) {
   const ProfilerRange range([&] { return caller_->text_of(CallForm::remote, draft); });
-  Execution& running = mailbox_.running();
+  Execution& running = strand_.running();
   RRefId id;
   id.causal = running.next_id();
   id.owner = draft.to;
   if (draft.to == options_.self) {
     auto handle = make_handle(id, std::nullopt);
     caller_->record(draft);
-    mailbox_.post([this, draft = std::make_unique<Draft>(std::move(draft)), handle] {
+    strand_.post([this, draft = std::make_unique<Draft>(std::move(draft)), handle] {
       create_here(std::move(*draft), *handle);
     });
     return handle;
@@ -41,7 +42,7 @@ std::shared_ptr<RRefHandle> RRefContext::create(Draft&& draft) {
   const ForkId fork{running.next_id()};
   auto handle = make_handle(id, fork);
   caller_->record(draft);
-  mailbox_.post([this, draft = std::make_unique<Draft>(std::move(draft)), handle] {
+  strand_.post([this, draft = std::make_unique<Draft>(std::move(draft)), handle] {
     send_creation(std::move(*draft), *handle);
   });
   return handle;
@@ -78,7 +79,7 @@ void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   if (!failed) failed = complete_creation(draft);
   user.target = std::move(draft.target);
   if (failed) {
-    mailbox_.release_later(std::move(user.target));
+    strand_.release_later(std::move(user.target));
     user.state = UserState::refused;
     user.error = std::move(failed);
     return add_user(fork, std::move(user));
@@ -88,11 +89,11 @@ void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const RRefId id = user.id;
   const Duration time_left = caller_->time_left(draft);
   if (time_left.count() > 0)
-    user.deadline = deadlines_.add(mailbox_.runtime().now() + time_left, [this, fork,
-                                                                          to = draft.to] {
+    user.deadline = deadlines_.add(strand_.runtime().now() + time_left, [this, fork,
+                                                                         to = draft.to] {
       const auto found = users_.find(fork);
       if (found == users_.end() || found->second.state != UserState::pending) return;
-      mailbox_.mark("a creation timed out");
+      strand_.mark("a creation timed out");
       if (found->second.error) return;
       found->second.error = Error{.kind = ErrorKind::timeout,
                                   .text = "the owner has not answered the creation in time",
@@ -102,7 +103,7 @@ void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
       pending_.give_up_uses([fork](const RRefHandle& used) { return used.fork() == fork; }, why);
     });
   if (time_left.count() > 0 && options_.mutants.on(Mutant::creation_withdrawn))
-    deadlines_.add(mailbox_.runtime().now() + time_left, [this, to = draft.to, id = draft.call.id] {
+    deadlines_.add(strand_.runtime().now() + time_left, [this, to = draft.to, id = draft.call.id] {
       static_cast<void>(sessions_.withdraw(to, id));
     });
   add_user(fork, std::move(user));
@@ -137,7 +138,7 @@ std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& cal
                                .text =
                                    "a tensor argument was changed in place before the creation was "
                                    "acknowledged, and the link was lost meanwhile",
-                               .worker = mailbox_.name()};
+                               .worker = strand_.name()};
   };
   return std::make_unique<CarriedTensors>(CarriedTensors{.tensors = call.arguments.tensors,
                                                          .instead = Message{std::move(instead)},
@@ -145,13 +146,13 @@ std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& cal
 }
 
 void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const ForkId& fork) {
-  mailbox_.trace().on_event({.kind = EventKind::api_call,
-                             .worker = options_.self,
-                             .peer = draft.to,
-                             .id = draft.call.id,
-                             .number = static_cast<uint64_t>(draft.call.time_left.count()),
-                             .digest = static_cast<uint64_t>(CallForm::remote),
-                             .text = draft.function});
+  strand_.trace().on_event({.kind = EventKind::api_call,
+                            .worker = options_.self,
+                            .peer = draft.to,
+                            .id = draft.call.id,
+                            .number = static_cast<uint64_t>(draft.call.time_left.count()),
+                            .digest = static_cast<uint64_t>(CallForm::remote),
+                            .text = draft.function});
   draft.call.created = id;
   draft.call.created_fork = fork;
   SendOptions options{
@@ -162,16 +163,16 @@ void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const Fork
       undo_forks(to, forks);
     };
   if (draft.call.context) records_->follow_call(draft.call.context->id, draft.to, options);
-  mailbox_.release_later(std::move(draft.target));
+  strand_.release_later(std::move(draft.target));
   sessions_.send(draft.to, Message{std::move(draft.call)}, std::move(options));
 }
 
 std::shared_ptr<RRefHandle> RRefContext::own(HeldValue value) {
   RRefId id;
-  id.causal = mailbox_.running().next_id();
+  id.causal = strand_.running().next_id();
   id.owner = options_.self;
   auto handle = make_handle(id, std::nullopt);
-  mailbox_.post([this, handle, value = std::move(value)]() mutable {
+  strand_.post([this, handle, value = std::move(value)]() mutable {
     const RRefId id = with_counter(handle->id());
     handle->set_counter(id);
     OwnerRRef& owner = add_owner(id);
@@ -210,7 +211,7 @@ MaybeError RRefContext::why_unusable(const RRefHandle& handle) const {
   if (user == users_.end())
     return Error{.kind = ErrorKind::rref_deleted,
                  .text = "this reference was released at shutdown",
-                 .worker = mailbox_.name()};
+                 .worker = strand_.name()};
   return user->second.error;
 }
 
@@ -256,7 +257,7 @@ std::vector<std::string> RRefContext::release_all() {
     if (user.released) continue;
     if (!user.created_here && options_.mutants.on(Mutant::received_references_stay)) continue;
     lines.push_back("a reference to " + to_string(user.id.causal) + " at '" + name(user.id.owner) +
-                    "' is held by '" + mailbox_.name() + "'");
+                    "' is held by '" + strand_.name() + "'");
     user.released = true;
     forks.push_back(fork);
   }
@@ -265,7 +266,7 @@ std::vector<std::string> RRefContext::release_all() {
   for (auto& [id, owner] : owners_) {
     if (owner.handles == 0) continue;
     lines.push_back("the value of " + to_string(id.causal) + " is held by its owner '" +
-                    mailbox_.name() + "'");
+                    strand_.name() + "'");
     owner.handles = 0;
     owned.push_back(id);
   }
@@ -277,17 +278,17 @@ void RRefContext::clear() {
   closed_ = true;
   for (auto& [id, owner] : owners_) {
     if (owner.value && owner.value->ok())
-      mailbox_.release_later(std::move(owner.value->value().value));
-    // A stack that waits for a value waits in the mailbox too, which ends the wait.
-    mailbox_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));
+      strand_.release_later(std::move(owner.value->value().value));
+    // A stack that waits for a value waits at the strand too, which ends the wait.
+    strand_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));
     // Calls that wait for their turn own the value and its monitor, which owns them. The call
     // inside lets them in one after another, but does nothing more once it is killed.
-    if (mailbox_.killed())
-      mailbox_.release_later(std::make_shared<std::deque<Task>>(owner.monitor->give_up()));
+    if (strand_.killed())
+      strand_.release_later(std::make_shared<std::deque<Task>>(owner.monitor->give_up()));
   }
   owners_.clear();
-  mailbox_.release_later(std::make_shared<decltype(to_come_)>(std::move(to_come_)));
-  mailbox_.release_later(std::make_shared<decltype(users_)>(std::move(users_)));
+  strand_.release_later(std::make_shared<decltype(to_come_)>(std::move(to_come_)));
+  strand_.release_later(std::make_shared<decltype(users_)>(std::move(users_)));
   to_come_.clear();
   users_.clear();
   pending_children_.clear();
@@ -393,17 +394,17 @@ std::string RRefContext::check_invariants() const {
 }
 
 void RRefContext::trace_owner(EventKind kind, const RRefId& id) {
-  mailbox_.trace().on_event(
+  strand_.trace().on_event(
       {.kind = kind, .worker = options_.self, .id = id.causal, .number = id.counter});
 }
 
 void RRefContext::trace_fork(EventKind kind, const CausalId& fork, const RRefId& rref,
                              WorkerId peer) {
-  mailbox_.trace().on_event({.kind = kind,
-                             .worker = options_.self,
-                             .peer = peer,
-                             .id = fork,
-                             .number = CausalIdHash{}(rref.causal)});
+  strand_.trace().on_event({.kind = kind,
+                            .worker = options_.self,
+                            .peer = peer,
+                            .id = fork,
+                            .number = CausalIdHash{}(rref.causal)});
 }
 
 void RRefContext::progressed() {

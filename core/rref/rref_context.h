@@ -13,9 +13,12 @@
 #include "core/calls/pending_calls.h"
 #include "core/calls/served_calls.h"
 #include "core/rref/rref_tables.h"
-#include "core/session/session.h"
+#include "core/session/session_options.h"
 
 namespace rehearsal {
+
+class Sessions;
+struct CarriedTensors;
 
 // The remote references of one node: owners, users, pending children. Guarantees G1: the owner
 // hears of every deleted UserRRef, and G2: a parent is not deleted until the owner has answered
@@ -23,7 +26,7 @@ namespace rehearsal {
 // otherwise.
 class RRefContext final : public ReferencePort, public ForkHook, public ReferenceHook {
  public:
-  RRefContext(const SessionOptions& options, Mailbox& mailbox, Sessions& sessions,
+  RRefContext(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
               Deadlines& deadlines, PendingCalls& pending, ServedCalls& served);
   // `records`: null where nothing is recorded.
   void set_caller(std::shared_ptr<const Caller> caller, RecordHook* records) {
@@ -79,8 +82,8 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
 
  private:
   // to_come: nobody has created it yet; gone: it was, and its value is no more.
-  enum class Life : uint8_t { to_come, alive, gone, lost };
-  [[nodiscard]] Life life_of(const RRefId& id) const;
+  enum class Existence : uint8_t { to_come, alive, gone, lost };
+  [[nodiscard]] Existence existence_of(const RRefId& id) const;
   [[nodiscard]] Error why_not_alive(const RRefId& id) const;
   [[nodiscard]] bool is_here(Incarnation incarnation) const;
 
@@ -128,7 +131,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
                                                         std::optional<ForkId> fork);
 
   const SessionOptions& options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Sessions& sessions_;
   Deadlines& deadlines_;
   PendingCalls& pending_;

@@ -3,25 +3,27 @@
 
 #include "core/base/check.h"
 #include "core/rref/rref_context.h"
+#include "core/session/session.h"
 
 namespace rehearsal {
 
-RRefContext::Life RRefContext::life_of(const RRefId& id) const {
-  if (owners_.contains(id)) return Life::alive;
-  if (options_.mutants.on(Mutant::unknown_id_is_to_come)) return Life::to_come;
-  if (id.owner != options_.self || id.owner_incarnation != options_.incarnation) return Life::gone;
+RRefContext::Existence RRefContext::existence_of(const RRefId& id) const {
+  if (owners_.contains(id)) return Existence::alive;
+  if (options_.mutants.on(Mutant::unknown_id_is_to_come)) return Existence::to_come;
+  if (id.owner != options_.self || id.owner_incarnation != options_.incarnation)
+    return Existence::gone;
   const auto created = created_.find(id.causal.incarnation);
-  if (created == created_.end()) return Life::to_come;
-  if (created->second.seen.contains(id.counter)) return Life::gone;
-  return created->second.lost ? Life::lost : Life::to_come;
+  if (created == created_.end()) return Existence::to_come;
+  if (created->second.seen.contains(id.counter)) return Existence::gone;
+  return created->second.lost ? Existence::lost : Existence::to_come;
 }
 
 Error RRefContext::why_not_alive(const RRefId& id) const {
-  if (life_of(id) == Life::lost) return *created_.at(id.causal.incarnation).lost;
+  if (existence_of(id) == Existence::lost) return *created_.at(id.causal.incarnation).lost;
   return {
       .kind = ErrorKind::rref_deleted,
       .text = "the value of " + to_string(id.causal) + " is gone: its last reference was deleted",
-      .worker = mailbox_.name()};
+      .worker = strand_.name()};
 }
 
 OwnerRRef& RRefContext::add_owner(const RRefId& id) {
@@ -34,15 +36,15 @@ OwnerRRef& RRefContext::add_owner(const RRefId& id) {
 }
 
 void RRefContext::when_created(const RRefId& id, UniqueFunction<void(Status)> ready) {
-  switch (life_of(id)) {
-    case Life::alive:
+  switch (existence_of(id)) {
+    case Existence::alive:
       return ready(Unit{});
-    case Life::to_come:
-      mailbox_.mark("a use waits for its reference to be created");
+    case Existence::to_come:
+      strand_.mark("a use waits for its reference to be created");
       to_come_[id].push_back(std::move(ready));
       return;
-    case Life::gone:
-    case Life::lost:
+    case Existence::gone:
+    case Existence::lost:
       return ready(why_not_alive(id));
   }
 }
@@ -82,8 +84,8 @@ void RRefContext::drop_if_unused(const RRefId& id) {
   const bool held = owner.handles > 0 && !options_.mutants.on(Mutant::owner_handles_keep_nothing);
   if (!owner.forks.empty() || held || owner.uses > 0) return;
   if (owner.value && owner.value->ok())
-    mailbox_.release_later(std::move(owner.value->value().value));
-  mailbox_.release_later(std::move(owner.monitor));
+    strand_.release_later(std::move(owner.value->value().value));
+  strand_.release_later(std::move(owner.monitor));
   trace_owner(EventKind::owner_dropped, id);
   owners_.erase(found);
   progressed();
@@ -138,17 +140,18 @@ void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
   const RRefId id = *call.created;
   const bool here = from == options_.self;
   if (!here) {
-    if (life_of(id) != Life::to_come || id.causal.incarnation != sessions_.incarnation(from)) {
-      mailbox_.trace().on_event({.kind = EventKind::call_served,
-                                 .worker = options_.self,
-                                 .peer = from,
-                                 .id = call.id,
-                                 .number = 1 + static_cast<uint64_t>(ErrorKind::protocol)});
-      return mailbox_.mark("a creation came for an id that is not to come");
+    if (existence_of(id) != Existence::to_come ||
+        id.causal.incarnation != sessions_.incarnation(from)) {
+      strand_.trace().on_event({.kind = EventKind::call_served,
+                                .worker = options_.self,
+                                .peer = from,
+                                .id = call.id,
+                                .number = 1 + static_cast<uint64_t>(ErrorKind::protocol)});
+      return strand_.mark("a creation came for an id that is not to come");
     }
     add_owner(id).uses = 1;
     if (options_.mutants.on(Mutant::creation_in_two_steps))
-      deadlines_.add(mailbox_.runtime().now(), [this, id, fork = call.created_fork, from] {
+      deadlines_.add(strand_.runtime().now(), [this, id, fork = call.created_fork, from] {
         register_creator(id, fork, from);
       });
     else
@@ -174,7 +177,7 @@ void RRefContext::refuse(const std::shared_ptr<ServedCall>& served, const Error&
   const RRefId id = *served->call.created;
   Error error = why;
   const ErrorKind kind = error.kind;
-  if (error.worker.empty()) error.worker = mailbox_.name();
+  if (error.worker.empty()) error.worker = strand_.name();
   complete_value(id, std::move(error));
   served_.forget(served, kind);
   end_use(id);
@@ -205,7 +208,7 @@ void RRefContext::use_target(const std::shared_ptr<ServedCall>& served, Result<H
     if (function.object_type != target.object.type->type) {
       refuse(served, {.kind = ErrorKind::bad_arguments,
                       .text = "the reference's value is of another type than the method",
-                      .worker = mailbox_.name(),
+                      .worker = strand_.name(),
                       .function = function.name});
       return done();
     }

@@ -2,7 +2,7 @@
 
 namespace rehearsal {
 
-Status StartedCalls::wait(const std::shared_ptr<Mailbox>& mailbox) {
+Status StartedCalls::wait(const std::shared_ptr<NodeStrand>& strand) {
   struct Waiting {
     std::vector<std::shared_ptr<FutureCore>> started;
     std::vector<MaybeError> errors;
@@ -13,7 +13,7 @@ Status StartedCalls::wait(const std::shared_ptr<Mailbox>& mailbox) {
   waiting->missing = waiting->started.size();
   waiting->errors.resize(waiting->missing);
   if (waiting->missing == 0) return Unit{};
-  const Status waited = mailbox->wait("all calls that were started", {}, [&](WaitHandle handle) {
+  const Status waited = strand->wait("all calls that were started", {}, [&](WaitHandle handle) {
     for (size_t i = 0; i < waiting->started.size(); ++i)
       waiting->started[i]->observe([waiting, i, handle](FutureCore& complete) {
         if (complete.error() != nullptr) waiting->errors[i] = *complete.error();

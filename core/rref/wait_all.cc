@@ -4,14 +4,14 @@ namespace rehearsal {
 
 WaitAll::~WaitAll() {
   try {
-    static_cast<void>(started_.wait(caller()->mailbox()));
+    static_cast<void>(started_.wait(caller()->strand()));
   } catch (const NodeKilled&) {
     // A killed stack learns it from its next call.
   }
 }
 
 void WaitAll::finish() {
-  const Status status = started_.wait(caller()->mailbox());
+  const Status status = started_.wait(caller()->strand());
   if (!status.ok()) throw RpcError(status.error());
 }
 

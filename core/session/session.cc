@@ -39,10 +39,10 @@ constexpr Duration kAcknowledgementDelay = std::chrono::milliseconds(5);
 
 }  // namespace
 
-Sessions::Sessions(SessionOptions options, Mailbox& mailbox, Transport& transport, Codec& codec,
+Sessions::Sessions(SessionOptions options, NodeStrand& strand, Transport& transport, Codec& codec,
                    SessionListener& listener)
     : options_(std::move(options)),
-      mailbox_(mailbox),
+      strand_(strand),
       transport_(transport),
       codec_(codec),
       listener_(listener),
@@ -57,19 +57,19 @@ Sessions::Sessions(SessionOptions options, Mailbox& mailbox, Transport& transpor
 }
 
 void Sessions::start() {
-  last_tick_ = mailbox_.runtime().now();
+  last_tick_ = strand_.runtime().now();
   for (uint32_t id = 0; id < peers_.size(); ++id) {
     peers_[id].heard = last_tick_;
     if (WorkerId{id} != options_.self) transport_.open(WorkerId{id});
   }
-  tick_timer_ = mailbox_.runtime().call_at(last_tick_ + tick(), [this] { judge_silence(); });
+  tick_timer_ = strand_.runtime().call_at(last_tick_ + tick(), [this] { judge_silence(); });
 }
 
 void Sessions::stop() {
   if (std::exchange(stopped_, true)) return;
-  mailbox_.runtime().cancel(tick_timer_);
+  strand_.runtime().cancel(tick_timer_);
   for (const Peer& peer : peers_)
-    if (peer.acknowledgement_due) mailbox_.runtime().cancel(peer.acknowledgement_timer);
+    if (peer.acknowledgement_due) strand_.runtime().cancel(peer.acknowledgement_timer);
 }
 
 const MaybeError& Sessions::lost(WorkerId id) const { return peer(id).lost; }
@@ -103,7 +103,7 @@ bool Sessions::all_received(WorkerId id) const {
 
 void Sessions::begin_to_serve(WorkerId id) {
   peer(id).serves = true;
-  admit_held(id);
+  admit_queued(id);
   admit_to_all();
 }
 
@@ -114,8 +114,8 @@ void Sessions::expect_silence(WorkerId id) { peer(id).may_be_silent = true; }
 // The bytes on their way hold up large messages only: they leave a small one's lane free.
 bool Sessions::has_room(const Peer& to, Lane lane) const {
   if (options_.mutants.on(Mutant::no_back_pressure)) return true;
-  return to.kept.size() < options_.window_frames &&
-         (lane == Lane::small || to.kept_bytes < options_.window_bytes);
+  return to.unacked.size() < options_.window_frames &&
+         (lane == Lane::small || to.unacked_bytes < options_.window_bytes);
 }
 
 // We have made the reference, and its owner may not have met us: if we were lost, it would never
@@ -129,10 +129,10 @@ bool Sessions::is_unknown_to_its_owner(const Fork& fork) const {
 
 // Nothing goes to a peer that has not been met, and what does not make the group not before it has
 // met all others, nor before the owners of the references in it have met us.
-bool Sessions::takes(const Peer& to, const Message& message) const {
+bool Sessions::may_send(const Peer& to, const Message& message) const {
   if (to.incarnation.value == 0) return false;
   if (options_.mutants.on(Mutant::serves_before_met)) return true;
-  if (!to.serves) return makes_the_group(message);
+  if (!to.serves) return is_of_group(message);
   const std::vector<Fork>* forks = forks_of(message);
   return forks == nullptr || std::none_of(forks->begin(), forks->end(), [this](const Fork& fork) {
            return is_unknown_to_its_owner(fork);
@@ -149,40 +149,40 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
     return;
   }
   const Lane lane = lane_of(message);
-  std::list<Held>& held = receiver.held[static_cast<size_t>(lane)];
-  const bool taken = takes(receiver, message);
-  const bool others_wait_for_room = !held.empty() && takes(receiver, held.front().message);
+  std::list<Queued>& queued = receiver.queued[static_cast<size_t>(lane)];
+  const bool taken = may_send(receiver, message);
+  const bool others_wait_for_room = !queued.empty() && may_send(receiver, queued.front().message);
   const bool must_wait =
       !taken || (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
   if (!must_wait) return transmit_new(to, message, std::move(options));
-  some_are_not_taken_ |= !taken;
+  some_may_not_be_sent_ |= !taken;
   if (taken)
-    mailbox_.mark("a message waits for room");
+    strand_.mark("a message waits for room");
   else
-    mailbox_.mark("a message waits until its receiver serves");
-  held.push_back({std::move(message), std::move(options)});
+    strand_.mark("a message waits until its receiver serves");
+  queued.push_back({std::move(message), std::move(options)});
 }
 
 void Sessions::send_to_self(const Message& message, SendOptions&& options) {
   ++to_self_;
   auto body = codec_.encode(message);
-  mailbox_.trace().on_event({.kind = EventKind::frame_sent,
-                             .worker = options_.self,
-                             .peer = options_.self,
-                             .id = causal_id_of(message),
-                             .message_type = message.type(),
-                             .bytes = body->bytes()});
-  mailbox_.post([this, body = std::move(body), options = std::move(options)]() mutable {
+  strand_.trace().on_event({.kind = EventKind::frame_sent,
+                            .worker = options_.self,
+                            .peer = options_.self,
+                            .id = causal_id_of(message),
+                            .message_type = message.type(),
+                            .bytes = body->bytes()});
+  strand_.post([this, body = std::move(body), options = std::move(options)]() mutable {
     if (stopped_) return;
     Result<Message> decoded = codec_.decode(*body);
     REHEARSAL_CHECK(decoded.ok(), decoded.error().text);
-    mailbox_.trace().on_event({.kind = EventKind::frame,
-                               .worker = options_.self,
-                               .peer = options_.self,
-                               .id = causal_id_of(decoded.value()),
-                               .message_type = decoded.value().type(),
-                               .digest = hash_bytes(body->envelope.data(), body->envelope.size()),
-                               .bytes = body->bytes()});
+    strand_.trace().on_event({.kind = EventKind::frame,
+                              .worker = options_.self,
+                              .peer = options_.self,
+                              .id = causal_id_of(decoded.value()),
+                              .message_type = decoded.value().type(),
+                              .digest = hash_bytes(body->envelope.data(), body->envelope.size()),
+                              .bytes = body->bytes()});
     if (options.on_acknowledged) options.on_acknowledged();
     listener_.on_message(options_.self, std::move(decoded).value());
     --to_self_;
@@ -192,50 +192,50 @@ void Sessions::send_to_self(const Message& message, SendOptions&& options) {
 
 void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& options) {
   Peer& to = peer(id);
-  Kept kept;
-  kept.sequence = to.next_sequence++;
-  kept.of_shutdown = options.of_shutdown;
-  if (kept.of_shutdown) ++to.kept_of_shutdown;
-  kept.body = codec_.encode(message);
+  Unacked unacked;
+  unacked.sequence = to.next_sequence++;
+  unacked.of_shutdown = options.of_shutdown;
+  if (unacked.of_shutdown) ++to.unacked_of_shutdown;
+  unacked.body = codec_.encode(message);
   if (options.carried) {
     std::vector<at::Tensor>& tensors = options.carried->tensors;
     std::erase_if(tensors, [](const at::Tensor& tensor) {
       return !tensor.defined() || tensor.is_inference();
     });
     for (const at::Tensor& tensor : tensors)
-      kept.versions.push_back(static_cast<uint32_t>(tensor._version()));
-    kept.carried = std::move(options.carried);
+      unacked.versions.push_back(static_cast<uint32_t>(tensor._version()));
+    unacked.carried = std::move(options.carried);
   }
-  kept.on_acknowledged = std::move(options.on_acknowledged);
-  const uint64_t bytes = kept.body->bytes();
-  mailbox_.trace().on_event({.kind = EventKind::frame_sent,
-                             .worker = options_.self,
-                             .peer = id,
-                             .id = causal_id_of(message),
-                             .message_type = message.type(),
-                             .number = kept.sequence,
-                             .bytes = bytes});
-  to.kept_bytes += bytes;
-  to.kept.push(std::move(kept));
-  if (to.link_up) transmit(id, to.kept.back());
+  unacked.on_acknowledged = std::move(options.on_acknowledged);
+  const uint64_t bytes = unacked.body->bytes();
+  strand_.trace().on_event({.kind = EventKind::frame_sent,
+                            .worker = options_.self,
+                            .peer = id,
+                            .id = causal_id_of(message),
+                            .message_type = message.type(),
+                            .number = unacked.sequence,
+                            .bytes = bytes});
+  to.unacked_bytes += bytes;
+  to.unacked.push(std::move(unacked));
+  if (to.link_up) transmit(id, to.unacked.back());
 }
 
-void Sessions::transmit(WorkerId id, const Kept& kept) {
+void Sessions::transmit(WorkerId id, const Unacked& unacked) {
   Peer& to = peer(id);
-  to.spoke = mailbox_.runtime().now();
+  to.spoke = strand_.runtime().now();
   to.acknowledged_to_peer = to.received.base() - 1;
   to.unanswered_frames = 0;
   transport_.send(id, {.header = {.kind = FrameKind::message,
                                   .source = options_.incarnation,
                                   .destination = to.incarnation,
-                                  .sequence = kept.sequence,
+                                  .sequence = unacked.sequence,
                                   .acknowledged = to.acknowledged_to_peer},
-                       .body = kept.body});
+                       .body = unacked.body});
 }
 
 void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
   Peer& to = peer(id);
-  to.spoke = mailbox_.runtime().now();
+  to.spoke = strand_.runtime().now();
   to.acknowledged_to_peer = to.received.base() - 1;
   to.unanswered_frames = 0;
   transport_.send(id, {.header = {.kind = kind,
@@ -245,71 +245,71 @@ void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
                        .body = nullptr});
 }
 
-void Sessions::replace_if_changed(Peer& to, Kept& kept) {
-  if (!kept.carried) return;
-  const std::vector<at::Tensor>& tensors = kept.carried->tensors;
-  const bool same = std::equal(tensors.begin(), tensors.end(), kept.versions.begin(),
+void Sessions::replace_if_changed(Peer& to, Unacked& unacked) {
+  if (!unacked.carried) return;
+  const std::vector<at::Tensor>& tensors = unacked.carried->tensors;
+  const bool same = std::equal(tensors.begin(), tensors.end(), unacked.versions.begin(),
                                [](const at::Tensor& tensor, uint32_t version) {
                                  return static_cast<uint32_t>(tensor._version()) == version;
                                });
   if (same) return;
-  mailbox_.mark("a tensor changed before it was resent");
-  to.kept_bytes -= kept.body->bytes();
-  const std::shared_ptr<CarriedTensors> carried = std::move(kept.carried);
-  kept.body = codec_.encode(carried->instead);
-  to.kept_bytes += kept.body->bytes();
+  strand_.mark("a tensor changed before it was resent");
+  to.unacked_bytes -= unacked.body->bytes();
+  const std::shared_ptr<CarriedTensors> carried = std::move(unacked.carried);
+  unacked.body = codec_.encode(carried->instead);
+  to.unacked_bytes += unacked.body->bytes();
   if (carried->on_changed) carried->on_changed();
-  mailbox_.release_later(carried);
+  strand_.release_later(carried);
 }
 
 void Sessions::resend_all(WorkerId id) {
   Peer& to = peer(id);
-  if (!to.kept.empty()) mailbox_.mark("frames are resent");
-  const size_t count = to.kept.size();  // `transmit_new` sends those that come later.
-  for (size_t i = 0; i < std::min(count, to.kept.size()); ++i) {
-    replace_if_changed(to, to.kept.at(i));
-    mailbox_.trace().on_event({.kind = EventKind::frame_resent,
-                               .worker = options_.self,
-                               .peer = id,
-                               .number = to.kept.at(i).sequence,
-                               .bytes = to.kept.at(i).body->bytes()});
-    transmit(id, to.kept.at(i));
+  if (!to.unacked.empty()) strand_.mark("frames are resent");
+  const size_t count = to.unacked.size();  // `transmit_new` sends those that come later.
+  for (size_t i = 0; i < std::min(count, to.unacked.size()); ++i) {
+    replace_if_changed(to, to.unacked.at(i));
+    strand_.trace().on_event({.kind = EventKind::frame_resent,
+                              .worker = options_.self,
+                              .peer = id,
+                              .number = to.unacked.at(i).sequence,
+                              .bytes = to.unacked.at(i).body->bytes()});
+    transmit(id, to.unacked.at(i));
   }
 }
 
-void Sessions::admit_held(WorkerId id) {
+void Sessions::admit_queued(WorkerId id) {
   Peer& to = peer(id);
   for (const Lane lane : {Lane::small, Lane::large}) {
-    std::list<Held>& waiting = to.held[static_cast<size_t>(lane)];
+    std::list<Queued>& waiting = to.queued[static_cast<size_t>(lane)];
     for (auto next = waiting.begin(); next != waiting.end();) {
-      if (!takes(to, next->message)) {
-        some_are_not_taken_ = true;
+      if (!may_send(to, next->message)) {
+        some_may_not_be_sent_ = true;
         ++next;
         continue;
       }
       if (next->options.waits_for_room && !has_room(to, lane)) break;
-      Held held = std::move(*next);
+      Queued queued = std::move(*next);
       next = waiting.erase(next);
-      transmit_new(id, held.message, std::move(held.options));
+      transmit_new(id, queued.message, std::move(queued.options));
     }
   }
 }
 
 void Sessions::admit_to_all() {
-  if (!std::exchange(some_are_not_taken_, false)) return;
-  for (uint32_t id = 0; id < peers_.size(); ++id) admit_held(WorkerId{id});
+  if (!std::exchange(some_may_not_be_sent_, false)) return;
+  for (uint32_t id = 0; id < peers_.size(); ++id) admit_queued(WorkerId{id});
 }
 
 bool Sessions::withdraw(WorkerId id, const CallId& call) {
   if (id == options_.self) return false;
-  for (std::list<Held>& held : peer(id).held) {
-    const auto found = std::find_if(held.begin(), held.end(), [&](const Held& waiting) {
+  for (std::list<Queued>& queued : peer(id).queued) {
+    const auto found = std::find_if(queued.begin(), queued.end(), [&](const Queued& waiting) {
       const Call* content = std::get_if<Call>(&waiting.message.content);
       return content != nullptr && content->id == call;
     });
-    if (found == held.end()) continue;
-    Held withdrawn = std::move(*found);
-    held.erase(found);
+    if (found == queued.end()) continue;
+    Queued withdrawn = std::move(*found);
+    queued.erase(found);
     if (withdrawn.options.on_withdrawn) withdrawn.options.on_withdrawn();
     return true;
   }
@@ -317,14 +317,14 @@ bool Sessions::withdraw(WorkerId id, const CallId& call) {
 }
 
 void Sessions::on_drained(WorkerId id) {
-  mailbox_.trace().on_event({.kind = EventKind::drained, .worker = options_.self, .peer = id});
-  admit_held(id);
+  strand_.trace().on_event({.kind = EventKind::drained, .worker = options_.self, .peer = id});
+  admit_queued(id);
 }
 
 // ---- receiving --------------------------------------------------------------
 
 void Sessions::drop_frame(WorkerId id, std::string_view why) {
-  mailbox_.trace().on_event(
+  strand_.trace().on_event(
       {.kind = EventKind::frame_dropped, .worker = options_.self, .peer = id, .text = why});
 }
 
@@ -337,10 +337,10 @@ void Sessions::on_frame(WorkerId id, Frame frame) {
   if (header.source != from.incarnation || !for_us)
     return drop_frame(id, "it is of another incarnation");
   if (from.lost) return drop_frame(id, "its sender is fenced");
-  from.heard = mailbox_.runtime().now();
+  from.heard = strand_.runtime().now();
   from.suspected = false;
   if (header.kind != FrameKind::message)
-    mailbox_.trace().on_event({.kind = EventKind::ack_frame, .worker = options_.self, .peer = id});
+    strand_.trace().on_event({.kind = EventKind::ack_frame, .worker = options_.self, .peer = id});
   const bool has_body = frame.body != nullptr;
   if (header.acknowledged >= from.next_sequence || has_body != (header.kind == FrameKind::message))
     return fence(id,
@@ -360,17 +360,17 @@ void Sessions::on_frame(WorkerId id, Frame frame) {
 void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
   Peer& from = peer(id);
   bool any = false;
-  while (!from.kept.empty() && from.kept.front().sequence <= acknowledged) {
-    Kept kept = from.kept.pop();
-    from.kept_bytes -= kept.body->bytes();
-    if (kept.of_shutdown) --from.kept_of_shutdown;
+  while (!from.unacked.empty() && from.unacked.front().sequence <= acknowledged) {
+    Unacked unacked = from.unacked.pop();
+    from.unacked_bytes -= unacked.body->bytes();
+    if (unacked.of_shutdown) --from.unacked_of_shutdown;
     any = true;
-    if (kept.on_acknowledged) kept.on_acknowledged();
-    if (kept.carried)
-      mailbox_.release_later(std::shared_ptr<CarriedTensors>(std::move(kept.carried)));
+    if (unacked.on_acknowledged) unacked.on_acknowledged();
+    if (unacked.carried)
+      strand_.release_later(std::shared_ptr<CarriedTensors>(std::move(unacked.carried)));
   }
   if (!any) return;
-  if (from.held_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_held(id);
+  if (from.queued_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_queued(id);
   if (!options_.mutants.on(Mutant::acknowledgement_wakes_no_shutdown)) progressed();
 }
 
@@ -381,7 +381,7 @@ void Sessions::receive_message(WorkerId id, const Frame& frame) {
     from.received = IntervalSet(frame.header.sequence + 1);
   owe_acknowledgement(id);
   if (!fresh && !options_.mutants.on(Mutant::no_deduplication)) {
-    mailbox_.mark("a frame arrived twice");
+    strand_.mark("a frame arrived twice");
     return drop_frame(id, "it arrived before");
   }
   Result<Message> decoded = codec_.decode(*frame.body);
@@ -391,14 +391,14 @@ void Sessions::receive_message(WorkerId id, const Frame& frame) {
     return fence(id, error);
   }
   const std::string& envelope = frame.body->envelope;
-  mailbox_.trace().on_event({.kind = EventKind::frame,
-                             .worker = options_.self,
-                             .peer = id,
-                             .id = causal_id_of(decoded.value()),
-                             .message_type = decoded.value().type(),
-                             .number = frame.header.sequence,
-                             .digest = hash_bytes(envelope.data(), envelope.size()),
-                             .bytes = frame.body->bytes()});
+  strand_.trace().on_event({.kind = EventKind::frame,
+                            .worker = options_.self,
+                            .peer = id,
+                            .id = causal_id_of(decoded.value()),
+                            .message_type = decoded.value().type(),
+                            .number = frame.header.sequence,
+                            .digest = hash_bytes(envelope.data(), envelope.size()),
+                            .bytes = frame.body->bytes()});
   listener_.on_message(id, std::move(decoded).value());
 }
 
@@ -409,16 +409,17 @@ void Sessions::owe_acknowledgement(WorkerId id) {
     return transmit_bare(id, FrameKind::ack);
   if (from.acknowledgement_due) return;
   from.acknowledgement_due = true;
-  const Instant now = mailbox_.runtime().now();
-  from.acknowledgement_timer = mailbox_.runtime().call_at(
-      hurried_ ? now : now + kAcknowledgementDelay, [this, id, incarnation = from.incarnation] {
-        Peer& to = peer(id);
-        if (stopped_ || to.incarnation != incarnation) return;
-        to.acknowledgement_due = false;
-        if (to.lost || !to.link_up) return;
-        if (to.unanswered_frames > 0) transmit_bare(id, FrameKind::ack);
-        progressed();
-      });
+  const Instant now = strand_.runtime().now();
+  from.acknowledgement_timer =
+      strand_.runtime().call_at(acknowledges_at_once_ ? now : now + kAcknowledgementDelay,
+                                [this, id, incarnation = from.incarnation] {
+                                  Peer& to = peer(id);
+                                  if (stopped_ || to.incarnation != incarnation) return;
+                                  to.acknowledgement_due = false;
+                                  if (to.lost || !to.link_up) return;
+                                  if (to.unanswered_frames > 0) transmit_bare(id, FrameKind::ack);
+                                  progressed();
+                                });
 }
 
 void Sessions::progressed() {
@@ -428,20 +429,20 @@ void Sessions::progressed() {
 bool Sessions::all_acknowledged() const {
   if (to_self_ > 0) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
-    return to.lost || (to.kept.size() == to.kept_of_shutdown && to.held_count() == 0);
+    return to.lost || (to.unacked.size() == to.unacked_of_shutdown && to.queued_count() == 0);
   });
 }
 
 bool Sessions::flushed() const {
   if (to_self_ > 0) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
-    return to.lost || (to.kept.empty() && to.held_count() == 0 && to.unanswered_frames == 0);
+    return to.lost || (to.unacked.empty() && to.queued_count() == 0 && to.unanswered_frames == 0);
   });
 }
 
 uint64_t Sessions::unacknowledged() const {
   uint64_t frames = to_self_;
-  for (const Peer& to : peers_) frames += to.kept.size() + to.held_count();
+  for (const Peer& to : peers_) frames += to.unacked.size() + to.queued_count();
   return frames;
 }
 

@@ -12,27 +12,13 @@
 #include "core/base/check.h"
 #include "core/base/codec.h"
 #include "core/base/interval_set.h"
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 #include "core/base/ring.h"
 #include "core/base/transport.h"
-#include "core/session/mutants.h"
+#include "core/session/session_options.h"
 #include "core/wire/message.h"
 
 namespace rehearsal {
-
-struct SessionOptions {
-  WorkerId self;
-  Incarnation incarnation;
-  uint32_t life = 0;               // how many lives this worker has had before
-  std::vector<std::string> names;  // of all workers, by id
-  Duration peer_timeout{};         // silence after which a peer is fenced
-  Duration heartbeat{};            // an idle link says so this often
-  uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
-  uint64_t window_frames = 0;
-  bool dynamic = false;  // the group is: who has not come yet counts as lost
-  bool grouped = false;  // a peer is asked nothing before it serves (begin_to_serve)
-  Mutants mutants;
-};
 
 // The reports of the sessions; on the strand.
 class SessionListener {
@@ -72,7 +58,7 @@ struct SendOptions {
 // without a transport. On the strand.
 class Sessions final : public FrameSink {
  public:
-  Sessions(SessionOptions options, Mailbox& mailbox, Transport& transport, Codec& codec,
+  Sessions(SessionOptions options, NodeStrand& strand, Transport& transport, Codec& codec,
            SessionListener& listener);
 
   // Links to every other worker, and starts to judge silence.
@@ -109,7 +95,7 @@ class Sessions final : public FrameSink {
   void expect_silence(WorkerId peer);
 
   // Acknowledges at once from now on: a shutdown waits for it.
-  void hurry() { hurried_ = true; }
+  void acknowledge_at_once() { acknowledges_at_once_ = true; }
 
   // True when every frame sent to a living peer is acknowledged, those of the shutdown aside.
   [[nodiscard]] bool all_acknowledged() const;
@@ -131,7 +117,7 @@ class Sessions final : public FrameSink {
   void on_drained(WorkerId peer) override;
 
  private:
-  struct Kept {  // a frame that is not acknowledged
+  struct Unacked {  // a frame that is not acknowledged
     uint64_t sequence = 0;
     bool of_shutdown = false;
     std::shared_ptr<const FrameBody> body;
@@ -139,7 +125,7 @@ class Sessions final : public FrameSink {
     std::vector<uint32_t> versions;           // of these when they were sent
     Task on_acknowledged;
   };
-  struct Held {  // a message that waits for room
+  struct Queued {  // a message that waits for room
     Message message;
     SendOptions options;
   };
@@ -152,11 +138,11 @@ class Sessions final : public FrameSink {
     MaybeError lost;
     MaybeError leaves;
     uint64_t next_sequence = 1;
-    Ring<Kept> kept;
-    uint64_t kept_bytes = 0;
-    uint64_t kept_of_shutdown = 0;
-    std::array<std::list<Held>, 2> held;  // by lane: small calls do not wait for large ones
-    [[nodiscard]] size_t held_count() const { return held[0].size() + held[1].size(); }
+    Ring<Unacked> unacked;
+    uint64_t unacked_bytes = 0;
+    uint64_t unacked_of_shutdown = 0;
+    std::array<std::list<Queued>, 2> queued;  // by lane: small calls do not wait for large ones
+    [[nodiscard]] size_t queued_count() const { return queued[0].size() + queued[1].size(); }
     IntervalSet received{1};
     uint64_t acknowledged_to_peer = 0;  // what it was last told
     uint64_t unanswered_frames = 0;     // received since then
@@ -175,16 +161,16 @@ class Sessions final : public FrameSink {
     return peers_[id.value];
   }
   [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
-  [[nodiscard]] bool takes(const Peer& peer, const Message& message) const;
+  [[nodiscard]] bool may_send(const Peer& peer, const Message& message) const;
   [[nodiscard]] bool is_unknown_to_its_owner(const Fork& fork) const;
   void admit_to_all();
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
-  void transmit(WorkerId id, const Kept& kept);
+  void transmit(WorkerId id, const Unacked& unacked);
   void transmit_bare(WorkerId id, FrameKind kind);
   void resend_all(WorkerId id);
-  void replace_if_changed(Peer& to, Kept& kept);
-  void admit_held(WorkerId id);
+  void replace_if_changed(Peer& to, Unacked& unacked);
+  void admit_queued(WorkerId id);
   void refuse(const Hello& hello, const Error& why);
   void begin_session(const Hello& hello);
   void end_session(WorkerId id, const Error& why);
@@ -200,15 +186,15 @@ class Sessions final : public FrameSink {
   [[nodiscard]] Duration tick() const;
 
   const SessionOptions options_;
-  Mailbox& mailbox_;
+  NodeStrand& strand_;
   Transport& transport_;
   Codec& codec_;
   SessionListener& listener_;
   std::vector<Peer> peers_;  // by id; our own entry is unused
   std::set<Incarnation> fenced_;
-  uint64_t to_self_ = 0;             // messages to ourselves on their way
-  bool some_are_not_taken_ = false;  // of the messages that are held
-  bool hurried_ = false;
+  uint64_t to_self_ = 0;               // messages to ourselves on their way
+  bool some_may_not_be_sent_ = false;  // of the messages that are held
+  bool acknowledges_at_once_ = false;
   bool stopped_ = false;
   Instant last_tick_{};
   TimerId tick_timer_{};

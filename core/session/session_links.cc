@@ -5,10 +5,10 @@ namespace rehearsal {
 
 void Sessions::on_peer_up(const Hello& hello) {
   if (stopped_ || hello.worker.value >= peers_.size() || hello.worker == options_.self) return;
-  mailbox_.trace().on_event({.kind = EventKind::peer_up,
-                             .worker = options_.self,
-                             .peer = hello.worker,
-                             .number = hello.incarnation.value});
+  strand_.trace().on_event({.kind = EventKind::peer_up,
+                            .worker = options_.self,
+                            .peer = hello.worker,
+                            .number = hello.incarnation.value});
   Peer& from = peer(hello.worker);
   if (fenced_.contains(hello.incarnation)) {
     tell_fenced(hello.worker, "this incarnation is fenced");
@@ -22,15 +22,15 @@ void Sessions::on_peer_up(const Hello& hello) {
   }
   from.link_up = true;
   from.suspected = false;
-  from.heard = mailbox_.runtime().now();
+  from.heard = strand_.runtime().now();
   resend_all(hello.worker);
-  admit_held(hello.worker);
+  admit_queued(hello.worker);
 }
 
 void Sessions::refuse(const Hello& hello, const Error& why) {
   transport_.close(hello.worker, why);
   if (why.kind != ErrorKind::fenced) return listener_.on_hello_refused(hello.worker, why);
-  mailbox_.mark("a link to an earlier life of a peer");
+  strand_.mark("a link to an earlier life of a peer");
   peer(hello.worker).link_up = false;
   transport_.open(hello.worker);
 }
@@ -42,11 +42,11 @@ void Sessions::begin_session(const Hello& hello) {
                                .text = "worker '" + options_.names[hello.worker.value] +
                                        "' was lost: it started again as a new incarnation",
                                .worker = options_.names[hello.worker.value]});
-  decltype(from.held) early;
-  if (from.incarnation.value == 0) early = std::move(from.held);
-  if (from.acknowledgement_due) mailbox_.runtime().cancel(from.acknowledgement_timer);
+  decltype(from.queued) early;
+  if (from.incarnation.value == 0) early = std::move(from.queued);
+  if (from.acknowledgement_due) strand_.runtime().cancel(from.acknowledgement_timer);
   from = Peer{};
-  from.held = std::move(early);
+  from.queued = std::move(early);
   from.incarnation = hello.incarnation;
   from.serves = !options_.grouped;
   listener_.on_peer_joined(hello);
@@ -54,7 +54,7 @@ void Sessions::begin_session(const Hello& hello) {
 
 void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) {
   if (stopped_) return;
-  mailbox_.trace().on_event(
+  strand_.trace().on_event(
       {.kind = EventKind::peer_lost, .worker = options_.self, .peer = id, .text = why.text});
   Peer& from = peer(id);
   from.link_up = false;
@@ -87,21 +87,21 @@ void Sessions::tell_fenced(WorkerId id, std::string text) {
 
 void Sessions::end_session(WorkerId id, const Error& why) {
   Peer& from = peer(id);
-  mailbox_.trace().on_event({.kind = EventKind::peer_fenced,
-                             .worker = options_.self,
-                             .peer = id,
-                             .number = from.incarnation.value,
-                             .text = why.text});
+  strand_.trace().on_event({.kind = EventKind::peer_fenced,
+                            .worker = options_.self,
+                            .peer = id,
+                            .number = from.incarnation.value,
+                            .text = why.text});
   fenced_.insert(from.incarnation);
   from.lost = why;
   from.link_up = false;
   // Arguments and their graphs die off the strand.
-  mailbox_.release_later(std::make_shared<Ring<Kept>>(std::exchange(from.kept, {})));
-  from.kept_bytes = 0;
-  from.kept_of_shutdown = 0;
-  auto held = std::exchange(from.held, {});
-  for (std::list<Held>& lane : held)
-    for (Held& message : lane)
+  strand_.release_later(std::make_shared<Ring<Unacked>>(std::exchange(from.unacked, {})));
+  from.unacked_bytes = 0;
+  from.unacked_of_shutdown = 0;
+  auto queued = std::exchange(from.queued, {});
+  for (std::list<Queued>& lane : queued)
+    for (Queued& message : lane)
       if (message.options.on_withdrawn) message.options.on_withdrawn();
   listener_.on_peer_fenced(id, from.incarnation, why);
   admit_to_all();

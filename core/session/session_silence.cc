@@ -12,7 +12,7 @@ Duration Sessions::tick() const {
 
 void Sessions::judge_silence() {
   if (stopped_) return;
-  const Instant now = mailbox_.runtime().now();
+  const Instant now = strand_.runtime().now();
   // A worker that was itself stopped for a while has not listened: its peers are not to blame.
   const bool was_away = now - last_tick_ > 2 * tick();
   last_tick_ = now;
@@ -21,13 +21,13 @@ void Sessions::judge_silence() {
     if (was_away) peers_[id].heard = now;
     judge(WorkerId{id});
   }
-  tick_timer_ = mailbox_.runtime().call_at(now + tick(), [this] { judge_silence(); });
+  tick_timer_ = strand_.runtime().call_at(now + tick(), [this] { judge_silence(); });
 }
 
 void Sessions::judge(WorkerId id) {
   Peer& from = peer(id);
   if (from.lost || from.incarnation.value == 0) return;
-  const Instant now = mailbox_.runtime().now();
+  const Instant now = strand_.runtime().now();
   if (from.link_up && now - from.spoke >= options_.heartbeat)
     transmit_bare(id, FrameKind::heartbeat);
   if (from.may_be_silent || options_.mutants.on(Mutant::no_fencing)) return;

@@ -59,7 +59,7 @@ struct IdOf {
 
 }  // namespace
 
-bool makes_the_group(const Message& message) {
+bool is_of_group(const Message& message) {
   const MessageContent& content = message.content;
   return std::holds_alternative<Ready>(content) ||
          std::holds_alternative<ShutdownReport>(content) ||

@@ -199,16 +199,16 @@ struct Goodbye {
 };
 
 // A worker that another one has met, and in which of its lives.
-struct Acquaintance {
+struct MetMember {
   WorkerId worker;
   uint32_t life = 0;
-  auto operator<=>(const Acquaintance&) const = default;
+  auto operator<=>(const MetMember&) const = default;
 };
 
 // In a dynamic group: whether the sender has joined it, and whom it has met and not lost.
 struct GroupView {
   bool member = false;
-  std::vector<Acquaintance> met;
+  std::vector<MetMember> met;
 };
 
 // In a dynamic group: the sender will leave. Ask it nothing new.
@@ -233,7 +233,7 @@ struct Message {
 [[nodiscard]] std::string_view message_name(uint32_t type);
 
 // Whether it is of those by which workers come together and part, which go before all others.
-[[nodiscard]] bool makes_the_group(const Message& message);
+[[nodiscard]] bool is_of_group(const Message& message);
 
 // The causal id that names a message in traces: of its call, fork, context or autograd message.
 [[nodiscard]] CausalId causal_id_of(const Message& message);

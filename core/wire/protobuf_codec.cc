@@ -104,8 +104,8 @@ struct Writer {
   }
   void operator()(const GroupView& view) const {
     to.mutable_group_view()->set_member(view.member);
-    for (const Acquaintance& met : view.met) {
-      wire::Acquaintance& out = *to.mutable_group_view()->add_met();
+    for (const MetMember& met : view.met) {
+      wire::MetMember& out = *to.mutable_group_view()->add_met();
       out.set_worker(met.worker.value);
       out.set_life(met.life);
     }
@@ -153,7 +153,7 @@ ShutdownReport read_report(const wire::ShutdownReport& from) {
 
 GroupView read_view(const wire::GroupView& from) {
   GroupView view{.member = from.member(), .met = {}};
-  for (const wire::Acquaintance& met : from.met())
+  for (const wire::MetMember& met : from.met())
     view.met.push_back({WorkerId{met.worker()}, met.life()});
   return view;
 }

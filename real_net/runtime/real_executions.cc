@@ -17,7 +17,7 @@ void RealRuntime::start_execution(std::unique_ptr<FiberRecord> fiber, Nudges& nu
   }
   ThreadRecord* host = choose_host(lock);
   if (host != nullptr) return assign(*host, std::move(fiber), nudges);
-  homeless_.push_back(std::move(fiber));
+  unassigned_.push_back(std::move(fiber));
 }
 
 // The thread for a new execution: one without any, else a new one while there may be more, else
@@ -138,7 +138,7 @@ void RealRuntime::end_fiber(ThreadRecord& me, FiberRecord& fiber) {
 
 size_t RealRuntime::live_executions() const {
   const std::lock_guard lock(mutex_);
-  return live_ + homeless_.size();
+  return live_ + unassigned_.size();
 }
 
 std::vector<std::string> RealRuntime::live_labels() const {
@@ -146,7 +146,7 @@ std::vector<std::string> RealRuntime::live_labels() const {
   const std::lock_guard lock(mutex_);
   for (const ThreadRecord* host : hosts_)
     for (const auto& fiber : host->live) labels.push_back(fiber->label);
-  for (const auto& fiber : homeless_) labels.push_back(fiber->label);
+  for (const auto& fiber : unassigned_) labels.push_back(fiber->label);
   return labels;
 }
 

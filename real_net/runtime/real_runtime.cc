@@ -129,9 +129,9 @@ void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
   me.in_inline = false;
 }
 
-void RealRuntime::execute(Execution& execution, Where where, Task body) {
+void RealRuntime::execute(Execution& execution, StackPlacement placement, Task body) {
   ThreadRecord& me = *strand_holder_;
-  if (where == Where::pool) {
+  if (placement == StackPlacement::pool) {
     auto fiber = std::make_unique<FiberRecord>();
     fiber->execution = &execution;
     fiber->label = execution.label();
@@ -213,8 +213,8 @@ RealRuntime::ThreadGuard::ThreadGuard(RealRuntime& runtime, Execution* execution
   REHEARSAL_CHECK(runtime_.hosts_.empty());
   runtime_.hosts_.push_back(&me);
   Nudges nobody_sleeps;
-  for (auto& fiber : runtime_.homeless_) runtime_.assign(me, std::move(fiber), nobody_sleeps);
-  runtime_.homeless_.clear();
+  for (auto& fiber : runtime_.unassigned_) runtime_.assign(me, std::move(fiber), nobody_sleeps);
+  runtime_.unassigned_.clear();
 }
 
 RealRuntime::ThreadGuard::~ThreadGuard() {

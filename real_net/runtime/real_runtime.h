@@ -46,7 +46,7 @@ class RealRuntime final : public Runtime, public Executions {
   TimerId call_at(Instant when, Task task) override;
   void cancel(TimerId timer) override;
   void post(Task task) override;
-  void execute(Execution& execution, Where where, Task body) override;
+  void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override;
 
@@ -160,7 +160,8 @@ class RealRuntime final : public Runtime, public Executions {
   SpinBudget spin_;
   std::deque<InlineBody> left_bodies_;  // that their threads had no time for
   std::vector<ThreadRecord*> hosts_;
-  std::vector<std::unique_ptr<FiberRecord>> homeless_;  // executions before there is a main thread
+  std::vector<std::unique_ptr<FiberRecord>>
+      unassigned_;  // executions before there is a main thread
   std::vector<PollingRole::Seat*> idle_watchers_;
   size_t live_ = 0;
   size_t stackless_ = 0;

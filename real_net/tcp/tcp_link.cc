@@ -36,7 +36,7 @@ TcpLink::TcpLink(LinkHost& host, WorkerId peer) : host_(host), peer_(peer) {}
 void TcpLink::set_address(Address address) {
   if (address_ == address) return;
   address_ = std::move(address);
-  if (wish_ != Wish::open || up_) return;
+  if (intent_ != LinkIntent::open || up_) return;
   stop_dialing();
   failures_ = 0;
   schedule_dial(/*first=*/true);
@@ -83,15 +83,15 @@ void TcpLink::on_frames(Connection& connection, std::vector<Frame> frames) {
 // Opening and closing.
 
 void TcpLink::open() {
-  if (wish_ == Wish::open) return;
-  wish_ = Wish::open;
+  if (intent_ == LinkIntent::open) return;
+  intent_ = LinkIntent::open;
   closed_to_ = {};
   schedule_dial(/*first=*/true);
 }
 
 void TcpLink::close(const Error& reason) {
-  if (wish_ == Wish::none || wish_ == Wish::closed) return;
-  wish_ = Wish::closed;
+  if (intent_ == LinkIntent::none || intent_ == LinkIntent::closed) return;
+  intent_ = LinkIntent::closed;
   reason_ = reason;
   closed_to_ = last_incarnation_;
   if (up_) {
@@ -116,7 +116,7 @@ void TcpLink::stop() {
 
 // Everything is cut.
 void TcpLink::abort() {
-  wish_ = Wish::none;
+  intent_ = LinkIntent::none;
   stop_dialing();
   arriving_.abort();
   standing_.abort();
@@ -177,9 +177,9 @@ void TcpLink::lost(const Error& why, bool closed_by_peer) {
   failures_ = stood_long ? 0 : failures_ + 1;
   standing_.abort();
   forget_link();
-  if (closed) wish_ = Wish::dismissed;
+  if (closed) intent_ = LinkIntent::dismissed;
   host_.sink().on_peer_lost(peer_, reason, closed);
-  if (wish_ == Wish::open && !up_) schedule_dial(/*first=*/false);
+  if (intent_ == LinkIntent::open && !up_) schedule_dial(/*first=*/false);
 }
 
 Error TcpLink::describe(const Error& why) const {
@@ -194,7 +194,7 @@ Error TcpLink::describe(const Error& why) const {
 // Making a link: our side.
 
 void TcpLink::schedule_dial(bool first) {
-  if (wish_ != Wish::open || up_ || !address_) return;
+  if (intent_ != LinkIntent::open || up_ || !address_) return;
   if (dial_timer_ || dialing_.token != 0) return;
   const TransportOptions& options = host_.options();
   const uint64_t key = mix(options.seed.value, host_.hello().worker.value) ^ peer_.value;
@@ -208,7 +208,7 @@ void TcpLink::schedule_dial(bool first) {
 }
 
 void TcpLink::dial() {
-  if (wish_ != Wish::open || up_) return;
+  if (intent_ != LinkIntent::open || up_) return;
   arriving_.abort();  // half of a link; the other half would be told to retry
   dialing_.token = mix(host_.hello().incarnation.value, mix(peer_.value, ++attempts_)) | 1;
   hello_said_ = false;
@@ -295,18 +295,18 @@ void TcpLink::on_welcome(size_t lane, Handshake welcome) {
 
 void TcpLink::refused(const Error& reason) {
   stop_dialing();
-  wish_ = Wish::dismissed;
+  intent_ = LinkIntent::dismissed;
   host_.sink().on_peer_lost(peer_, reason, /*closed_by_peer=*/true);
 }
 
 // Making a link: the peer's side.
 
 void TcpLink::on_arrival(std::shared_ptr<Connection> connection, Handshake hello) {
-  if (wish_ == Wish::closed && (closed_to_.value == 0 || closed_to_ == hello.incarnation)) {
+  if (intent_ == LinkIntent::closed && (closed_to_.value == 0 || closed_to_ == hello.incarnation)) {
     closed_to_ = hello.incarnation;
     return answer(std::move(connection), hello, HandshakeKind::refusal, error_to_text(reason_));
   }
-  if (wish_ == Wish::none || must_give_way(hello))
+  if (intent_ == LinkIntent::none || must_give_way(hello))
     return answer(std::move(connection), hello, HandshakeKind::retry, {});
   if (arriving_.token != hello.token) arriving_.abort();
   const size_t lane = index_of(hello.lane);
@@ -350,7 +350,7 @@ void TcpLink::link_up(Pair pair) {
   arriving_.abort();
   standing_.abort();
   forget_link();
-  wish_ = Wish::open;
+  intent_ = LinkIntent::open;
   up_ = true;
   up_since_ = runtime().now();
   last_token_ = pair.token;

@@ -77,7 +77,7 @@ class TcpLink final : public ConnectionOwner {
   void on_written(Connection& connection) override;
 
  private:
-  enum class Wish : uint8_t {
+  enum class LinkIntent : uint8_t {
     none,       // never opened
     open,       // wants a link
     dismissed,  // the peer has closed: takes a link, makes none
@@ -122,7 +122,7 @@ class TcpLink final : public ConnectionOwner {
   const WorkerId peer_;
   std::optional<Address> address_;
 
-  Wish wish_ = Wish::none;
+  LinkIntent intent_ = LinkIntent::none;
   Error reason_;           // of closing
   Incarnation closed_to_;  // whom it closed; zero: not known yet
 

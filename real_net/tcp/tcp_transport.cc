@@ -47,11 +47,11 @@ class TcpTransport::Listener final : public IoHandler {
 TcpTransport::TcpTransport(RealRuntime& runtime, BufferPool& pool, TransportOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
-      strangers_(context_, options_.handshake_timeout,
-                 [this](std::shared_ptr<Connection> connection, Handshake hello) {
-                   on_hello(std::move(connection), std::move(hello));
-                 }),
-      leavers_(context_, options_.linger_timeout) {
+      unidentified_(context_, options_.handshake_timeout,
+                    [this](std::shared_ptr<Connection> connection, Handshake hello) {
+                      on_hello(std::move(connection), std::move(hello));
+                    }),
+      lingering_(context_, options_.linger_timeout) {
   context_.runtime = &runtime;
   context_.poller = &runtime.poller();
   context_.pool = &pool;
@@ -135,7 +135,7 @@ void TcpTransport::stop() {
 
 void TcpTransport::when_stopped(Task done) {
   REHEARSAL_CHECK(ended_);
-  leavers_.when_empty(std::move(done));
+  lingering_.when_empty(std::move(done));
 }
 
 void TcpTransport::abort() {
@@ -143,14 +143,14 @@ void TcpTransport::abort() {
   stop_listening();
   for (auto& [peer, link] : links_) link->abort();
   dirty_.clear();
-  leavers_.drop_all();
+  lingering_.drop_all();
 }
 
 void TcpTransport::stop_listening() {
   if (listening_id_ != Poller::kNotAdded)
     runtime_.poller().remove(std::exchange(listening_id_, Poller::kNotAdded), listener_->fd());
   listener_.reset();
-  strangers_.drop_all();
+  unidentified_.drop_all();
 }
 
 void TcpTransport::mark_dirty(TcpLink& link) {
@@ -163,13 +163,13 @@ void TcpTransport::flush() {
 }
 
 void TcpTransport::see_off(std::shared_ptr<Connection> connection) {
-  leavers_.add(std::move(connection));
+  lingering_.add(std::move(connection));
 }
 
 void TcpTransport::on_accepted(FileDescriptor socket) {
   if (ended_) return;
   set_stream_options(socket.get(), options_.keep_alive);
-  strangers_.add(std::move(socket));
+  unidentified_.add(std::move(socket));
 }
 
 // The process has no descriptor left: what waits is accepted when there may be one again.
@@ -194,8 +194,8 @@ void TcpTransport::on_hello(std::shared_ptr<Connection> connection, Handshake he
 TcpTransport::Census TcpTransport::census() const {
   return {.reads = context_.reads.load(std::memory_order_relaxed),
           .writes = context_.writes.load(std::memory_order_relaxed),
-          .strangers = strangers_.size(),
-          .leaving = leavers_.size()};
+          .unidentified = unidentified_.size(),
+          .leaving = lingering_.size()};
 }
 
 }  // namespace rehearsal::real

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "real_net/runtime/real_runtime.h"
-#include "real_net/tcp/leavers.h"
-#include "real_net/tcp/strangers.h"
+#include "real_net/tcp/lingering_connections.h"
 #include "real_net/tcp/tcp_link.h"
+#include "real_net/tcp/unidentified_connections.h"
 
 namespace rehearsal::real {
 
@@ -50,10 +50,10 @@ class TcpTransport final : public Transport, private LinkHost {
   void abort();
 
   struct Census {
-    uint64_t reads = 0;    // system calls so far
-    uint64_t writes = 0;   // the same
-    size_t strangers = 0;  // connections that have not said who they are
-    size_t leaving = 0;    // connections whose last words are being sent
+    uint64_t reads = 0;       // system calls so far
+    uint64_t writes = 0;      // the same
+    size_t unidentified = 0;  // connections that have not said who they are
+    size_t leaving = 0;       // connections whose last words are being sent
   };
   [[nodiscard]] Census census() const;
 
@@ -84,8 +84,8 @@ class TcpTransport final : public Transport, private LinkHost {
   Address address_;
   std::shared_ptr<Listener> listener_;
   uint64_t listening_id_ = Poller::kNotAdded;
-  Strangers strangers_;
-  Leavers leavers_;
+  UnidentifiedConnections unidentified_;
+  LingeringConnections lingering_;
   std::map<WorkerId, Address> addresses_;
   std::map<WorkerId, std::unique_ptr<TcpLink>> links_;
   std::vector<TcpLink*> dirty_;

@@ -57,7 +57,7 @@ std::optional<RunFailure> run_scene(const Scene& scene, Seed seed, const Cluster
   return expectation ? expectation : thrown;
 }
 
-// The run that REHEARSAL_RUN names. What fails in it is reported where it fails.
+// The run that REHEARSAL_RUN names. A failure in it is reported where it happens.
 testing::AssertionResult repeat(const HuntOptions& hunt_options, const Scene& scene,
                                 const ChosenRun& run) {
   RunReport report;

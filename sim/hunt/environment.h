@@ -10,7 +10,7 @@
 
 namespace rehearsal::sim {
 
-// What a CI job says to the hunts of a test, without its being built again.
+// The wishes of a CI job for the hunts of a test, without its being built again.
 //
 //   REHEARSAL_RUN      one run and no other: flags as ChosenRun writes them, or @FILE with them
 //   REHEARSAL_COMMIT   the id of a commit; seeds begin at a number that follows from it

@@ -6,7 +6,7 @@
 
 namespace rehearsal::sim {
 
-// What an object of a failure is, without which one: words with a digit in them are names and
+// The kind of a failure's object, without which one: words with a digit in them are names and
 // numbers, and each becomes a *. Two failures are alike if the same oracle failed on objects of the
 // same kind.
 [[nodiscard]] std::string kind_of_object(const std::string& object);

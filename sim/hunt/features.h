@@ -10,9 +10,9 @@
 
 namespace rehearsal::sim {
 
-// What a run has shown, for a search that goes on from runs that showed something new: marks that
-// were reached, who delivered what to a worker after whom, what happened to a reference or a
-// context after what, and how calls and peers were lost. Each feature is a number below
+// The features that a run has shown, for a search that goes on from runs that showed something new:
+// marks that were reached, who delivered what to a worker after whom, what happened to a reference
+// or a context after what, and how calls and peers were lost. Each feature is a number below
 // kFeatures that stands for many; two may share one.
 class Features final : public Trace {
  public:
@@ -24,7 +24,7 @@ class Features final : public Trace {
   [[nodiscard]] std::vector<uint32_t> seen() const;
 
  private:
-  // What happened last to an object, at any worker.
+  // The last event of an object, at any worker.
   struct Last {
     EventKind kind{};
     WorkerId worker;

@@ -51,7 +51,7 @@ class Hunter {
   }
 
  private:
-  // True if the hunt is over. What fails has been shrunk, and the report is written.
+  // True if the hunt is over. A failure has been shrunk by then, and its report is written.
   bool try_seed(Seed seed) {
     ChosenRun run{.seed = seed,
                   .strategy = task_.options.strategy.value_or(portfolio_strategy(seed))};

@@ -19,7 +19,7 @@ struct HuntOptions {
   std::optional<uint64_t> seeds;
   std::optional<Duration> time;    // wall time, without shrinking
   std::optional<Seed> first_seed;  // else from REHEARSAL_COMMIT, else 1
-  // For all seeds; else each has its portfolio_strategy. What a strategy learns from other runs, it
+  // For all seeds; else each has its portfolio_strategy. A strategy that learns from other runs
   // learns here as well: PCT the number of choices, URW and SURW how many events each chain has.
   std::optional<StrategySettings> strategy;
   ClusterOptions cluster;                           // what every run is given beside it
@@ -31,7 +31,7 @@ struct HuntOptions {
 // the cluster reports.
 using Trial = std::function<std::optional<RunFailure>(Seed, const ClusterOptions&)>;
 
-// What every run of a hunt shares. `command_of` gives the line that repeats a run.
+// The part that all runs of a hunt share. `command_of` gives the line that repeats a run.
 struct HuntTask {
   const HuntOptions& options;
   const Environment& environment;

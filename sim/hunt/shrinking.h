@@ -7,8 +7,8 @@
 
 namespace rehearsal::sim {
 
-// What shrinking asks: whether a run with these choices, all others benign, still fails alike; and
-// whether there is time for another run.
+// The questions of shrinking: whether a run with these choices, all others benign, still fails
+// alike; and whether there is time for another run.
 struct ShrinkTrial {
   std::function<bool(const std::vector<Override>&)> fails;
   std::function<bool()> may_go_on;

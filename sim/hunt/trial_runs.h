@@ -14,7 +14,7 @@ class TrialRuns {
  public:
   explicit TrialRuns(const HuntTask& task) : task_(task) {}
 
-  // What is to be taken down of a run, beside its report.
+  // The things to be taken down of a run, beside its report.
   struct Watch {
     std::ostream* event_lines = nullptr;
     HistorySink* history = nullptr;

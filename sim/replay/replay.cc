@@ -51,7 +51,7 @@ class Replayer final : private Trace, private Transport {
   // The inputs of the node. Each returns the misfit, if there is one.
   using Misfit = std::optional<std::string>;
   Misfit give(const record::Posted& input);
-  Misfit give(const record::Came& input);
+  Misfit give(const record::FrameReceived& input);
   Misfit give(const record::PeerUp& input);
   Misfit give(const record::PeerLost& input);
   Misfit give(const record::Drained& input);
@@ -221,16 +221,16 @@ Replayer::Misfit Replayer::give(const record::Posted& input) {
   std::optional<Task> task = runtime_->take(input);
   if (!task) return "it enters the strand in the record, and does not here";
   runtime_->on_strand(*task);
-  runtime_->bury({record::Source::Kind::entry_closure, report_.entries}, std::move(*task));
+  runtime_->drop_task({record::Source::Kind::entry_closure, report_.entries}, std::move(*task));
   return std::nullopt;
 }
 
-Replayer::Misfit Replayer::give(const record::Came& input) {
+Replayer::Misfit Replayer::give(const record::FrameReceived& input) {
   Frame frame{.header = input.header, .body = nullptr};
   if (input.has_body) {
     auto body = std::make_shared<FrameBody>();
     body->envelope = input.envelope;
-    for (const record::Came::Part& part : input.segments) {
+    for (const record::FrameReceived::Part& part : input.segments) {
       if (part.device.type != 0) return "it brings a tensor of another device than the processor";
       Segment segment = pool_.take(part.bytes.size(), part.device);
       if (!part.bytes.empty()) std::memcpy(segment.data, part.bytes.data(), part.bytes.size());
@@ -263,7 +263,7 @@ Replayer::Misfit Replayer::give(const record::Fired& input) {
   std::optional<Task> task = runtime_->take_timer(input.timer);
   if (!task) return "this timer is not set here";
   runtime_->on_strand(*task);
-  runtime_->bury({record::Source::Kind::timer_closure, input.timer}, std::move(*task));
+  runtime_->drop_task({record::Source::Kind::timer_closure, input.timer}, std::move(*task));
   return std::nullopt;
 }
 
@@ -299,7 +299,7 @@ std::string Replayer::in_words(const Item& input) const {
     std::string operator()(const record::Posted& item) const {
       return "a task of " + to_string(item.from);
     }
-    std::string operator()(const record::Came& item) const {
+    std::string operator()(const record::FrameReceived& item) const {
       return "a frame from " + of.worker_name(item.peer);
     }
     std::string operator()(const record::PeerUp& item) const {

@@ -148,13 +148,13 @@ void ReplayRuntime::begin_strand() {
 
 void ReplayRuntime::end_strand() {
   on_strand_ = false;
-  for (auto& [source, task] : std::exchange(dropped_, {})) bury(source, std::move(task));
+  for (auto& [source, task] : std::exchange(dropped_, {})) drop_task(source, std::move(task));
   for (Task& task : std::exchange(late_tasks_, {})) post(std::move(task));
   if (ending_) return;
   for (const Source source : std::exchange(touched_, {})) run_tail(source, givers_[source]);
 }
 
-void ReplayRuntime::bury(Source source, Task task) {
+void ReplayRuntime::drop_task(Source source, Task task) {
   Giver& giver = givers_[source];
   if (giver.expected.empty() || ending_) return destroy(source, std::move(task));
   giver.closure = std::move(task);
@@ -172,7 +172,7 @@ void ReplayRuntime::start_main(Execution& execution, Task body) {
   add_stack({Source::Kind::main, 0}, execution, std::move(body));
 }
 
-void ReplayRuntime::execute(Execution& execution, Where, Task body) {
+void ReplayRuntime::execute(Execution& execution, StackPlacement, Task body) {
   const Source source{Source::Kind::execution, ++executions_begun_};
   if (ending_) {
     dropped_.emplace_back(source, std::move(body));

@@ -41,7 +41,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   TimerId call_at(Instant when, Task task) override;
   void cancel(TimerId timer) override;
   void post(Task task) override;
-  void execute(Execution& execution, Where where, Task body) override;
+  void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override;
 
@@ -72,7 +72,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
     end_strand();
   }
   // The closure of a task that has run.
-  void bury(Source source, Task task);
+  void drop_task(Source source, Task task);
 
   // The record is over: each stack that can go on does so, to its next post or park. The worker's
   // last acts off its strand happen again.

@@ -149,7 +149,7 @@ ClusterParts::~ClusterParts() {
   for (auto& lives : lives_)
     for (auto& life : lives) life->abandon();
   for (auto& lives : lives_)
-    for (auto& life : lives) life->bury();
+    for (auto& life : lives) life->discard_node();
   lives_.clear();
   if (torch_threads_before_ != 1) at::set_num_threads(torch_threads_before_);
 }

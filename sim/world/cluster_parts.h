@@ -12,12 +12,12 @@
 #include "sim/explain/history_recorder.h"
 #include "sim/strategies/strategy.h"
 #include "sim/world/disk.h"
+#include "sim/world/event_collector.h"
 #include "sim/world/event_lines.h"
 #include "sim/world/fault_plan.h"
 #include "sim/world/heap_pool.h"
 #include "sim/world/life.h"
 #include "sim/world/machines.h"
-#include "sim/world/recorder.h"
 
 namespace rehearsal::sim {
 
@@ -97,7 +97,7 @@ class ClusterParts final : private net_fake::Occurrence {
   std::unique_ptr<Strategy> strategy_;  // null: the order of instants
   Profile profile_;                     // empty unless it is asked for
   std::unique_ptr<Machines> machines_;  // null: none is ever busy
-  Recorder recorder_;
+  EventCollector recorder_;
   std::optional<EventLines> lines_;
   std::optional<HistoryRecorder> history_;
   std::vector<std::unique_ptr<Oracle>> oracles_;

@@ -25,11 +25,11 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
   transport_.start(node_->hello(), *this);
 }
 
-Life::~Life() { bury(); }
+Life::~Life() { discard_node(); }
 
 void Life::start() {
   runtime_->post([this] {
-    runtime_->execute(node_->main_execution(), Where::pool, [this] {
+    runtime_->execute(node_->main_execution(), StackPlacement::pool, [this] {
       result_.emplace(node_->run_main());
       ended_ = queue_.now();
       on_main_ended_();
@@ -53,7 +53,7 @@ void Life::abandon() {
   runtime_->kill();
 }
 
-void Life::bury() {
+void Life::discard_node() {
   if (node_ == nullptr) return;
   REHEARSAL_CHECK(over(), name_, "is still alive");
   transport_.stop();

@@ -9,20 +9,21 @@
 #include "core/node/node.h"
 #include "net_fake/fake_transport.h"
 #include "sim/oracle.h"
-#include "sim/world/recorder.h"
+#include "sim/world/event_collector.h"
 #include "sim/world/sim_runtime.h"
 
 namespace rehearsal::sim {
 
 // One life of a simulated worker: its Runtime, its transport and its Node, from the start of its
-// main to the main's end or a crash. The node is kept until `bury`, for those who look at it.
+// main to the main's end or a crash. The node is kept until `discard_node`, for those who look at
+// it.
 class Life final : private Trace, private FrameSink {
  public:
   struct Environment {
     World& world;
     net_fake::Network& network;
     BufferPool& pool;
-    Recorder& recorder;
+    EventCollector& recorder;
     Checkpoints& disk;
     std::function<void()> on_main_ended;
   };
@@ -40,7 +41,7 @@ class Life final : private Trace, private FrameSink {
   void abandon();
 
   // Destroys the node. REQUIRES: the main has ended or the life has crashed.
-  void bury();
+  void discard_node();
 
   [[nodiscard]] LifeId id() const { return id_; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -68,7 +69,7 @@ class Life final : private Trace, private FrameSink {
   const LifeId id_;
   const std::string name_;
   const Incarnation incarnation_;
-  Recorder& recorder_;
+  EventCollector& recorder_;
   const EventQueue& queue_;
   const std::function<void()> on_main_ended_;
   const std::shared_ptr<SimRuntime> runtime_;

@@ -88,10 +88,11 @@ void SimRuntime::run_inline_bodies() {
 
 // Executions.
 
-void SimRuntime::execute(Execution& execution, Where where, Task body) {
+void SimRuntime::execute(Execution& execution, StackPlacement placement, Task body) {
   REHEARSAL_CHECK(on_strand_, execution.label());
   if (killed_ || world_ == nullptr) return dropped_.push(std::move(body));
-  if (where == Where::inline_) return inline_bodies_.push({&execution, std::move(body)});
+  if (placement == StackPlacement::inline_)
+    return inline_bodies_.push({&execution, std::move(body)});
   if (idle_stacks_.empty()) {
     const auto number = static_cast<uint32_t>(stacks_.size());
     stacks_.push_back(std::make_unique<SimStack>(*this, number));

@@ -11,8 +11,8 @@
 #include "net_fake/decisions.h"
 #include "net_fake/delay.h"
 #include "sim/world/event_queue.h"
+#include "sim/world/life_timers.h"
 #include "sim/world/local_clock.h"
-#include "sim/world/timer_table.h"
 
 namespace rehearsal::sim {
 
@@ -49,7 +49,7 @@ class SimRuntime final : public Runtime, public Executions {
   TimerId call_at(Instant when, Task task) override;
   void cancel(TimerId timer) override;
   void post(Task task) override;
-  void execute(Execution& execution, Where where, Task body) override;
+  void execute(Execution& execution, StackPlacement placement, Task body) override;
   ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override;
 
@@ -93,7 +93,7 @@ class SimRuntime final : public Runtime, public Executions {
   World* world_;  // null once detached
   const net_fake::LifeId life_;
   const LocalClock* const clock_;  // null: it shows virtual time
-  TimerTable timers_;
+  LifeTimers timers_;
 
   bool on_strand_ = false;
   bool inline_running_ = false;

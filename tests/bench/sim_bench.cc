@@ -69,19 +69,19 @@ void keep_many_in_flight(Worker& worker) {
   if (sum != kSum) throw std::logic_error("wrong sum");
 }
 
-Program calling(Where where, void (*client)(Worker&)) {
+Program calling(StackPlacement placement, void (*client)(Worker&)) {
   FunctionRegistry registry;
   registry.function("add", &add);
-  if (where == Where::inline_) registry.runs_inline();
+  if (placement == StackPlacement::inline_) registry.runs_inline();
   Program program(std::move(registry));
   program.worker("server", [](Worker&) {});
   program.worker("client", client);
   return program;
 }
 
-void run_calls(benchmark::State& state, Where where, bool oracles,
+void run_calls(benchmark::State& state, StackPlacement placement, bool oracles,
                void (*client)(Worker&) = &call_one_after_another) {
-  const Program program = calling(where, client);
+  const Program program = calling(placement, client);
   fibers::StackPool stacks;
   uint64_t seed = 0;
   for (auto _ : state) {
@@ -94,22 +94,22 @@ void run_calls(benchmark::State& state, Where where, bool oracles,
 }
 
 void sim_integer_call_on_a_fiber(benchmark::State& state) {
-  run_calls(state, Where::pool, /*oracles=*/false);
+  run_calls(state, StackPlacement::pool, /*oracles=*/false);
 }
 BENCHMARK(sim_integer_call_on_a_fiber)->Unit(benchmark::kMillisecond);
 
 void sim_integer_call_inline(benchmark::State& state) {
-  run_calls(state, Where::inline_, /*oracles=*/false);
+  run_calls(state, StackPlacement::inline_, /*oracles=*/false);
 }
 BENCHMARK(sim_integer_call_inline)->Unit(benchmark::kMillisecond);
 
 void sim_integer_calls_in_flight(benchmark::State& state) {
-  run_calls(state, Where::inline_, /*oracles=*/false, &keep_many_in_flight);
+  run_calls(state, StackPlacement::inline_, /*oracles=*/false, &keep_many_in_flight);
 }
 BENCHMARK(sim_integer_calls_in_flight)->Unit(benchmark::kMillisecond);
 
 void sim_integer_call_with_oracles(benchmark::State& state) {
-  run_calls(state, Where::pool, /*oracles=*/true);
+  run_calls(state, StackPlacement::pool, /*oracles=*/true);
 }
 BENCHMARK(sim_integer_call_with_oracles)->Unit(benchmark::kMillisecond);
 

@@ -65,18 +65,19 @@ class RuntimeSuite : public testing::Test {
     return world.advance_until([&count, least] { return count.load() >= least; });
   }
   // Starts user code; the execution lives as long as the test.
-  Execution& execute(Where where, std::function<void()> body, std::string_view label = "body") {
+  Execution& execute(StackPlacement placement, std::function<void()> body,
+                     std::string_view label = "body") {
     executions_.push_back(
         std::make_unique<Execution>(CausalId{{1}, {3, 4}, executions_.size()}, label, Seed{1}));
     Execution& execution = *executions_.back();
-    on_strand([this, where, &execution, &body] {
-      runtime().execute(execution, where, [body] { body(); });
+    on_strand([this, placement, &execution, &body] {
+      runtime().execute(execution, placement, [body] { body(); });
     });
     return execution;
   }
-  void execute_and_wait(Where where, std::function<void()> body) {
+  void execute_and_wait(StackPlacement placement, std::function<void()> body) {
     Done done = false;
-    execute(where, [&body, &done] {
+    execute(placement, [&body, &done] {
       body();
       done = true;
     });
@@ -241,7 +242,7 @@ TYPED_TEST_P(RuntimeSuite, AnInlineBodyRunsOffTheStrandAsItsExecution) {
   Execution* seen = nullptr;
   ParkOutcome outcome = ParkOutcome::woken;
   typename TestFixture::Done done = false;
-  Execution& execution = this->execute(Where::inline_, [&] {
+  Execution& execution = this->execute(StackPlacement::inline_, [&] {
     seen = this->executions().running();
     EXPECT_FALSE(this->executions().may_park());
     Waiter waiter;
@@ -259,11 +260,11 @@ TYPED_TEST_P(RuntimeSuite, InlineBodiesRunBehindTheTaskThatStartsThem) {
   Execution one({{1}, {1, 1}, 1}, "one", Seed{1});
   Execution two({{1}, {1, 1}, 2}, "two", Seed{1});
   this->on_strand([&] {
-    this->runtime().execute(one, Where::inline_, [&] {
+    this->runtime().execute(one, StackPlacement::inline_, [&] {
       order.push_back("one");
       ++ran;
     });
-    this->runtime().execute(two, Where::inline_, [&] {
+    this->runtime().execute(two, StackPlacement::inline_, [&] {
       order.push_back("two");
       ++ran;
     });
@@ -278,7 +279,7 @@ TYPED_TEST_P(RuntimeSuite, APoolBodyRunsAsItsExecutionAndMayPark) {
   Execution* on_strand = nullptr;
   Execution* after = nullptr;
   typename TestFixture::Done done = false;
-  Execution& execution = this->execute(Where::pool, [&] {
+  Execution& execution = this->execute(StackPlacement::pool, [&] {
     seen = this->executions().running();
     EXPECT_TRUE(this->executions().may_park());
     this->runtime().post([&] { on_strand = this->executions().running(); });
@@ -293,7 +294,7 @@ TYPED_TEST_P(RuntimeSuite, APoolBodyRunsAsItsExecutionAndMayPark) {
 
 TYPED_TEST_P(RuntimeSuite, AParkEndsByAWakeThatCameBefore) {
   ParkOutcome outcome = ParkOutcome::would_park;
-  this->execute_and_wait(Where::pool, [&] {
+  this->execute_and_wait(StackPlacement::pool, [&] {
     Waiter waiter;
     this->runtime().post([&] { this->runtime().wake(waiter); });
     outcome = this->runtime().park(waiter);
@@ -304,7 +305,7 @@ TYPED_TEST_P(RuntimeSuite, AParkEndsByAWakeThatCameBefore) {
 TYPED_TEST_P(RuntimeSuite, AParkEndsByAWakeThatComesLater) {
   ParkOutcome outcome = ParkOutcome::would_park;
   Duration slept{};
-  this->execute_and_wait(Where::pool, [&] {
+  this->execute_and_wait(StackPlacement::pool, [&] {
     Waiter waiter;
     const Instant start = this->runtime().now();
     this->runtime().post([&, start] {
@@ -324,7 +325,7 @@ TYPED_TEST_P(RuntimeSuite, HundredParkedBodiesAreWokenInAnyOrder) {
   std::atomic<int> parked = 0;
   std::atomic<int> ended = 0;
   for (int i = 0; i < kBodies; ++i)
-    this->execute(Where::pool, [&, i] {
+    this->execute(StackPlacement::pool, [&, i] {
       Waiter waiter;
       this->runtime().post([&] {
         waiters[static_cast<size_t>(i)] = &waiter;
@@ -347,9 +348,9 @@ TYPED_TEST_P(RuntimeSuite, AnInlineBodyStartedByAnExecutionRunsAsItself) {
   Execution* seen = nullptr;
   Execution* after = nullptr;
   std::atomic<int> ran = 0;
-  Execution& outer = this->execute(Where::pool, [&] {
+  Execution& outer = this->execute(StackPlacement::pool, [&] {
     this->runtime().post([&] {
-      this->runtime().execute(inner, Where::inline_, [&] {
+      this->runtime().execute(inner, StackPlacement::inline_, [&] {
         seen = this->executions().running();
         ++ran;
       });
@@ -364,8 +365,8 @@ TYPED_TEST_P(RuntimeSuite, AnInlineBodyStartedByAnExecutionRunsAsItself) {
 
 TYPED_TEST_P(RuntimeSuite, NodeKilledEndsABodySilently) {
   std::atomic<int> ran = 0;
-  for (const Where where : {Where::inline_, Where::pool})
-    this->execute(where, [&] {
+  for (const StackPlacement placement : {StackPlacement::inline_, StackPlacement::pool})
+    this->execute(placement, [&] {
       ++ran;
       throw NodeKilled{};
     });
@@ -381,11 +382,11 @@ TYPED_TEST_P(RuntimeSuite, TheStrandDoesNotRunUnderItsCallersGuards) {
   bool inline_body = false;
   bool after = true;
   Execution inner({{1}, {9, 9}, 2}, "inner", Seed{1});
-  this->execute_and_wait(Where::pool, [&] {
+  this->execute_and_wait(StackPlacement::pool, [&] {
     const at::NoGradGuard guard;
     this->runtime().post([&] {
       on_strand = at::GradMode::is_enabled();
-      this->runtime().execute(inner, Where::inline_,
+      this->runtime().execute(inner, StackPlacement::inline_,
                               [&] { inline_body = at::GradMode::is_enabled(); });
     });
     after = at::GradMode::is_enabled();
@@ -402,7 +403,7 @@ TYPED_TEST_P(RuntimeSuite, AGuardHeldAcrossAParkStaysWithItsBody) {
   bool held = true;
   bool other = false;
   typename TestFixture::Done done = false;
-  this->execute(Where::pool, [&] {
+  this->execute(StackPlacement::pool, [&] {
     const at::NoGradGuard guard;
     Waiter waiter;
     this->runtime().post([&] {
@@ -414,7 +415,7 @@ TYPED_TEST_P(RuntimeSuite, AGuardHeldAcrossAParkStaysWithItsBody) {
     this->runtime().post([&done] { done = true; });
   });
   ASSERT_TRUE(this->until_count(ready, 1));
-  this->execute_and_wait(Where::pool, [&other] { other = at::GradMode::is_enabled(); });
+  this->execute_and_wait(StackPlacement::pool, [&other] { other = at::GradMode::is_enabled(); });
   this->on_strand([&] { this->runtime().wake(*parked); });
   ASSERT_TRUE(this->until(done));
   EXPECT_TRUE(held);
@@ -431,7 +432,7 @@ TYPED_TEST_P(RuntimeSuite, KillingUnwindsParkedBodiesAndDropsTheRest) {
     std::atomic<int> unwound = 0;
     std::atomic<int> ran = 0;
     std::atomic<int> died = 0;
-    this->execute(Where::pool, [&] {
+    this->execute(StackPlacement::pool, [&] {
       const AtDeath frame([&unwound] { ++unwound; });
       Waiter waiter;
       this->runtime().post([&parked] { ++parked; });
@@ -443,7 +444,7 @@ TYPED_TEST_P(RuntimeSuite, KillingUnwindsParkedBodiesAndDropsTheRest) {
     this->on_strand([&] {
       this->runtime().call_at(this->runtime().now() + std::chrono::seconds(1),
                               [&ran, last = AtDeath([&died] { ++died; })] { ++ran; });
-      this->runtime().execute(unstarted, Where::pool,
+      this->runtime().execute(unstarted, StackPlacement::pool,
                               [&ran, last = AtDeath([&died] { ++died; })] { ++ran; });
     });
     this->world.kill();

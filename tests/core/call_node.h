@@ -11,6 +11,7 @@
 #include "core/api/calls.h"
 #include "core/calls/served_calls.h"
 #include "core/rref/rref_context.h"
+#include "core/session/session.h"
 #include "core/wire/protobuf_codec.h"
 #include "tests/core/recording_trace.h"
 #include "tests/core/scripted_network.h"
@@ -34,22 +35,22 @@ class CallNode final : public SessionListener {
            const FunctionRegistry& registry)
       : options_(std::move(options)),
         runtime(std::make_shared<TestRuntime>(world)),
-        mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, self(),
-                                          options_.session.names[self().value], Seed{1})),
-        main(mailbox->make_execution(CausalId{incarnation(), {hash_text(mailbox->name()), 0}, 0},
-                                     "main")),
-        exceptions(*mailbox, registry.exceptions(), options_.exception_traces),
-        deadlines(*mailbox),
-        sessions(options_.session, *mailbox, network.end(self().value), *codec_, *this),
-        pending(options_.session, *mailbox, sessions, deadlines),
-        served(options_.served, options_.session, *mailbox, sessions, pending, registry),
-        rrefs(options_.session, *mailbox, sessions, deadlines, pending, served),
-        caller(std::make_shared<Caller>(mailbox, std::make_shared<FunctionRegistry>(registry),
+        strand(std::make_shared<NodeStrand>(runtime, runtime.get(), &trace, self(),
+                                            options_.session.names[self().value], Seed{1})),
+        main(strand->make_execution(CausalId{incarnation(), {hash_text(strand->name()), 0}, 0},
+                                    "main")),
+        exceptions(*strand, registry.exceptions(), options_.exception_traces),
+        deadlines(*strand),
+        sessions(options_.session, *strand, network.end(self().value), *codec_, *this),
+        pending(options_.session, *strand, sessions, deadlines),
+        served(options_.served, options_.session, *strand, sessions, pending, registry),
+        rrefs(options_.session, *strand, sessions, deadlines, pending, served),
+        caller(std::make_shared<Caller>(strand, std::make_shared<FunctionRegistry>(registry),
                                         options_.session.names, options_.rpc_timeout)),
         calls(caller, &rrefs) {
-    mailbox->set_incarnation(incarnation());
+    strand->set_incarnation(incarnation());
     caller->set_parts({.calls = &pending, .deadlines = &deadlines});
-    mailbox->set_exception_hook(&exceptions);
+    strand->set_exception_hook(&exceptions);
     pending.set_hooks(&rrefs, nullptr, &exceptions);
     rrefs.set_caller(caller, nullptr);
     served.set_hooks(
@@ -59,7 +60,7 @@ class CallNode final : public SessionListener {
           body(context);
         });
     runtime->run_as(main.get());
-    network.attach(self().value, *runtime, sessions, {self(), incarnation(), mailbox->name()});
+    network.attach(self().value, *runtime, sessions, {self(), incarnation(), strand->name()});
     runtime->post([this] { sessions.start(); });
   }
   ~CallNode() override { end(); }
@@ -68,15 +69,15 @@ class CallNode final : public SessionListener {
   void end() {
     if (std::exchange(ended_, true)) return;
     runtime->post([this] {
-      const Error why{.kind = ErrorKind::node_stopped, .text = "ended", .worker = mailbox->name()};
+      const Error why{.kind = ErrorKind::node_stopped, .text = "ended", .worker = strand->name()};
       pending.fail_all(why);
       served.clear();
       rrefs.clear();
       deadlines.clear();
       sessions.stop();
-      mailbox->close(why);
+      strand->close(why);
     });
-    runtime->post([this] { mailbox->outlive_node(); });
+    runtime->post([this] { strand->outlive_node(); });
   }
 
   void fence(uint32_t peer, std::string text = "given up") {
@@ -146,7 +147,7 @@ class CallNode final : public SessionListener {
  public:
   RecordingTrace trace;
   const std::shared_ptr<TestRuntime> runtime;
-  const std::shared_ptr<Mailbox> mailbox;
+  const std::shared_ptr<NodeStrand> strand;
   const std::shared_ptr<Execution> main;
   const ExceptionEncoder exceptions;
   Deadlines deadlines;

@@ -104,9 +104,9 @@ class TestRuntime final : public Runtime, public Executions {
     run_inline_bodies();
   }
 
-  void execute(Execution& execution, Where where, Task body) override {
+  void execute(Execution& execution, StackPlacement placement, Task body) override {
     REHEARSAL_CHECK(on_strand_);
-    if (where == Where::inline_)
+    if (placement == StackPlacement::inline_)
       inline_bodies_.emplace_back(&execution, std::move(body));
     else
       world_.bodies_.push_back({this, &execution, std::move(body)});

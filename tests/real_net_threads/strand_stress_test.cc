@@ -106,7 +106,7 @@ TEST(StrandStress, InlineBodiesRunOnceOffTheStrandAndMayNotPark) {
         const CausalId id{Incarnation{1}, {uint64_t(thread), 0}, uint64_t(i)};
         executions.push_back(std::make_unique<Execution>(id, "body", Seed{1}));
         Execution& execution = *executions.back();
-        runtime.execute(execution, Where::inline_, [&] {
+        runtime.execute(execution, StackPlacement::inline_, [&] {
           EXPECT_EQ(runtime.running(), &execution);
           Waiter waiter;
           EXPECT_EQ(runtime.park(waiter), ParkOutcome::would_park);

@@ -113,7 +113,7 @@ TEST_F(RecordFile, GivesBackAFrameWithItsTensors) {
   const std::vector<std::string_view> parts = {bytes, first, second};
   create()->append(parts);
   const auto record = read_record(path_).or_throw();
-  const auto& came = std::get<Came>(record->items.at(0));
+  const auto& came = std::get<FrameReceived>(record->items.at(0));
   EXPECT_EQ(came.peer, WorkerId{1});
   EXPECT_EQ(came.header.sequence, 300u);
   EXPECT_EQ(came.header.destination, Incarnation{4});

@@ -1,4 +1,4 @@
-// Names of files and of members in comments and READMEs: each must exist.
+// Prose: names of files and of members in comments and READMEs exist, and sentences have an actor.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -118,7 +118,37 @@ void check_quoted(const Text& page, const Names& words, Findings& findings) {
   }
 }
 
+bool ends_sentence(string_view word) {
+  return word.empty() || string_view(".:;!?").find(word.back()) != string_view::npos;
+}
+
 }  // namespace
+
+Findings check_sentences(const SourceText& source) {
+  constexpr std::array<string_view, 6> kNoActors = {"Who",  "Whom",    "Whose",
+                                                    "What", "Whoever", "Whatever"};
+  Findings findings;
+  const std::string comments = comments_of(source);
+  string_view before;  // the word
+  int line = 0;
+  for (const string_view text : lines_of(comments)) {
+    ++line;
+    size_t at = text.find_first_not_of(' ');
+    if (at == string_view::npos) before = {};
+    while (at < text.size()) {
+      const size_t end = std::min(text.find(' ', at), text.size());
+      const string_view word = text.substr(at, end - at);
+      at = std::min(text.find_first_not_of(' ', end), text.size());
+      if (word == "//") continue;
+      if (ends_sentence(before) && std::ranges::find(kNoActors, word) != kNoActors.end() &&
+          text.find('?') == string_view::npos)
+        findings.push_back({source.path, line,
+                            "a sentence begins with " + std::string(word) + ": name the actor"});
+      before = word;
+    }
+  }
+  return findings;
+}
 
 Findings check_names(const std::vector<SourceText>& sources, const std::vector<Page>& pages,
                      const std::vector<std::string>& files) {

@@ -39,6 +39,9 @@ Findings check_marks(const std::vector<SourceText>& sources);
 Findings check_targets(const std::vector<std::string>& sources,
                        const std::vector<std::string>& compiled);
 
+// No sentence of a comment has "who" or "what" as its subject.
+Findings check_sentences(const SourceText& source);
+
 // A text file that is no C++: a README, a script, a .proto.
 struct Page {
   std::string path;

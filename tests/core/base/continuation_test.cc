@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "core/base/future.h"
-#include "tests/core/base/mailbox_fixture.h"
+#include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
 namespace {
 
-class ContinuationTest : public MailboxFixture {
+class ContinuationTest : public NodeStrandFixture {
  protected:
   static Error late() { return {.kind = ErrorKind::timeout, .text = "late", .worker = "ps"}; }
-  Promise<int> promise_{mailbox_};
+  Promise<int> promise_{strand_};
   const Future<int> future_ = promise_.future();
 };
 
@@ -34,7 +34,7 @@ TEST_F(ContinuationTest, AValueGoesThroughAChain) {
 }
 
 TEST_F(ContinuationTest, AFutureThatIsReturnedIsFollowed) {
-  const Promise<std::string> inner(mailbox_);
+  const Promise<std::string> inner(strand_);
   const auto next = future_.then([&](int) { return inner.future(); });
   static_assert(std::is_same_v<decltype(next), const Future<std::string>>);
   promise_.complete(1);
@@ -44,7 +44,7 @@ TEST_F(ContinuationTest, AFutureThatIsReturnedIsFollowed) {
 }
 
 TEST_F(ContinuationTest, TheErrorOfAFollowedFutureArrives) {
-  const Promise<int> inner(mailbox_);
+  const Promise<int> inner(strand_);
   inner.complete(late());
   const auto next = future_.then([&](int) { return inner.future(); });
   promise_.complete(1);
@@ -113,10 +113,10 @@ TEST_F(ContinuationTest, ItRunsOffTheStrandAndMayNotPark) {
 
 TEST_F(ContinuationTest, ItsPathIsTheOrdinalOfItsThen) {
   // The order of runs does not decide the paths: `then` numbers, completion does not.
-  const Promise<int> other(mailbox_);
+  const Promise<int> other(strand_);
   std::vector<Hash128> paths(2);
-  const auto first = future_.then([&](int) { paths[0] = mailbox_->running().path(); });
-  const auto second = other.future().then([&](int) { paths[1] = mailbox_->running().path(); });
+  const auto first = future_.then([&](int) { paths[0] = strand_->running().path(); });
+  const auto second = other.future().then([&](int) { paths[1] = strand_->running().path(); });
   other.complete(1);
   promise_.complete(1);
   const CausalId main{{9}, main_->path(), 0};
@@ -129,13 +129,13 @@ TEST_F(ContinuationTest, ATenThousandLongChainEnds) {
   for (int i = 0; i < 10000; ++i) last = last.then([](int value) { return value + 1; });
   promise_.complete(0);
   EXPECT_EQ(last.wait(), 10000);
-  EXPECT_EQ(mailbox_->continuations(), 0u);
+  EXPECT_EQ(strand_->continuations(), 0u);
 }
 
 TEST_F(ContinuationTest, AfterTheEndOfTheNodeNoneRuns) {
   bool ran = false;
   const auto next = future_.then([&](int) { ran = true; });
-  on_strand([&] { mailbox_->close(stopped()); });
+  on_strand([&] { strand_->close(stopped()); });
   promise_.complete(1);
   EXPECT_EQ(next.result().error(), stopped());
   EXPECT_FALSE(ran);

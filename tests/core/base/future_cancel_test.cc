@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "core/base/future.h"
-#include "tests/core/base/mailbox_fixture.h"
+#include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
 namespace {
 
-class FutureCancelTest : public MailboxFixture {
+class FutureCancelTest : public NodeStrandFixture {
  protected:
   static ErrorKind kind_of(const Future<int>& future) { return future.result().error().kind; }
 
-  Promise<int> promise_{mailbox_};
+  Promise<int> promise_{strand_};
   const Future<int> future_ = promise_.future();
 };
 
@@ -64,7 +64,7 @@ TEST_F(FutureCancelTest, ReachesThroughAChainToItsSource) {
 }
 
 TEST_F(FutureCancelTest, ReachesTheFutureThatABodyReturned) {
-  const Promise<int> inner(mailbox_);
+  const Promise<int> inner(strand_);
   const Future<int> next = future_.then([&](int) { return inner.future(); });
   promise_.complete(1);
   next.cancel();
@@ -74,8 +74,8 @@ TEST_F(FutureCancelTest, ReachesTheFutureThatABodyReturned) {
 }
 
 TEST_F(FutureCancelTest, ReachesAllThatAreGathered) {
-  const Promise<int> done(mailbox_);
-  const Promise<int> other(mailbox_);
+  const Promise<int> done(strand_);
+  const Promise<int> other(strand_);
   const Future<std::vector<int>> all = when_all<int>({future_, done.future(), other.future()});
   done.complete(2);
   all.cancel();
@@ -87,10 +87,10 @@ TEST_F(FutureCancelTest, ReachesAllThatAreGathered) {
 
 TEST_F(FutureCancelTest, AFollowerOutlivesWhatItFollowed) {
   // Its source is complete and forgotten when it is cancelled.
-  const Promise<int> inner(mailbox_);
+  const Promise<int> inner(strand_);
   Future<int> next;
   {
-    const Promise<int> source(mailbox_);
+    const Promise<int> source(strand_);
     next = source.future().then([&](int) { return inner.future(); });
     source.complete(1);
   }

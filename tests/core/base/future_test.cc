@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/core/base/mailbox_fixture.h"
+#include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
 namespace {
 
-class FutureTest : public MailboxFixture {
+class FutureTest : public NodeStrandFixture {
  protected:
   static Error late() { return {.kind = ErrorKind::timeout, .text = "late", .worker = "ps"}; }
   template <class T>
@@ -22,7 +22,7 @@ class FutureTest : public MailboxFixture {
 };
 
 TEST_F(FutureTest, WaitParksUntilTheValueIsThere) {
-  const Promise<std::string> promise(mailbox_);
+  const Promise<std::string> promise(strand_);
   complete_in<std::string>(std::chrono::seconds(2), promise, std::string("done"));
   const Future<std::string> future = promise.future();
   EXPECT_FALSE(future.ready());
@@ -34,14 +34,14 @@ TEST_F(FutureTest, WaitParksUntilTheValueIsThere) {
 }
 
 TEST_F(FutureTest, AnErrorIsThrownByWaitAndGivenByResult) {
-  const Promise<int> promise(mailbox_);
+  const Promise<int> promise(strand_);
   promise.complete(late());
   EXPECT_EQ(promise.future().result().error(), late());
   EXPECT_THROW((void)promise.future().wait(), RpcError);
 }
 
 TEST_F(FutureTest, OnlyTheFirstCompletionCounts) {
-  const Promise<int> promise(mailbox_);
+  const Promise<int> promise(strand_);
   promise.complete(1);
   promise.complete(2);
   promise.complete(late());
@@ -50,7 +50,7 @@ TEST_F(FutureTest, OnlyTheFirstCompletionCounts) {
 
 TEST_F(FutureTest, APromiseThatIsDroppedCancels) {
   // Two copies: the future fails when the last one dies.
-  std::optional<Promise<int>> promise(mailbox_);
+  std::optional<Promise<int>> promise(strand_);
   std::optional<Promise<int>> copy = promise;
   const Future<int> future = promise->future();
   promise.reset();
@@ -62,7 +62,7 @@ TEST_F(FutureTest, APromiseThatIsDroppedCancels) {
 }
 
 TEST_F(FutureTest, APromiseThatDiesAfterItsCompletionChangesNothing) {
-  std::optional<Promise<int>> promise(mailbox_);
+  std::optional<Promise<int>> promise(strand_);
   const Future<int> future = promise->future();
   promise->complete(5);
   promise.reset();
@@ -71,7 +71,7 @@ TEST_F(FutureTest, APromiseThatDiesAfterItsCompletionChangesNothing) {
 
 TEST_F(FutureTest, WaitersWakeInTheOrderTheyCame) {
   // Five observers of one state, and one that comes when it is complete.
-  const Promise<int> promise(mailbox_);
+  const Promise<int> promise(strand_);
   const Future<int> future = promise.future();
   std::vector<int> order;
   on_strand([&] {
@@ -87,7 +87,7 @@ TEST_F(FutureTest, WaitersWakeInTheOrderTheyCame) {
 
 TEST_F(FutureTest, WhereNothingMayParkWaitAndReadySaySo) {
   // On the strand: neither may claim that an incomplete future is ready.
-  const Promise<int> promise(mailbox_);
+  const Promise<int> promise(strand_);
   const Future<int> future = promise.future();
   on_strand([&] {
     EXPECT_EQ(future.result().error().kind, ErrorKind::would_park);
@@ -96,23 +96,23 @@ TEST_F(FutureTest, WhereNothingMayParkWaitAndReadySaySo) {
 }
 
 TEST_F(FutureTest, TheEndOfTheNodeEndsItsWaits) {
-  const Promise<int> promise(mailbox_);
-  runtime_->call_at(world_.now(), [&] { mailbox_->close(stopped()); });
+  const Promise<int> promise(strand_);
+  runtime_->call_at(world_.now(), [&] { strand_->close(stopped()); });
   EXPECT_EQ(promise.future().result().error(), stopped());
   EXPECT_TRUE(promise.future().ready());
 }
 
 TEST_F(FutureTest, WhatWasCompleteBeforeTheEndIsStillKnown) {
-  const Promise<int> promise(mailbox_);
+  const Promise<int> promise(strand_);
   promise.complete(4);
-  on_strand([&] { mailbox_->close(stopped()); });
+  on_strand([&] { strand_->close(stopped()); });
   EXPECT_EQ(promise.future().wait(), 4);
 }
 
 TEST_F(FutureTest, AKilledNodeUnwindsWhoAsks) {
-  const Promise<int> promise(mailbox_);
+  const Promise<int> promise(strand_);
   runtime_->call_at(world_.now(), [&] {
-    mailbox_->kill();
+    strand_->kill();
     runtime_->kill();
   });
   EXPECT_THROW((void)promise.future().wait(), NodeKilled);
@@ -123,7 +123,7 @@ TEST_F(FutureTest, AllValuesComeInTheOrderGiven) {
   std::vector<Promise<int>> promises;
   std::vector<Future<int>> futures;
   for (int i = 0; i < 3; ++i) {
-    promises.emplace_back(mailbox_);
+    promises.emplace_back(strand_);
     futures.push_back(promises.back().future());
   }
   const Future<std::vector<int>> all = when_all(futures);
@@ -135,9 +135,9 @@ TEST_F(FutureTest, AllValuesComeInTheOrderGiven) {
 }
 
 TEST_F(FutureTest, TheFirstErrorEndsTheWaitForAll) {
-  const Promise<int> slow(mailbox_);
-  const Promise<int> fails(mailbox_);
-  const Promise<int> fails_later(mailbox_);
+  const Promise<int> slow(strand_);
+  const Promise<int> fails(strand_);
+  const Promise<int> fails_later(strand_);
   const auto all = when_all<int>({slow.future(), fails.future(), fails_later.future()});
   fails.complete(late());
   EXPECT_EQ(all.result().error(), late());
@@ -147,7 +147,7 @@ TEST_F(FutureTest, TheFirstErrorEndsTheWaitForAll) {
 }
 
 TEST_F(FutureTest, AllOfNothingIsReadyAtOnce) {
-  const Future<std::vector<int>> all = when_all<int>(mailbox_, {});
+  const Future<std::vector<int>> all = when_all<int>(strand_, {});
   EXPECT_TRUE(all.ready());
   EXPECT_TRUE(all.wait().empty());
 }
@@ -156,12 +156,12 @@ TEST_F(FutureTest, AFutureThatNobodyCompletesKeepsNothingAlive) {
   // The node ends while a continuation and a when_all wait: their closures must die all the same.
   auto alive = std::make_shared<int>(1);
   {
-    std::optional<Promise<int>> promise(mailbox_);
+    std::optional<Promise<int>> promise(strand_);
     const auto next = promise->future().then([alive](int value) { return value; });
     const auto all = when_all<int>({promise->future(), next});
     const auto after = all.then([alive](const std::vector<int>&) {});
     EXPECT_EQ(alive.use_count(), 3);
-    on_strand([&] { mailbox_->close(stopped()); });
+    on_strand([&] { strand_->close(stopped()); });
     promise.reset();
     EXPECT_EQ(after.result().error(), stopped());
   }
@@ -173,7 +173,7 @@ TEST(FutureDeathTest, CompletingAStateTwiceIsABug) {
   doubles::RecordingTrace trace;
   auto runtime = std::make_shared<doubles::TestRuntime>(world);
   auto state = std::make_shared<FutureState<int>>(
-      std::make_shared<Mailbox>(runtime, runtime.get(), &trace, WorkerId{0}, "w", Seed{1}),
+      std::make_shared<NodeStrand>(runtime, runtime.get(), &trace, WorkerId{0}, "w", Seed{1}),
       CausalId{});
   state->complete(1);
   EXPECT_DEATH(state->complete(2), "ready");

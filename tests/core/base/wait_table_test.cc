@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/monitor.h"
-#include "tests/core/base/mailbox_fixture.h"
+#include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
 namespace {
@@ -48,9 +48,9 @@ TEST(MonitorDeathTest, LeavingWithoutHavingEnteredIsABug) {
 }
 
 // Waits are begun and ended by hand; a Waiter that was woken says so.
-class WaitTableTest : public MailboxFixture {
+class WaitTableTest : public NodeStrandFixture {
  protected:
-  WaitTable& waits() { return mailbox_->waits(); }
+  WaitTable& waits() { return strand_->waits(); }
   static bool woken(const Wait& wait) { return wait.waiter.woken; }
 };
 

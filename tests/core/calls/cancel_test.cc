@@ -132,11 +132,11 @@ TEST_F(CancelTest, ACallDoesNotStayForAValueThatNobodyWaitsFor) {
 }
 
 TEST_F(CancelTest, AFutureThatIsCompleteKeepsItsValue) {
-  const Promise<int64_t> promise(a().mailbox);
+  const Promise<int64_t> promise(a().strand);
   promise.complete(5);
   promise.future().cancel();
   EXPECT_EQ(promise.future().wait(), 5);
-  const Promise<int64_t> other(a().mailbox);
+  const Promise<int64_t> other(a().strand);
   other.future().cancel();
   other.complete(5);
   EXPECT_EQ(other.future().result().error().kind, ErrorKind::cancelled);
@@ -217,7 +217,7 @@ TEST_F(CancelTest, ReachesThroughContinuationsToTheirSource) {
 }
 
 TEST_F(CancelTest, ReachesWhatAContinuationFollowsAndWhatIsGathered) {
-  const Promise<int64_t> start(a().mailbox);
+  const Promise<int64_t> start(a().strand);
   const Future<int64_t> followed =
       start.future().then([&](int64_t) { return a().calls.rpc_async("b", &never); });
   start.complete(1);

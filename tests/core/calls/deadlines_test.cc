@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/core/base/mailbox_fixture.h"
+#include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
 namespace {
 
-class DeadlinesTest : public MailboxFixture {
+class DeadlinesTest : public NodeStrandFixture {
  protected:
   Instant in(int milliseconds) const {
     return world_.now() + std::chrono::milliseconds(milliseconds);
@@ -21,7 +21,7 @@ class DeadlinesTest : public MailboxFixture {
         [&] { id = deadlines_.add(in(milliseconds), [this, name] { expired_.push_back(name); }); });
     return id;
   }
-  Deadlines deadlines_{*mailbox_};
+  Deadlines deadlines_{*strand_};
   std::vector<std::string> expired_;
 };
 

@@ -240,11 +240,11 @@ TEST(FunctionRegistry, OptionsBelongToTheFunctionRegisteredLast) {
   FunctionRegistry registry;
   registry.function("add", &add).function("careful", &careful).runs_inline();
   registry.type<Derived>("D").method("plus", &Base::plus).parallel().runs_inline();
-  EXPECT_EQ(registry.functions()[0].where, Where::pool);
-  EXPECT_EQ(registry.functions()[1].where, Where::inline_);
+  EXPECT_EQ(registry.functions()[0].placement, StackPlacement::pool);
+  EXPECT_EQ(registry.functions()[1].placement, StackPlacement::inline_);
   EXPECT_FALSE(registry.functions()[1].is_parallel);
   EXPECT_TRUE(registry.functions()[2].is_parallel);
-  EXPECT_EQ(registry.functions()[2].where, Where::inline_);
+  EXPECT_EQ(registry.functions()[2].placement, StackPlacement::inline_);
 }
 
 TEST(FunctionRegistry, AResultThatCannotBeSentHasNoSignature) {

@@ -172,9 +172,10 @@ TEST(OperatorCall, WhatTheOperatorThrowsIsLibTorchsError) {
 }
 
 TEST(OperatorCall, SmallOnesRunAtOnceAndLargeOnesOnAStack) {
-  EXPECT_EQ(where_of_operator(encoded(schema_arguments(at::ones(16)))), Where::inline_);
-  EXPECT_EQ(where_of_operator(encoded(schema_arguments(at::Tensor(), at::ones(1 << 20)))),
-            Where::pool);
+  EXPECT_EQ(placement_of_operator(encoded(schema_arguments(at::ones(16)))),
+            StackPlacement::inline_);
+  EXPECT_EQ(placement_of_operator(encoded(schema_arguments(at::Tensor(), at::ones(1 << 20)))),
+            StackPlacement::pool);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "core/groups/static_group.h"
 #include "core/node/hello.h"
+#include "core/session/session.h"
 #include "core/wire/protobuf_codec.h"
 #include "tests/core/recording_trace.h"
 #include "tests/core/scripted_network.h"
@@ -25,18 +26,11 @@ class GroupMember final : public SessionListener {
       : options_(std::move(options)),
         greeting_(greeting_of(options_, functions)),
         runtime(std::make_shared<doubles::TestRuntime>(world)),
-        mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, options_.self,
-                                          greeting_.name, Seed{1})),
-        deadlines(*mailbox),
-        sessions(options_, *mailbox, network.end(options_.self.value), *codec_, *this),
-        group(options_, *mailbox, sessions, deadlines,
-              {.quiet =
-                   [this](uint32_t phase) {
-                     return !busy && (phase == 0 || references == 0) && sessions.all_acknowledged();
-                   },
-               .left = [this] { return std::string(busy ? "1 running function" : ""); },
-               .release_references = [this] { ++releases; },
-               .activity = [this] { return activity; }}) {
+        strand(std::make_shared<NodeStrand>(runtime, runtime.get(), &trace, options_.self,
+                                            greeting_.name, Seed{1})),
+        deadlines(*strand),
+        sessions(options_, *strand, network.end(options_.self.value), *codec_, *this),
+        group(options_, *strand, sessions, deadlines, view_) {
     network.attach(options_.self.value, *runtime, sessions,
                    {options_.self, options_.incarnation, to_text(greeting_)});
     sessions.set_on_progress([this] { group.progressed(); });
@@ -45,9 +39,9 @@ class GroupMember final : public SessionListener {
     runtime->post([this] {
       sessions.stop();
       deadlines.clear();
-      mailbox->close({.kind = ErrorKind::node_stopped, .text = "ended"});
+      strand->close({.kind = ErrorKind::node_stopped, .text = "ended"});
     });
-    runtime->post([this] { mailbox->outlive_node(); });
+    runtime->post([this] { strand->outlive_node(); });
   }
 
   void join(Duration timeout = std::chrono::seconds(100)) {
@@ -104,8 +98,26 @@ class GroupMember final : public SessionListener {
     return greeting;
   }
 
+  // A node that is as busy as the test says.
+  struct View final : NodeView {
+    explicit View(GroupMember& of) : member(of) {}
+    bool quiet(uint32_t phase) const override {
+      return !member.busy && (phase == 0 || member.references == 0) &&
+             member.sessions.all_acknowledged();
+    }
+    std::string left() const override { return member.busy ? "1 running function" : ""; }
+    void release_references() override { ++member.releases; }
+    uint64_t activity() const override { return member.activity; }
+    void ask_nothing_more(WorkerId) override {}
+    bool asked(WorkerId) const override { return false; }
+    bool awaits(WorkerId) const override { return false; }
+    bool holds_nothing() const override { return true; }
+    GroupMember& member;
+  };
+
   const SessionOptions options_;
   const Greeting greeting_;
+  View view_{*this};
   const std::unique_ptr<Codec> codec_ = make_protobuf_codec();
 
  public:
@@ -117,7 +129,7 @@ class GroupMember final : public SessionListener {
   std::optional<Status> left;
   doubles::RecordingTrace trace;
   const std::shared_ptr<doubles::TestRuntime> runtime;
-  const std::shared_ptr<Mailbox> mailbox;
+  const std::shared_ptr<NodeStrand> strand;
   Deadlines deadlines;
   Sessions sessions;
   StaticGroup group;
@@ -193,7 +205,7 @@ class ShutdownFixture : public GroupFixture {
   void expect_all_left() {
     for (const auto& member : members) {
       ASSERT_TRUE(member->left.has_value())
-          << member->mailbox->name() << " " << member->group.describe();
+          << member->strand->name() << " " << member->group.describe();
       EXPECT_TRUE(member->left->ok()) << member->left->error().text;
     }
   }

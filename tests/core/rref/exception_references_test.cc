@@ -41,9 +41,9 @@ class ExceptionReferencesTest : public CallFixture {
   void expect_nothing_left() {
     settle();
     for (const auto& node : nodes) {
-      EXPECT_EQ(node->rrefs.owner_count(), 0u) << node->mailbox->name();
-      EXPECT_EQ(node->rrefs.user_count(), 0u) << node->mailbox->name();
-      EXPECT_EQ(node->rrefs.pending_child_count(), 0u) << node->mailbox->name();
+      EXPECT_EQ(node->rrefs.owner_count(), 0u) << node->strand->name();
+      EXPECT_EQ(node->rrefs.user_count(), 0u) << node->strand->name();
+      EXPECT_EQ(node->rrefs.pending_child_count(), 0u) << node->strand->name();
     }
   }
 };

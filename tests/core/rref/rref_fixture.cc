@@ -166,13 +166,13 @@ void RRefFixture::deliver_all() {
 
 void RRefFixture::check_invariants() {
   for (const auto& node : nodes)
-    ASSERT_EQ(node->rrefs.check_invariants(), "") << "at " << node->mailbox->name();
+    ASSERT_EQ(node->rrefs.check_invariants(), "") << "at " << node->strand->name();
 }
 
 void RRefFixture::expect_nothing_left() {
   check_invariants();
   for (const auto& node : nodes) {
-    EXPECT_EQ(node->rrefs.debug_info(), "") << "at " << node->mailbox->name();
+    EXPECT_EQ(node->rrefs.debug_info(), "") << "at " << node->strand->name();
     EXPECT_EQ(node->rrefs.owner_count(), 0u);
     EXPECT_EQ(node->rrefs.user_count(), 0u);
     EXPECT_EQ(node->rrefs.pending_child_count(), 0u);

@@ -144,7 +144,7 @@ TEST_F(RRefUseTest, WhenTheNodeHasEndedNoMethodStartsAnyMore) {
   // the second must not start: it would wait for its turn for ever.
   const RRef<Counter> rref = a().calls.remote<Counter>("b", 0);
   stage_.on_entered = [this] {
-    b().runtime->post([this] { b().mailbox->close({.kind = ErrorKind::node_stopped}); });
+    b().runtime->post([this] { b().strand->close({.kind = ErrorKind::node_stopped}); });
   };
   const Future<int64_t> first = rref.rpc_async(&Counter::add_slowly, std::string("c"), 1);
   const Future<int64_t> second = rref.rpc_async(&Counter::add_slowly, std::string("c"), 2);

@@ -29,11 +29,11 @@ class SessionEnd final : public SessionListener {
   SessionEnd(doubles::TestWorld& world, doubles::ScriptedNetwork& network, SessionOptions options)
       : options_(std::move(options)),
         runtime(std::make_shared<doubles::TestRuntime>(world)),
-        mailbox(std::make_shared<Mailbox>(runtime, runtime.get(), &trace, options_.self,
-                                          options_.names[self()], Seed{1})),
-        sessions(options_, *mailbox, network.end(self()), *codec_, *this) {
+        strand(std::make_shared<NodeStrand>(runtime, runtime.get(), &trace, options_.self,
+                                            options_.names[self()], Seed{1})),
+        sessions(options_, *strand, network.end(self()), *codec_, *this) {
     network.attach(self(), *runtime, sessions,
-                   {options_.self, options_.incarnation, "hello of " + mailbox->name()});
+                   {options_.self, options_.incarnation, "hello of " + strand->name()});
   }
 
   void start() {
@@ -79,7 +79,7 @@ class SessionEnd final : public SessionListener {
  public:
   doubles::RecordingTrace trace;
   const std::shared_ptr<doubles::TestRuntime> runtime;
-  const std::shared_ptr<Mailbox> mailbox;
+  const std::shared_ptr<NodeStrand> strand;
   Sessions sessions;
   std::vector<uint64_t> received;
   std::vector<std::pair<WorkerId, Message>> messages;

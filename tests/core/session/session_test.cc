@@ -183,7 +183,7 @@ TEST_F(SessionTest, HalfAWindowIsAcknowledgedAtOnce) {
 }
 
 TEST_F(SessionTest, AHurriedSessionAcknowledgesInItsNextTurn) {
-  b->sessions.hurry();
+  b->sessions.acknowledge_at_once();
   a->send(1, 1);
   deliver_all();
   world.advance(Duration(0));

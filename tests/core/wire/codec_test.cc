@@ -219,7 +219,7 @@ TEST_F(CodecTest, MessagesOfTheGroupComeBack) {
   EXPECT_EQ(expect_same_bytes(Goodbye{error()}).error, error());
   const GroupView view = expect_same_bytes(GroupView{true, {{{3}, 1}, {{0}, 7}}});
   EXPECT_TRUE(view.member);
-  EXPECT_EQ(view.met, (std::vector<Acquaintance>{{{3}, 1}, {{0}, 7}}));
+  EXPECT_EQ(view.met, (std::vector<MetMember>{{{3}, 1}, {{0}, 7}}));
   (void)expect_same_bytes(Leaving{});
   (void)expect_same_bytes(NothingMore{});
 }

@@ -24,7 +24,7 @@ class Starter {
     const CausalId id{{1}, {7, 7}, executions_.size()};
     executions_.push_back(std::make_unique<Execution>(id, label, Seed{1}));
     runtime_.post([this, execution = executions_.back().get(), body = std::move(body)]() mutable {
-      runtime_.execute(*execution, Where::pool, std::move(body));
+      runtime_.execute(*execution, StackPlacement::pool, std::move(body));
     });
   }
 
@@ -182,7 +182,8 @@ TEST(RealRuntime, WhatItsThreadsHadNoTimeForRunsWhenItStops) {
       Waiter waiter;
       runtime.post([&] {
         runtime.call_at(runtime.now() + std::chrono::microseconds(20), [&] {
-          for (int i = 0; i < 3; ++i) runtime.execute(execution, Where::inline_, [&] { ++ran; });
+          for (int i = 0; i < 3; ++i)
+            runtime.execute(execution, StackPlacement::inline_, [&] { ++ran; });
           runtime.wake(waiter);
         });
       });

@@ -191,9 +191,9 @@ TEST_F(HostileBytes, SilentStrangersAreHungUpOnAndBounded) {
     clients.push_back(std::make_unique<Client>(port()));
     if (i % 2 == 0) clients.back()->send(valid_hello(5, Lane::small).substr(0, 40));
   }
-  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().strangers == 256; }));
+  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().unidentified == 256; }));
   EXPECT_TRUE(clients.front()->hung_up());
-  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().strangers == 0; }));
+  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().unidentified == 0; }));
   EXPECT_TRUE(clients.back()->hung_up());
 }
 

@@ -72,7 +72,7 @@ TEST_F(ReplayRuntimeTest, WhatSomebodyElseLetsGoOfLastIsTakenFromThere) {
   runtime_->expect(release_by(kFirstExecution, "both"));
   runtime_->start_main(main_, [copy = both]() mutable { copy.reset(); });
   runtime_->on_strand([&] {
-    runtime_->execute(execution_, Where::inline_,
+    runtime_->execute(execution_, StackPlacement::inline_,
                       [copy = std::move(both)]() mutable { copy.reset(); });
   });
   EXPECT_TRUE(take(kFirstExecution, "both"));
@@ -94,7 +94,7 @@ TEST_F(ReplayRuntimeTest, WhoeverDropsOneThingTooManyMayDropItFirst) {
     two.reset();
   });
   runtime_->on_strand([&] {
-    runtime_->execute(execution_, Where::inline_,
+    runtime_->execute(execution_, StackPlacement::inline_,
                       [copy = std::move(both)]() mutable { copy.reset(); });
   });
   EXPECT_TRUE(take(kFirstExecution, "both"));

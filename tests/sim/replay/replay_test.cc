@@ -35,10 +35,10 @@ int64_t nest(CallContext& context, int64_t depth) {
 
 // How long something takes, as the worker's own clock has it: no two runs agree.
 int64_t measure(CallContext& context) {
-  const Instant before = context.caller()->mailbox()->runtime().now();
+  const Instant before = context.caller()->strand()->runtime().now();
   const std::string other = context.worker_info().name == "ps" ? "trainer" : "ps";
   context.rpc_sync(other, &add, int64_t{1}, int64_t{1});
-  return (context.caller()->mailbox()->runtime().now() - before).count();
+  return (context.caller()->strand()->runtime().now() - before).count();
 }
 
 // Differs from what it was in another life of the process: what no record holds.
@@ -172,7 +172,7 @@ TEST_F(OneRecord, OfWhichAMessageIsMissingIsNoticedAtOnce) {
     ++entry;
     size_t first = i;
     while (first > 0 && !std::holds_alternative<record::Outcome>(whole->items[first - 1])) --first;
-    const auto* came = std::get_if<record::Came>(&whole->items[first]);
+    const auto* came = std::get_if<record::FrameReceived>(&whole->items[first]);
     if (came == nullptr || came->header.kind != FrameKind::message || entry % 5 != 0) continue;
     record::Record less{.header = whole->header, .items = whole->items, .bytes = {}};
     less.items.erase(less.items.begin() + first, less.items.begin() + i + 1);

@@ -28,7 +28,7 @@ class SimRuntimeTest : public testing::Test {
   }
   void execute(Execution& execution, Task body) {
     runtime.post([this, &execution, body = std::move(body)]() mutable {
-      runtime.execute(execution, Where::pool, std::move(body));
+      runtime.execute(execution, StackPlacement::pool, std::move(body));
     });
   }
 
@@ -129,8 +129,8 @@ TEST_F(SimRuntimeTest, ADetachedRuntimeStillRunsPostsAndDropsTheRest) {
   runtime.post([&] {
     ++ran;
     runtime.call_at(Instant{}, [&ran] { ++ran; });
-    runtime.execute(one, Where::pool, [&ran] { ++ran; });
-    runtime.execute(one, Where::inline_, [&ran] { ++ran; });
+    runtime.execute(one, StackPlacement::pool, [&ran] { ++ran; });
+    runtime.execute(one, StackPlacement::inline_, [&ran] { ++ran; });
   });
   EXPECT_EQ(ran, 1);
   EXPECT_FALSE(world.queue.peek());

@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "sim/oracles/quiet_oracle.h"
+#include "sim/world/event_collector.h"
 #include "sim/world/event_lines.h"
 #include "sim/world/fingerprint.h"
-#include "sim/world/recorder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -31,7 +31,7 @@ Event call(uint64_t ordinal, std::string_view text) {
 class RecorderTest : public testing::Test {
  protected:
   std::string fingerprint_of(const std::vector<Event>& events) {
-    Recorder recorder(queue, decisions);
+    EventCollector recorder(queue, decisions);
     for (const Event& event : events) recorder.on_event(event, kLife, Incarnation{7});
     return to_hex(recorder.fingerprint().value());
   }
@@ -105,7 +105,7 @@ TEST_F(RecorderTest, EveryPartOfAnEventAndItsOrderChangeTheFingerprint) {
 }
 
 TEST_F(RecorderTest, TracesHearEveryEvent) {
-  Recorder recorder(queue, decisions);
+  EventCollector recorder(queue, decisions);
   Heard heard;
   recorder.add(heard);
   recorder.on_event(call(1, "one"), kLife, Incarnation{7});
@@ -138,7 +138,7 @@ TEST_F(RecorderTest, AnOracleHearsOfTheKindsThatItWatches) {
   Watcher none({}, heard);
   Watcher all(EventKinds::all(), heard);
   all.letter = 'b';
-  Recorder recorder(queue, decisions);
+  EventCollector recorder(queue, decisions);
   for (Watcher* watcher : {&some, &none, &all}) recorder.add(*watcher);
   std::string expected;
   for (int kind = 0; kind <= static_cast<int>(EventKind::mark); ++kind) {
@@ -154,7 +154,7 @@ TEST_F(RecorderTest, AnOracleHearsOfTheKindsThatItWatches) {
 TEST_F(RecorderTest, AnEventLineNamesWhoWhatAndWhen) {
   std::ostringstream out;
   EventLines lines(out, {"ps", "trainer0"});
-  Recorder recorder(queue, decisions);
+  EventCollector recorder(queue, decisions);
   recorder.set_lines(&lines);
   queue.move_to(Instant{std::chrono::microseconds(1'500'007)});
   recorder.on_event(call(3, "add\nmore"), kLife, Incarnation{7});

@@ -1,4 +1,4 @@
-#include "real_net/tcp/strangers.h"
+#include "real_net/tcp/unidentified_connections.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ constexpr size_t kStrangersMax = 256;
 
 }  // namespace
 
-void Strangers::add(FileDescriptor socket) {
+void UnidentifiedConnections::add(FileDescriptor socket) {
   auto connection = Connection::make(context_, std::move(socket), *this, /*connecting=*/false);
   if (connection == nullptr) return;
   if (entries_.size() >= kStrangersMax) drop(*entries_.front().connection);
@@ -20,16 +20,16 @@ void Strangers::add(FileDescriptor socket) {
   connection->expect_handshake();
 }
 
-void Strangers::drop_all() {
+void UnidentifiedConnections::drop_all() {
   while (!entries_.empty()) drop(*entries_.front().connection);
 }
 
-void Strangers::on_handshake(Connection& connection, Handshake hello) {
+void UnidentifiedConnections::on_handshake(Connection& connection, Handshake hello) {
   std::shared_ptr<Connection> known = take(connection);
   if (known != nullptr) on_hello_(std::move(known), std::move(hello));
 }
 
-std::shared_ptr<Connection> Strangers::take(Connection& connection) {
+std::shared_ptr<Connection> UnidentifiedConnections::take(Connection& connection) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.connection.get() == &connection;
   });
@@ -40,7 +40,7 @@ std::shared_ptr<Connection> Strangers::take(Connection& connection) {
   return taken;
 }
 
-void Strangers::drop(Connection& connection) {
+void UnidentifiedConnections::drop(Connection& connection) {
   const std::shared_ptr<Connection> taken = take(connection);
   if (taken != nullptr) taken->abort();
 }

@@ -20,9 +20,9 @@ class Machines;
 
 // Where the events of all nodes meet: folds them into the fingerprint and hands them on to oracles,
 // traces and the event lines.
-class Recorder {
+class EventCollector {
  public:
-  Recorder(const EventQueue& queue, const KeyedDecisions& decisions)
+  EventCollector(const EventQueue& queue, const KeyedDecisions& decisions)
       : queue_(queue), decisions_(decisions) {}
 
   // `tensors`: a hash of the bytes of the tensors that arrived at the life since its last event, or

@@ -1,4 +1,4 @@
-#include "sim/world/timer_table.h"
+#include "sim/world/life_timers.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace rehearsal::sim {
 
-TimerId TimerTable::add(World& world, Instant when, Task task) {
+TimerId LifeTimers::add(World& world, Instant when, Task task) {
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -24,37 +24,37 @@ TimerId TimerTable::add(World& world, Instant when, Task task) {
   return id_of(index, slot.generation);
 }
 
-void TimerTable::schedule(World& world, size_t slot) {
+void LifeTimers::schedule(World& world, size_t slot) {
   const Instant when = slots_[slot].when;
   const TimerId id = id_of(slot, slots_[slot].generation);
   world.queue.at(clock_ == nullptr ? when : clock_->virtual_time(when), *this, id.value);
 }
 
 // A timer that was scheduled already is so twice: whichever comes first counts.
-void TimerTable::rearm(World& world) {
+void LifeTimers::rearm(World& world) {
   for (size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].world != nullptr) schedule(world, i);
 }
 
-Task TimerTable::remove(TimerId timer) {
+Task LifeTimers::remove(TimerId timer) {
   if (!due(timer.value)) return nullptr;
   return release(slot_of(timer.value));
 }
 
-std::vector<Task> TimerTable::remove_all() {
+std::vector<Task> LifeTimers::remove_all() {
   std::vector<Task> tasks;
   for (size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].world != nullptr) tasks.push_back(release(i));
   return tasks;
 }
 
-bool TimerTable::due(uint64_t ticket) const {
+bool LifeTimers::due(uint64_t ticket) const {
   const size_t index = slot_of(ticket);
   return index < slots_.size() && slots_[index].world != nullptr &&
          slots_[index].generation == static_cast<uint32_t>(ticket >> 32);
 }
 
-void TimerTable::happen(uint64_t ticket) {
+void LifeTimers::happen(uint64_t ticket) {
   Slot& slot = slots_[slot_of(ticket)];
   World& world = *slot.world;
   if (!std::exchange(slot.late, true)) {
@@ -67,7 +67,7 @@ void TimerTable::happen(uint64_t ticket) {
   runtime_.post(release(slot_of(ticket)));
 }
 
-Task TimerTable::release(size_t slot) {
+Task LifeTimers::release(size_t slot) {
   slots_[slot].world = nullptr;
   free_.push_back(static_cast<uint32_t>(slot));
   return std::exchange(slots_[slot].task, nullptr);

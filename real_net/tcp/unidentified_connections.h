@@ -10,11 +10,11 @@ namespace rehearsal::real {
 
 // Connections that have been accepted and have not said who they are. Each has a limited time for
 // that, and there is a bounded number of them: one more pushes out the oldest. On the strand.
-class Strangers final : public ConnectionOwner {
+class UnidentifiedConnections final : public ConnectionOwner {
  public:
   using OnHello = std::function<void(std::shared_ptr<Connection>, Handshake)>;
 
-  Strangers(ConnectionContext& context, Duration time_limit, OnHello on_hello)
+  UnidentifiedConnections(ConnectionContext& context, Duration time_limit, OnHello on_hello)
       : context_(context), time_limit_(time_limit), on_hello_(std::move(on_hello)) {}
 
   void add(FileDescriptor socket);

@@ -16,7 +16,7 @@
 namespace rehearsal {
 
 class ExceptionHook;  // core/base/user_code.h
-class Mailbox;
+class NodeStrand;
 
 // Told on the strand that the execution which `maker` started made LibTorch's autograd nodes with
 // the numbers from … to − 1 of this thread. For each thread in ascending order.
@@ -26,13 +26,13 @@ using NodesMade =
 // Passed to whoever ends a wait: on the strand, at most once has an effect.
 class WaitHandle {
  public:
-  WaitHandle(std::shared_ptr<Mailbox> mailbox, WaitId id) : mailbox_(std::move(mailbox)), id_(id) {}
+  WaitHandle(std::shared_ptr<NodeStrand> strand, WaitId id) : strand_(std::move(strand)), id_(id) {}
   // False once the wait has ended: what its stack owns is gone then.
   [[nodiscard]] bool lasts() const;
   void end() const;
 
  private:
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<NodeStrand> strand_;
   WaitId id_;
 };
 
@@ -45,14 +45,14 @@ struct StackRun {
   uint32_t depth = 0;
 };
 
-// How handles, contexts, futures and autograd nodes reach their node. It outlives the node; once
-// closed, it drops and traces what is posted to the node.
-class Mailbox : public std::enable_shared_from_this<Mailbox> {
+// The way by which handles, contexts, futures and autograd nodes reach their node: its strand. It
+// outlives the node; once closed, it drops and traces what is posted to the node.
+class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
  public:
-  Mailbox(std::shared_ptr<Runtime> runtime, const Executions* executions, Trace* trace,
-          WorkerId self, std::string name, Seed seed);
+  NodeStrand(std::shared_ptr<Runtime> runtime, const Executions* executions, Trace* trace,
+             WorkerId self, std::string name, Seed seed);
 
-  // Enters the strand, unless the mailbox is closed by then: then `task` is dropped unrun.
+  // Enters the strand, unless it is closed by then: then `task` is dropped unrun.
   template <class F>
   void post(F task);
 
@@ -102,8 +102,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   [[nodiscard]] bool killed() const { return killed_; }
   [[nodiscard]] const Error& why_closed() const { return *why_closed_; }
 
-  // `nodes_made` notes the nodes that a stack made so far when it enters the strand through this
-  // mailbox: before anybody can learn of tensors it made, and before it parks or ends.
+  // `nodes_made` notes the nodes that a stack made so far when it enters the strand here: before
+  // anybody can learn of tensors it made, and before it parks or ends.
   void set_on_nodes_made(NodesMade nodes_made) { on_nodes_made_ = std::move(nodes_made); }
 
   // The hook that completes errors of this node's user code; null: none. Before any of it runs.
@@ -131,7 +131,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   template <class F>
   struct Posting;
 
-  void start(std::shared_ptr<Execution> execution, Where where, Task body);
+  void start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body);
   void end(Execution& execution);
   void note_dropped() const;
   void note_nodes();
@@ -156,18 +156,18 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
 // A template, so that a small closure stays small enough to be kept without an allocation.
 template <class F>
-struct Mailbox::Posting {
-  std::shared_ptr<Mailbox> mailbox;
+struct NodeStrand::Posting {
+  std::shared_ptr<NodeStrand> strand;
   F task;
   void operator()() {
-    if (mailbox->closed()) return mailbox->note_dropped();
+    if (strand->closed()) return strand->note_dropped();
     task();
   }
   [[nodiscard]] uint64_t tag() const { return tag_of(task); }
 };
 
 template <class F>
-void Mailbox::post(F task) {
+void NodeStrand::post(F task) {
   note_nodes();
   runtime_->post(Posting<F>{shared_from_this(), std::move(task)});
 }

@@ -1,10 +1,10 @@
-#include "real_net/tcp/leavers.h"
+#include "real_net/tcp/lingering_connections.h"
 
 #include <algorithm>
 
 namespace rehearsal::real {
 
-void Leavers::add(std::shared_ptr<Connection> connection) {
+void LingeringConnections::add(std::shared_ptr<Connection> connection) {
   if (connection->aborted()) return;
   Runtime& runtime = *context_.runtime;
   Connection& leaving = *connection;
@@ -16,34 +16,35 @@ void Leavers::add(std::shared_ptr<Connection> connection) {
   leaving.end_output();
 }
 
-void Leavers::drop_all() {
+void LingeringConnections::drop_all() {
   while (!entries_.empty()) drop(*entries_.front().connection);
 }
 
-void Leavers::when_empty(Task done) {
+void LingeringConnections::when_empty(Task done) {
   when_empty_ = std::move(done);
   check_empty();
 }
 
 // The bytes in the writer are still sent: the peer may have ended its side only.
-void Leavers::on_end(Connection& connection, std::optional<Error>) {
+void LingeringConnections::on_end(Connection& connection, std::optional<Error>) {
   const auto found = find(connection);
   if (found == entries_.end()) return;
   found->peer_ended = true;
   on_written(connection);
 }
 
-void Leavers::on_written(Connection& connection) {
+void LingeringConnections::on_written(Connection& connection) {
   const auto found = find(connection);
   if (found != entries_.end() && found->peer_ended && connection.writer().empty()) drop(connection);
 }
 
-std::list<Leavers::Entry>::iterator Leavers::find(const Connection& connection) {
+std::list<LingeringConnections::Entry>::iterator LingeringConnections::find(
+    const Connection& connection) {
   return std::find_if(entries_.begin(), entries_.end(),
                       [&](const Entry& entry) { return entry.connection.get() == &connection; });
 }
 
-void Leavers::drop(Connection& connection) {
+void LingeringConnections::drop(Connection& connection) {
   const auto found = find(connection);
   if (found == entries_.end()) return;
   context_.runtime->cancel(found->deadline);
@@ -53,7 +54,7 @@ void Leavers::drop(Connection& connection) {
   check_empty();
 }
 
-void Leavers::check_empty() {
+void LingeringConnections::check_empty() {
   if (!entries_.empty() || !when_empty_) return;
   Task done = std::move(when_empty_);
   when_empty_ = nullptr;

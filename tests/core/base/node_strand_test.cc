@@ -1,4 +1,4 @@
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 
 #include <gtest/gtest.h>
 
@@ -8,170 +8,170 @@
 #include <string>
 
 #include "core/base/monitor.h"
-#include "tests/core/base/mailbox_fixture.h"
+#include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
 namespace {
 
-using MailboxTest = MailboxFixture;
+using NodeStrandTest = NodeStrandFixture;
 
-TEST_F(MailboxTest, AWaitLastsUntilItsHandleIsEnded) {
+TEST_F(NodeStrandTest, AWaitLastsUntilItsHandleIsEnded) {
   // Park; a timer ends the wait a second later.
-  const Status status = mailbox_->wait("a timer", {}, [&](WaitHandle handle) {
+  const Status status = strand_->wait("a timer", {}, [&](WaitHandle handle) {
     EXPECT_TRUE(handle.lasts());
     runtime_->call_at(world_.now() + std::chrono::seconds(1), [handle] { handle.end(); });
   });
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(world_.now(), Instant(std::chrono::seconds(1)));
-  EXPECT_EQ(mailbox_->waits().size(), 0u);
+  EXPECT_EQ(strand_->waits().size(), 0u);
 }
 
-TEST_F(MailboxTest, WhereNothingMayParkAWaitFailsAtOnce) {
+TEST_F(NodeStrandTest, WhereNothingMayParkAWaitFailsAtOnce) {
   // On the strand and in an inline body; `arrange` is never called.
   std::optional<Status> status;
   const auto attempt = [&] {
-    status.emplace(mailbox_->wait("an answer", {}, [](WaitHandle) { ADD_FAILURE(); }));
+    status.emplace(strand_->wait("an answer", {}, [](WaitHandle) { ADD_FAILURE(); }));
   };
   on_strand(attempt);
   EXPECT_EQ(status->error().kind, ErrorKind::would_park);
   EXPECT_NE(status->error().text.find("an answer"), std::string::npos);
   EXPECT_EQ(status->error().worker, "w");
   status.reset();
-  on_strand([&] { mailbox_->run_continuation({}, attempt); });
+  on_strand([&] { strand_->run_continuation({}, attempt); });
   EXPECT_EQ(status->error().kind, ErrorKind::would_park);
 }
 
-TEST_F(MailboxTest, ClosingFailsWaitsAndLaterOnes) {
-  runtime_->call_at(world_.now(), [&] { mailbox_->close(stopped()); });
-  const Status first = mailbox_->wait("an answer", {}, [](WaitHandle) {});
+TEST_F(NodeStrandTest, ClosingFailsWaitsAndLaterOnes) {
+  runtime_->call_at(world_.now(), [&] { strand_->close(stopped()); });
+  const Status first = strand_->wait("an answer", {}, [](WaitHandle) {});
   EXPECT_EQ(first.error(), stopped());
-  const Status second = mailbox_->wait("more", {}, [](WaitHandle) { ADD_FAILURE(); });
+  const Status second = strand_->wait("more", {}, [](WaitHandle) { ADD_FAILURE(); });
   EXPECT_EQ(second.error(), stopped());
-  EXPECT_TRUE(mailbox_->closed());
-  EXPECT_FALSE(mailbox_->killed());
+  EXPECT_TRUE(strand_->closed());
+  EXPECT_FALSE(strand_->killed());
 }
 
-TEST_F(MailboxTest, WhoWaitsForAValueWhenItEndsIsCountedNoMore) {
+TEST_F(NodeStrandTest, WhoWaitsForAValueWhenItEndsIsCountedNoMore) {
   // One waits for a monitor that is left then, one for a monitor whose value is dropped.
   const auto left = std::make_shared<Monitor>();
   const auto dropped = std::make_shared<Monitor>();
   on_strand([&] {
     for (const auto& monitor : {left, dropped}) {
       monitor->enter([] {});
-      mailbox_->run_on_stack({{}, "batch", monitor, 0}, [] { ADD_FAILURE() << "it ran"; });
+      strand_->run_on_stack({{}, "batch", monitor, 0}, [] { ADD_FAILURE() << "it ran"; });
     }
-    EXPECT_EQ(mailbox_->continuations(), 2u);
-    mailbox_->close(stopped());
+    EXPECT_EQ(strand_->continuations(), 2u);
+    strand_->close(stopped());
     left->leave();
     dropped->give_up().clear();
-    EXPECT_EQ(mailbox_->continuations(), 0u);
+    EXPECT_EQ(strand_->continuations(), 0u);
   });
   EXPECT_FALSE(left->held());
 }
 
 // Goal: when the node has ended, nobody enters a value because its method fails to wait.
-TEST_F(MailboxTest, AWaitThatFailsAtOnceKeepsTheMonitor) {
+TEST_F(NodeStrandTest, AWaitThatFailsAtOnceKeepsTheMonitor) {
   main_->monitor = std::make_shared<Monitor>();
   bool entered = false;
   on_strand([&] {
     main_->monitor->enter([] {});
     main_->monitor->enter([&] { entered = true; });
-    mailbox_->close(stopped());
+    strand_->close(stopped());
   });
-  const Status status = mailbox_->wait("an answer", {}, [](WaitHandle) { ADD_FAILURE(); });
+  const Status status = strand_->wait("an answer", {}, [](WaitHandle) { ADD_FAILURE(); });
   EXPECT_EQ(status.error(), stopped());
   EXPECT_FALSE(entered);
   on_strand([&] { main_->monitor->leave(); });
   EXPECT_TRUE(entered);
 }
 
-TEST_F(MailboxTest, TheFirstReasonForClosingStays) {
+TEST_F(NodeStrandTest, TheFirstReasonForClosingStays) {
   on_strand([&] {
-    mailbox_->close(stopped());
-    mailbox_->close({.text = "another"});
+    strand_->close(stopped());
+    strand_->close({.text = "another"});
   });
-  EXPECT_EQ(mailbox_->why_closed(), stopped());
+  EXPECT_EQ(strand_->why_closed(), stopped());
 }
 
-TEST_F(MailboxTest, WhatIsPostedToAClosedMailboxIsDroppedAndMarked) {
+TEST_F(NodeStrandTest, WhatIsPostedToAClosedMailboxIsDroppedAndMarked) {
   bool ran = false;
   bool always = false;
   auto alive = std::make_shared<int>(1);
-  on_strand([&] { mailbox_->close(stopped()); });
-  mailbox_->post([&ran, alive] { ran = true; });
-  mailbox_->post_always([&always] { always = true; });
+  on_strand([&] { strand_->close(stopped()); });
+  strand_->post([&ran, alive] { ran = true; });
+  strand_->post_always([&always] { always = true; });
   EXPECT_FALSE(ran);
   EXPECT_TRUE(always);
   EXPECT_EQ(alive.use_count(), 1);
   EXPECT_EQ(trace_.marked("posted to a closed mailbox"), 1u);
 }
 
-TEST_F(MailboxTest, AKillUnwindsWaitsWithNodeKilledAndMarksNothing) {
+TEST_F(NodeStrandTest, AKillUnwindsWaitsWithNodeKilledAndMarksNothing) {
   runtime_->call_at(world_.now(), [&] {
-    mailbox_->kill();
+    strand_->kill();
     runtime_->kill();
   });
-  EXPECT_THROW((void)mailbox_->wait("an answer", {}, [](WaitHandle) {}), NodeKilled);
-  EXPECT_THROW((void)mailbox_->running(), NodeKilled);
-  mailbox_->post([] { ADD_FAILURE(); });
+  EXPECT_THROW((void)strand_->wait("an answer", {}, [](WaitHandle) {}), NodeKilled);
+  EXPECT_THROW((void)strand_->running(), NodeKilled);
+  strand_->post([] { ADD_FAILURE(); });
   EXPECT_EQ(trace_.marked("posted to a closed mailbox"), 0u);
 }
 
-TEST_F(MailboxTest, AStrangersThreadIsToldToRegister) {
+TEST_F(NodeStrandTest, AStrangersThreadIsToldToRegister) {
   runtime_->run_as(nullptr);
-  EXPECT_EQ(mailbox_->running_or_null(), nullptr);
-  EXPECT_THROW((void)mailbox_->running(), std::logic_error);
+  EXPECT_EQ(strand_->running_or_null(), nullptr);
+  EXPECT_THROW((void)strand_->running(), std::logic_error);
   runtime_->run_as(main_.get());
-  EXPECT_EQ(&mailbox_->running(), main_.get());
+  EXPECT_EQ(&strand_->running(), main_.get());
 }
 
-TEST_F(MailboxTest, AContinuationIsAnExecutionOfItsOwn) {
+TEST_F(NodeStrandTest, AContinuationIsAnExecutionOfItsOwn) {
   // It runs off the strand, numbers under its own path, is counted and traced.
   const CausalId id = main_->next_id();
   Hash128 path;
   on_strand([&] {
-    mailbox_->run_continuation(id, [&] {
+    strand_->run_continuation(id, [&] {
       EXPECT_FALSE(runtime_->on_strand());
-      path = mailbox_->running().path();
-      EXPECT_EQ(mailbox_->continuations(), 1u);
+      path = strand_->running().path();
+      EXPECT_EQ(strand_->continuations(), 1u);
     });
     EXPECT_EQ(path, Hash128{});
   });
   EXPECT_EQ(path, id.place());
-  EXPECT_EQ(mailbox_->continuations(), 0u);
+  EXPECT_EQ(strand_->continuations(), 0u);
   EXPECT_EQ(trace_.count(EventKind::execution_started), 1u);
   EXPECT_EQ(trace_.count(EventKind::execution_ended), 1u);
 }
 
-TEST_F(MailboxTest, ReleasedValuesDieOffTheStrand) {
+TEST_F(NodeStrandTest, ReleasedValuesDieOffTheStrand) {
   bool died = false;
   on_strand([&] {
-    mailbox_->release_later(std::shared_ptr<int>(new int(1), [&](int* value) {
+    strand_->release_later(std::shared_ptr<int>(new int(1), [&](int* value) {
       EXPECT_FALSE(runtime_->on_strand());
       died = true;
       delete value;
     }));
     EXPECT_FALSE(died);
-    mailbox_->release_later(nullptr);
+    strand_->release_later(nullptr);
   });
   EXPECT_TRUE(died);
 }
 
-TEST_F(MailboxTest, NoTwoReleasesGiveTheirDestructorsTheSameIds) {
+TEST_F(NodeStrandTest, NoTwoReleasesGiveTheirDestructorsTheSameIds) {
   std::vector<CausalId> made;
   const auto release = [&] {
-    mailbox_->release_later(std::shared_ptr<int>(new int(1), [&](int* value) {
-      made.push_back(mailbox_->running().next_id());
+    strand_->release_later(std::shared_ptr<int>(new int(1), [&](int* value) {
+      made.push_back(strand_->running().next_id());
       delete value;
     }));
   };
   on_strand([&] {
-    mailbox_->set_incarnation({9});
+    strand_->set_incarnation({9});
     release();
     release();
   });
   on_strand([&] {
-    mailbox_->set_incarnation({10});
+    strand_->set_incarnation({10});
     release();
   });
   ASSERT_EQ(made.size(), 3u);
@@ -180,21 +180,21 @@ TEST_F(MailboxTest, NoTwoReleasesGiveTheirDestructorsTheSameIds) {
   EXPECT_NE(made[1].place(), made[2].place());
 }
 
-TEST_F(MailboxTest, OutlivesWhatItsNodeWasGiven) {
+TEST_F(NodeStrandTest, OutlivesWhatItsNodeWasGiven) {
   // The trace is destroyed with the node; late handles still post, wait and ask who runs.
   auto trace = std::make_unique<doubles::RecordingTrace>();
-  auto mailbox =
-      std::make_shared<Mailbox>(runtime_, runtime_.get(), trace.get(), WorkerId{0}, "w", Seed{1});
+  auto strand = std::make_shared<NodeStrand>(runtime_, runtime_.get(), trace.get(), WorkerId{0},
+                                             "w", Seed{1});
   on_strand([&] {
-    mailbox->close(stopped());
-    mailbox->outlive_node();
+    strand->close(stopped());
+    strand->outlive_node();
   });
   trace.reset();
-  mailbox->post([] { ADD_FAILURE(); });
-  EXPECT_EQ(mailbox->wait("an answer", {}, [](WaitHandle) {}).error(), stopped());
-  EXPECT_EQ(mailbox->running_or_null(), nullptr);
+  strand->post([] { ADD_FAILURE(); });
+  EXPECT_EQ(strand->wait("an answer", {}, [](WaitHandle) {}).error(), stopped());
+  EXPECT_EQ(strand->running_or_null(), nullptr);
   try {
-    (void)mailbox->running();
+    (void)strand->running();
     FAIL();
   } catch (const RpcError& thrown) {
     EXPECT_EQ(thrown.error(), stopped());

@@ -14,10 +14,10 @@ class LocalClock;
 
 // The timers of one life. A timer that comes due is posted to the life's strand, later by what the
 // scheduling model draws.
-class TimerTable final : public net_fake::Occurrence {
+class LifeTimers final : public net_fake::Occurrence {
  public:
   // Instants are what `clock` shows; null: virtual time.
-  TimerTable(Runtime& runtime, net_fake::LifeId life, const LocalClock* clock = nullptr)
+  LifeTimers(Runtime& runtime, net_fake::LifeId life, const LocalClock* clock = nullptr)
       : runtime_(runtime), life_(life), clock_(clock) {}
 
   TimerId add(World& world, Instant when, Task task);

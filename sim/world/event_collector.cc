@@ -1,4 +1,4 @@
-#include "sim/world/recorder.h"
+#include "sim/world/event_collector.h"
 
 #include <array>
 #include <cstring>
@@ -39,8 +39,8 @@ uint64_t word_of(std::string_view text) {
 
 }  // namespace
 
-void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation,
-                        uint64_t tensors) {
+void EventCollector::on_event(const Event& event, LifeId life, Incarnation incarnation,
+                              uint64_t tensors) {
   fold(event, incarnation, tensors);
   if (event.kind == EventKind::call_executed) ++calls_;
   const std::vector<Oracle*>& watchers = watchers_[static_cast<size_t>(event.kind)];
@@ -58,13 +58,13 @@ void Recorder::on_event(const Event& event, LifeId life, Incarnation incarnation
   if (lines_ != nullptr) lines_->write(seen, fingerprint_.value());
 }
 
-void Recorder::add(Oracle& oracle) {
+void EventCollector::add(Oracle& oracle) {
   const EventKinds watched = oracle.watched();
   for (size_t kind = 0; kind < kKinds; ++kind)
     if (watched.has(static_cast<EventKind>(kind))) watchers_[kind].push_back(&oracle);
 }
 
-void Recorder::fold(const Event& event, Incarnation incarnation, uint64_t tensors) {
+void EventCollector::fold(const Event& event, Incarnation incarnation, uint64_t tensors) {
   fingerprint_.fold(std::array<uint64_t, 12>{
       static_cast<uint64_t>(queue_.now().time_since_epoch().count()), decisions_.draws(),
       incarnation.value, event.id.incarnation.value, event.id.path.high, event.id.path.low,
@@ -73,7 +73,7 @@ void Recorder::fold(const Event& event, Incarnation incarnation, uint64_t tensor
       pair(event.worker.value, event.peer.value)});
 }
 
-void Recorder::note(std::string_view what, LifeId life) {
+void EventCollector::note(std::string_view what, LifeId life) {
   const Event event{
       .kind = EventKind::mark, .worker = life.worker, .number = life.life, .text = what};
   fold(event, {}, 0);

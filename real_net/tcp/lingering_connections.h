@@ -10,9 +10,9 @@ namespace rehearsal::real {
 // Connections whose last words are being sent. Each stays until the peer has hung up, too, so that
 // nothing that the peer still sends makes the system throw our last words away; but not for longer
 // than a limit. On the strand.
-class Leavers final : public ConnectionOwner {
+class LingeringConnections final : public ConnectionOwner {
  public:
-  Leavers(ConnectionContext& context, Duration time_limit)
+  LingeringConnections(ConnectionContext& context, Duration time_limit)
       : context_(context), time_limit_(time_limit) {}
 
   void add(std::shared_ptr<Connection> connection);

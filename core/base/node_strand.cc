@@ -1,4 +1,4 @@
-#include "core/base/mailbox.h"
+#include "core/base/node_strand.h"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
@@ -15,11 +15,11 @@ constexpr uint64_t kReleases = 0x72656c6561736573;
 
 }  // namespace
 
-bool WaitHandle::lasts() const { return mailbox_->waits().lasts(id_); }
-void WaitHandle::end() const { mailbox_->waits().end(id_); }
+bool WaitHandle::lasts() const { return strand_->waits().lasts(id_); }
+void WaitHandle::end() const { strand_->waits().end(id_); }
 
-Mailbox::Mailbox(std::shared_ptr<Runtime> runtime, const Executions* executions, Trace* trace,
-                 WorkerId self, std::string name, Seed seed)
+NodeStrand::NodeStrand(std::shared_ptr<Runtime> runtime, const Executions* executions, Trace* trace,
+                       WorkerId self, std::string name, Seed seed)
     : runtime_(std::move(runtime)),
       executions_(executions),
       trace_(trace),
@@ -28,31 +28,31 @@ Mailbox::Mailbox(std::shared_ptr<Runtime> runtime, const Executions* executions,
       seed_(seed),
       waits_(*runtime_, *trace_, self_) {}
 
-void Mailbox::note_nodes() {
+void NodeStrand::note_nodes() {
   if (killed_) return;
   Execution* const running = running_or_null();
   if (running == nullptr) return;
   const uint64_t next = at::sequence_number::peek();
   const uint64_t from = std::exchange(executions_->next_node(), next);
   if (from == next) return;
-  runtime_->post([mailbox = shared_from_this(), maker = running->started_by(),
+  runtime_->post([strand = shared_from_this(), maker = running->started_by(),
                   thread = at::RecordFunction::currentThreadId(), from, next] {
-    if (mailbox->closed() || !mailbox->on_nodes_made_) return;
-    mailbox->on_nodes_made_(maker, thread, from, next);
+    if (strand->closed() || !strand->on_nodes_made_) return;
+    strand->on_nodes_made_(maker, thread, from, next);
   });
 }
 
-void Mailbox::post_always(Task task) {
+void NodeStrand::post_always(Task task) {
   note_nodes();
   runtime_->post(std::move(task));
 }
 
-void Mailbox::note_dropped() const {
+void NodeStrand::note_dropped() const {
   if (!killed_) mark("posted to a closed mailbox");
 }
 
-Status Mailbox::wait(std::string_view what, const CausalId& id,
-                     UniqueFunction<void(WaitHandle)> arrange) {
+Status NodeStrand::wait(std::string_view what, const CausalId& id,
+                        UniqueFunction<void(WaitHandle)> arrange) {
   if (executions_ == nullptr) return *why_closed_;
   if (!executions_->may_park())
     return Error{.kind = ErrorKind::would_park,
@@ -78,7 +78,7 @@ Status Mailbox::wait(std::string_view what, const CausalId& id,
   return Unit{};
 }
 
-Execution& Mailbox::running() const {
+Execution& NodeStrand::running() const {
   if (executions_ == nullptr) throw RpcError(*why_closed_);
   if (killed_) throw NodeKilled{};
   Execution* execution = executions_->running();
@@ -88,58 +88,59 @@ Execution& Mailbox::running() const {
   return *execution;
 }
 
-std::shared_ptr<Execution> Mailbox::make_execution(const CausalId& id,
-                                                   std::string_view label) const {
+std::shared_ptr<Execution> NodeStrand::make_execution(const CausalId& id,
+                                                      std::string_view label) const {
   auto execution = std::make_shared<Execution>(id, label, seed_);
   if (incarnation_) execution->set_incarnation(*incarnation_);
   return execution;
 }
 
-void Mailbox::make_execution(std::optional<Execution>& place, const CausalId& id,
-                             std::string_view label) const {
+void NodeStrand::make_execution(std::optional<Execution>& place, const CausalId& id,
+                                std::string_view label) const {
   place.emplace(id, label, seed_);
   if (incarnation_) place->set_incarnation(*incarnation_);
 }
 
-void Mailbox::run_continuation(const CausalId& id, Task body) {
+void NodeStrand::run_continuation(const CausalId& id, Task body) {
   if (killed_) return;
-  start(make_execution(id, "continuation"), Where::inline_, std::move(body));
+  start(make_execution(id, "continuation"), StackPlacement::inline_, std::move(body));
 }
 
-void Mailbox::run_on_stack(const StackRun& run, Task body) {
+void NodeStrand::run_on_stack(const StackRun& run, Task body) {
   auto execution = make_execution(run.id, run.label);
   execution->depth = run.depth;
-  if (run.monitor == nullptr) return start(std::move(execution), Where::pool, std::move(body));
+  if (run.monitor == nullptr)
+    return start(std::move(execution), StackPlacement::pool, std::move(body));
   ++entering_;
-  run.monitor->enter([mailbox = shared_from_this(), execution = std::move(execution),
+  run.monitor->enter([strand = shared_from_this(), execution = std::move(execution),
                       monitor = run.monitor, body = std::move(body)]() mutable {
     // The node ended while it waited for its turn.
-    if (mailbox->closed()) {
+    if (strand->closed()) {
       monitor->leave();
-      return mailbox->release_later(std::make_shared<Task>(std::move(body)));
+      return strand->release_later(std::make_shared<Task>(std::move(body)));
     }
-    --mailbox->entering_;
+    --strand->entering_;
     execution->monitor = std::move(monitor);
-    mailbox->start(std::move(execution), Where::pool, std::move(body));
+    strand->start(std::move(execution), StackPlacement::pool, std::move(body));
   });
 }
 
-void Mailbox::start(std::shared_ptr<Execution> execution, Where where, Task body) {
+void NodeStrand::start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body) {
   Execution& running = *execution;
   ++running_;
   trace_->on_event({.kind = EventKind::execution_started,
                     .worker = self_,
                     .id = running.started_by(),
                     .text = running.label()});
-  runtime_->execute(running, where,
-                    [mailbox = shared_from_this(), execution = std::move(execution),
+  runtime_->execute(running, placement,
+                    [strand = shared_from_this(), execution = std::move(execution),
                      body = std::move(body)]() mutable {
                       body();
-                      mailbox->post_always([mailbox, execution] { mailbox->end(*execution); });
+                      strand->post_always([strand, execution] { strand->end(*execution); });
                     });
 }
 
-void Mailbox::end(Execution& execution) {
+void NodeStrand::end(Execution& execution) {
   --running_;
   if (execution.monitor && !killed_) std::exchange(execution.monitor, nullptr)->leave();
   if (trace_ == nullptr) return;
@@ -150,18 +151,18 @@ void Mailbox::end(Execution& execution) {
   progressed();
 }
 
-void Mailbox::release_later(std::shared_ptr<void> value) {
+void NodeStrand::release_later(std::shared_ptr<void> value) {
   if (value == nullptr) return;
   // Destructors of users may call: no two releases, of whichever life, may give the same ids.
   const CausalId id{{}, {kReleases, incarnation_.value_or(Incarnation{}).value}, releases_++};
   auto execution = make_execution(id, "release");
   Execution& running = *execution;
   runtime_->execute(
-      running, Where::inline_,
+      running, StackPlacement::inline_,
       [execution = std::move(execution), value = std::move(value)]() mutable { value.reset(); });
 }
 
-void Mailbox::close(const Error& why) {
+void NodeStrand::close(const Error& why) {
   if (closed()) return;
   why_closed_ = why;
   on_progress_ = nullptr;
@@ -169,7 +170,7 @@ void Mailbox::close(const Error& why) {
   waits_.fail_all(why);
 }
 
-void Mailbox::kill() {
+void NodeStrand::kill() {
   if (!closed())
     why_closed_ = Error{.kind = ErrorKind::node_stopped, .text = "killed", .worker = name_};
   killed_ = true;
@@ -178,14 +179,14 @@ void Mailbox::kill() {
   waits_.forget_all();
 }
 
-void Mailbox::outlive_node() {
+void NodeStrand::outlive_node() {
   close({.kind = ErrorKind::node_stopped, .text = "this worker has stopped", .worker = name_});
   executions_ = nullptr;
   trace_ = nullptr;
   exception_hook_ = nullptr;
 }
 
-void Mailbox::mark(std::string_view name) const {
+void NodeStrand::mark(std::string_view name) const {
   if (trace_ == nullptr) return;
   trace_->on_event({.kind = EventKind::mark, .worker = self_, .text = name});
 }

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/time.h"
+#include "core/session/mutants.h"
+
+namespace rehearsal {
+
+// One life of a worker, as its sessions and what stands on them are told of it.
+struct SessionOptions {
+  WorkerId self;
+  Incarnation incarnation;
+  uint32_t life = 0;               // how many lives this worker has had before
+  std::vector<std::string> names;  // of all workers, by id
+  Duration peer_timeout{};         // silence after which a peer is fenced
+  Duration heartbeat{};            // an idle link says so this often
+  uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
+  uint64_t window_frames = 0;
+  bool dynamic = false;  // the group is: who has not come yet counts as lost
+  bool grouped = false;  // a peer is asked nothing before it serves (begin_to_serve)
+  Mutants mutants;
+};
+
+}  // namespace rehearsal

@@ -16,9 +16,9 @@ namespace rehearsal::real {
 // the role is free, else it sleeps on its own signal. A poller that stops waiting hands the role to
 // a sleeper. The relief thread polls while no other thread waits.
 //
-// What holds whenever the lock is free: if the role is free and threads sleep, one of them has been
-// signalled and will ask `next` or call `leave`; a notified seat sleeps neither in the poll nor
-// without a signal on its way.
+// The invariant whenever the lock is free: if the role is free and threads sleep, one of them has
+// been signalled and will ask `next` or call `leave`; a notified seat sleeps neither in the poll
+// nor without a signal on its way.
 class PollingRole {
  public:
   // A thread's place. Outlives the role.

@@ -68,7 +68,9 @@ class ToyRuntime final : public Runtime {
   }
   TimerId call_at(Instant, Task) override { throw std::logic_error("no timers here"); }
   void cancel(TimerId) override { throw std::logic_error("no timers here"); }
-  void execute(Execution&, StackPlacement, Task) override { throw std::logic_error("no executions here"); }
+  void execute(Execution&, StackPlacement, Task) override {
+    throw std::logic_error("no executions here");
+  }
   ParkOutcome park(Waiter&) override { return ParkOutcome::would_park; }
   void wake(Waiter&) override { throw std::logic_error("nobody parks here"); }
 

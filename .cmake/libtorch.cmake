@@ -28,7 +28,18 @@ rehearsal_find_libtorch(libtorch ${fetched_libtorch} ${REHEARSAL_BUILT_WITH})
 if(NOT libtorch)
   message(FATAL_ERROR "LibTorch is missing. Run ./dev setup, or set LIBTORCH to its folder.")
 endif()
-message(STATUS "LibTorch: ${libtorch}")
+# Its version, such as 2.11.0; LibTorch 2.9 and earlier keep the header at the second place.
+set(libtorch_version)
+foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+  if(NOT libtorch_version AND EXISTS ${libtorch}/include/${header})
+    file(STRINGS ${libtorch}/include/${header} numbers
+         REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+    string(REGEX MATCHALL " [0-9]+" libtorch_version "${numbers}")
+    string(REPLACE "; " "." libtorch_version "${libtorch_version}")
+    string(STRIP "${libtorch_version}" libtorch_version)
+  endif()
+endforeach()
+message(STATUS "LibTorch ${libtorch_version}: ${libtorch}")
 
 # LibTorch ships the headers of an older protobuf. A folder that holds only a link to the system's
 # own comes before them.

@@ -46,7 +46,7 @@ class Exploring {
     if (!found.failing) return outcome;
     const explore::Schedule small = explore::shrink_schedule(program_, options_, *found.failing);
     outcome.schedule = to_string(small);
-    outcome.failure = failure_of(explore::run_schedule(program_, options_, small));
+    outcome.failure = explore::run_schedule(program_, options_, small).failure;
     return outcome;
   }
 
@@ -67,7 +67,7 @@ class Exploring {
     outcome.calls = static_cast<int64_t>(report.calls);
     outcome.messages = static_cast<int64_t>(report.messages);
     outcome.results = reporter_.results;
-    outcome.failure = failure_of(report);
+    outcome.failure = report.failure;
     return outcome;
   }
 
@@ -86,11 +86,6 @@ class Exploring {
     const auto wrong = settings_.scenario->verdict(reporter_.results, plan);
     if (!wrong) return std::nullopt;
     return sim::RunFailure{"result", settings_.scenario->name, *wrong};
-  }
-
-  static std::optional<sim::RunFailure> failure_of(const sim::RunReport& report) {
-    if (!report.failure) return std::nullopt;
-    return sim::RunFailure{report.failure->oracle, report.failure->object, report.failure->message};
   }
 
   static std::string faults_text(const std::vector<explore::Transition>& faults) {

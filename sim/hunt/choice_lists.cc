@@ -33,8 +33,8 @@ void drop_absent(std::vector<Override>& choices, const std::vector<std::string>&
 }
 
 void sort_by_key(std::vector<Override>& choices) {
-  std::sort(choices.begin(), choices.end(),
-            [](const Override& one, const Override& other) { return one.key < other.key; });
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Override& one, const Override& other) { return one.key < other.key; });
 }
 
 }  // namespace rehearsal::sim

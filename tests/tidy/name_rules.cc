@@ -13,18 +13,9 @@ using std::string_view;
 
 using Names = std::set<std::string, std::less<>>;
 
-bool is_word(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
-}
-
 // Words that code, or the text of a literal, has.
 void add_words(string_view text, Names& words) {
-  for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    if (end > at) words.emplace(text.substr(at, end - at));
-    at = end + 1;
-  }
+  for_each_word(text, [&words](string_view word, size_t) { words.emplace(word); });
 }
 
 // Everything but the comments is blank; the line ends stay.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <functional>
 #include <map>
 #include <regex>
 
@@ -15,22 +14,6 @@ using std::string_view;
 constexpr int kFileLinesMax = 500;
 constexpr int kFunctionLinesMax = 70;
 constexpr size_t kLineColumnsMax = 100;
-
-using WordVisitor = std::function<void(string_view word, size_t position)>;
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-void for_each_word(string_view text, const WordVisitor& visit) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t start = at;
-    while (at < text.size() && is_word(text[at])) ++at;
-    if (at > start)
-      visit(text.substr(start, at - start), start);
-    else
-      ++at;
-  }
-}
 
 bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
 

@@ -8,8 +8,6 @@
 namespace rehearsal::tidy {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 // Copies `raw` into the views, one literal, comment or character at a time.
 class Scanner {
  public:
@@ -166,6 +164,22 @@ std::vector<std::string_view> lines_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
+}
+
+bool is_word(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+
+void for_each_word(std::string_view text, const WordVisitor& visit) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t start = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    if (at > start)
+      visit(text.substr(start, at - start), start);
+    else
+      ++at;
+  }
 }
 
 int line_of(std::string_view text, size_t position) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,12 @@ struct SourceText {
 SourceText parse_source(std::string path, std::string raw);
 
 std::vector<std::string_view> lines_of(std::string_view text);
+
+// Whether names are made of it: letters, digits and the underscore.
+bool is_word(char letter);
+
+using WordVisitor = std::function<void(std::string_view word, size_t position)>;
+void for_each_word(std::string_view text, const WordVisitor& visit);
 
 // The number, from 1, of the line that holds the position.
 int line_of(std::string_view text, size_t position);

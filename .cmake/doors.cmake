@@ -4,12 +4,9 @@
 file(GLOB doors RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS core/api/*.h sim/*.h
      sim/oracles/*.h real_net/*.h command_line/command_line.h command_line/scenario.h
      command_line/options.h command_line/results.h command_line/wrong_use.h)
-foreach(library rehearsal_all rehearsal_sim rehearsal_real_net rehearsal_gtest
-                rehearsal_command_line)
-  if(TARGET ${library})
-    target_include_directories(${library} INTERFACE
-                               $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
-  endif()
+foreach(library rehearsal_sim rehearsal_real_net)  # The other libraries of a program link these.
+  target_include_directories(${library} INTERFACE
+                             $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
 endforeach()
 foreach(header IN LISTS doors)
   string(REGEX REPLACE "^core/api/" "" name ${header})

@@ -17,7 +17,7 @@ foreach(header IN LISTS headers)
   if(EXISTS ${target}/${name})
     file(READ ${target}/${name} before)
   endif()
-  if(NOT text STREQUAL before)  # Who uses it is compiled anew only if it has changed.
+  if(NOT text STREQUAL before)  # Else all that includes it would be compiled anew.
     file(WRITE ${target}/${name} "${text}")
   endif()
 endforeach()

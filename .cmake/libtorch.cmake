@@ -1,14 +1,15 @@
 # Defines the target rehearsal_torch: LibTorch's headers, torch_cpu and c10. Also part of the
 # installed package. find_package(Torch) is not used because it demands a CUDA toolkit. A LibTorch
-# that the user names (LIBTORCH, CMAKE_PREFIX_PATH) wins over the one that `./dev setup` fetched, or
-# that the installed library was built with.
+# that the user names (CMAKE_PREFIX_PATH) wins over the one that `./dev setup` fetched, or that the
+# installed library was built with; where LIBTORCH names one, no other will do.
 
 # Sets RESULT to the first of the candidate folders that holds LibTorch, or to "".
 function(rehearsal_find_libtorch RESULT)
-  set(prefixes ${LIBTORCH} $ENV{LIBTORCH} ${CMAKE_PREFIX_PATH})
-  string(REPLACE ":" ";" environment_prefixes "$ENV{CMAKE_PREFIX_PATH}")
-  list(APPEND prefixes ${environment_prefixes})
-  list(APPEND prefixes ${ARGN})
+  set(prefixes ${LIBTORCH} $ENV{LIBTORCH})
+  if(NOT prefixes)
+    string(REPLACE ":" ";" environment_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+    set(prefixes ${CMAKE_PREFIX_PATH} ${environment_prefixes} ${ARGN})
+  endif()
   foreach(prefix IN LISTS prefixes)
     # torch.utils.cmake_prefix_path names share/cmake below the folder that is wanted.
     foreach(candidate ${prefix} ${prefix}/torch ${prefix}/../.. ${prefix}/libtorch)
@@ -26,7 +27,13 @@ endfunction()
 file(GLOB fetched_libtorch ${CMAKE_CURRENT_LIST_DIR}/../.deps/libtorch-*/torch)
 rehearsal_find_libtorch(libtorch ${fetched_libtorch} ${REHEARSAL_BUILT_WITH})
 if(NOT libtorch)
-  message(FATAL_ERROR "LibTorch is missing. Run ./dev setup, or set LIBTORCH to its folder.")
+  set(named ${LIBTORCH} $ENV{LIBTORCH})
+  list(REMOVE_DUPLICATES named)
+  if(named)
+    message(FATAL_ERROR "There is no LibTorch in '${named}', which LIBTORCH names.")
+  endif()
+  message(FATAL_ERROR "LibTorch is missing. Set LIBTORCH to its folder; in Rehearsal's own folder, "
+                      "./dev setup fetches one.")
 endif()
 # Its version, such as 2.11.0; LibTorch 2.9 and earlier keep the header at the second place.
 set(libtorch_version)
@@ -56,6 +63,7 @@ set_target_properties(rehearsal_torch_cpu PROPERTIES
                       IMPORTED_LOCATION ${libtorch}/lib/libtorch_cpu.so)
 
 add_library(rehearsal_torch INTERFACE IMPORTED GLOBAL)
+set_target_properties(rehearsal_torch PROPERTIES libtorch_version "${libtorch_version}")
 target_include_directories(rehearsal_torch SYSTEM INTERFACE
   ${first_headers} ${libtorch}/include ${libtorch}/include/torch/csrc/api/include)
 target_link_libraries(rehearsal_torch INTERFACE rehearsal_torch_cpu rehearsal_c10 Threads::Threads)

@@ -18,6 +18,7 @@ install(EXPORT RehearsalTargets NAMESPACE rehearsal:: DESTINATION ${package})
 # LibTorch stays where it is: the program remembers the place.
 set_target_properties(rehearsal PROPERTIES INSTALL_RPATH ${libtorch}/lib)
 install(TARGETS rehearsal RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES sim/rehearsal-gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/rehearsal)
 
 configure_package_config_file(.cmake/RehearsalConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/RehearsalConfig.cmake

@@ -28,8 +28,14 @@ function(rehearsal_library name folder)
   target_include_directories(${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${name} ${scope} ${ARGN})
   target_compile_features(${name} ${scope} cxx_std_20)
+  if(REHEARSAL_FUZZ AND sources AND NOT folder MATCHES "/(sim|scenarios)($|/)")
+    target_compile_options(${name} PRIVATE ${rehearsal_fuzz_counters})
+  endif()
   rehearsal_export(${name})
 endfunction()
+
+# A fuzzer goes on from those inputs that reach new places, or come nearer to them.
+set(rehearsal_fuzz_counters -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp)
 
 # Lets other projects link the target as rehearsal::X, where its name is rehearsal_X.
 function(rehearsal_export name)
@@ -49,19 +55,54 @@ function(rehearsal_precompiled_headers name)
   target_link_libraries(${name} PRIVATE rehearsal_torch)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
-set(tensor_headers <ATen/core/Tensor.h> <ATen/core/ivalue.h> <algorithm> <functional> <map> <memory>
-    <optional> <string> <variant> <vector>)
+set(tensor_headers <ATen/core/Tensor.h> <ATen/core/function_schema.h> <ATen/core/ivalue.h>
+    <algorithm> <charconv> <functional> <map> <memory> <optional> <ranges> <string> <variant>
+    <vector>)
 rehearsal_precompiled_headers(rehearsal_torch_tensor ${tensor_headers})
 rehearsal_precompiled_headers(rehearsal_torch_autograd ${tensor_headers}
                               <torch/csrc/autograd/function.h>)
 rehearsal_precompiled_headers(rehearsal_torch_api <torch/torch.h>)
 
-# Sets RESULT to the largest of these that SOURCE reaches through headers of this repository: api,
-# autograd, tensor or none. It looks when CMake runs; an outdated answer costs compile time only.
+# Our own headers that many files reach, compiled once on top of these. A file takes the first that
+# it reaches, so that it is compiled anew for no other header than without. Only Clang can build one
+# such set on another.
+set(own_headers_row tests/reference/row.h)
+set(own_headers_cluster gtest/gtest.h core/api/worker.h sim/cluster.h)
+set(own_headers_settings command_line/run_settings.h)
+set(own_headers_calls core/api/calls.h)
+set(own_sets torch_autograd_row torch_api_row torch_tensor_cluster torch_autograd_cluster
+    torch_api_cluster torch_tensor_settings torch_tensor_calls torch_autograd_calls torch_api_calls)
+
+# rehearsal_own_precompiled_headers(NAME LINKS…) compiles the sets of that name, where NAME is row,
+# cluster, settings or calls, for programs that link LINKS.
+function(rehearsal_own_precompiled_headers name)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang OR NOT CMAKE_GENERATOR MATCHES Ninja)
+    return()
+  endif()
+  list(TRANSFORM own_headers_${name} REPLACE "(.+)" "<\\1>" OUTPUT_VARIABLE headers)
+  foreach(set IN LISTS own_sets)
+    if(set MATCHES "^(.*)_${name}$")
+      set(below ${PROJECT_BINARY_DIR}/CMakeFiles/rehearsal_${CMAKE_MATCH_1}.dir/cmake_pch.hxx.pch)
+      rehearsal_precompiled_headers(rehearsal_${set} ${headers})
+      target_include_directories(rehearsal_${set} PRIVATE ${PROJECT_SOURCE_DIR})
+      target_link_libraries(rehearsal_${set} PRIVATE ${ARGN})
+      # Without the times of its headers ccache knows it again after a change of branches.
+      target_compile_options(rehearsal_${set} PRIVATE -include-pch ${below}
+                             -Xclang -fno-pch-timestamp)
+      set_source_files_properties(
+        ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/rehearsal_${set}.dir/cmake_pch.hxx.cxx
+        PROPERTIES OBJECT_DEPENDS ${below})
+    endif()
+  endforeach()
+endfunction()
+
+# Sets RESULT to the largest of these that SOURCE reaches through headers of this repository, such
+# as torch_api, torch_tensor_calls or none. It looks when CMake runs; an outdated answer costs
+# compile time only.
 function(rehearsal_large_headers_of RESULT source)
   set(pending ${source})
   set(seen)
-  set(largest none)
+  set(size none)
   while(pending)
     list(POP_FRONT pending file)
     if(NOT EXISTS ${file} OR file IN_LIST seen)
@@ -71,18 +112,32 @@ function(rehearsal_large_headers_of RESULT source)
     file(STRINGS ${file} includes REGEX "^#include ")
     foreach(include IN LISTS includes)
       if(include MATCHES "<torch/(torch\\.h|nn|optim)")
-        set(${RESULT} api PARENT_SCOPE)
-        return()
-      elseif(include MATCHES "<(torch/csrc/autograd/|ATen/(ATen|Functions)\\.h)")
-        set(largest autograd)
-      elseif(include MATCHES "<(ATen|c10|torch)/" AND largest STREQUAL none)
-        set(largest tensor)
+        set(size api)
+      elseif(include MATCHES "<(torch/csrc/autograd/|ATen/(ATen|Functions)\\.h)"
+             AND NOT size STREQUAL api)
+        set(size autograd)
+      elseif(include MATCHES "<(ATen|c10|torch)/" AND size STREQUAL none)
+        set(size tensor)
       elseif(include MATCHES "\"(.*)\"")
         list(APPEND pending ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
       endif()
     endforeach()
   endwhile()
-  set(${RESULT} ${largest} PARENT_SCOPE)
+  set(${RESULT} none PARENT_SCOPE)
+  if(NOT size STREQUAL none)
+    set(${RESULT} torch_${size} PARENT_SCOPE)
+  endif()
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    return()
+  endif()
+  foreach(name IN ITEMS row cluster settings calls)
+    list(GET own_headers_${name} -1 header)
+    if(torch_${size}_${name} IN_LIST own_sets AND ${PROJECT_SOURCE_DIR}/${header} IN_LIST seen
+       AND (source MATCHES "/tests/" OR NOT name STREQUAL cluster))  # It has GoogleTest.
+      set(${RESULT} torch_${size}_${name} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
 endfunction()
 
 # rehearsal_precompile(SOURCES…) lets each source use the precompiled headers that it reaches. CMake
@@ -93,9 +148,9 @@ function(rehearsal_precompile)
     return()
   endif()
   foreach(source IN LISTS ARGN)
-    rehearsal_large_headers_of(size ${source})
-    if(NOT size STREQUAL none)
-      set(header ${PROJECT_BINARY_DIR}/CMakeFiles/rehearsal_torch_${size}.dir/cmake_pch.hxx)
+    rehearsal_large_headers_of(headers ${source})
+    if(NOT headers STREQUAL none)
+      set(header ${PROJECT_BINARY_DIR}/CMakeFiles/rehearsal_${headers}.dir/cmake_pch.hxx)
       if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
         set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.pch
                                     COMPILE_OPTIONS "-include-pch;${header}.pch")
@@ -105,6 +160,16 @@ function(rehearsal_precompile)
       endif()
     endif()
   endforeach()
+endfunction()
+
+# Leaves a target without optimisation in preset dev, where it computes little itself: it is
+# compiled in two thirds of the time, a test of templates in half. Clang refuses precompiled headers
+# that were made with optimisation, for the sake of one macro, unless told.
+function(rehearsal_not_optimised name)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL Debug
+     AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-O1")
+    target_compile_options(${name} PRIVATE -O0 -Xclang -fno-validate-pch)
+  endif()
 endfunction()
 
 # rehearsal_gcc_warns_falsely(SOURCES…): GCC 12 warns of these once std::optional and std::string

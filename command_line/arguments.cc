@@ -11,18 +11,19 @@
 #include <map>
 #include <memory>
 
+#include "command_line/check_command.h"
+#include "command_line/collectives_flag.h"
 #include "command_line/flags.h"
 #include "command_line/help_texts.h"
-#include "command_line/replay_command.h"
+#include "command_line/liveness_flags.h"
+#include "command_line/replay_arguments.h"
 #include "command_line/report_arguments.h"
 #include "command_line/run_file.h"
 #include "command_line/strategy_flag.h"
 #include "command_line/suggestion.h"
-#include "command_line/version.h"
 #include "command_line/wrong_use.h"
 #include "real_net/worker/observers.h"
 #include "real_net/worker/record_place.h"
-#include "record/record_file.h"
 #include "sim/decisions/decision_words.h"
 #include "sim/hunt/commit_seed.h"
 
@@ -30,12 +31,11 @@ namespace rehearsal::command_line {
 namespace {
 
 const std::vector<std::string> kCommands = {"list",   "run",    "hunt",    "merge",  "shrink",
-                                            "replay", "report", "explore", "verify", "worker"};
+                                            "replay", "check",  "report",  "explore", "verify",
+                                            "worker"};
 
 constexpr const char* kNoMutants =
     "this build has none; type ./dev build mutants, and build/mutants/rehearsal instead";
-
-const std::string kReplayable = "a file that 'shrink --out' or '--record' wrote";
 
 uint64_t parse_whole(const std::string& flag, const std::string& text, uint64_t min, uint64_t max) {
   uint64_t number = 0;
@@ -55,6 +55,15 @@ CrashAt parse_crash_at(const std::string& text) {
   }
   return {text.substr(0, colon), parse_whole("--crash-at: N", text.substr(colon + 1), 0,
                                              std::numeric_limits<uint64_t>::max())};
+}
+
+double parse_watchdog(const std::string& text) {
+  constexpr double kSecondsMin = 0.1;
+  constexpr double kSecondsMax = 24 * 3600;
+  if (text == "0") return 0;
+  const double seconds = parse_seconds("--watchdog", text);
+  if (seconds == 0 || (seconds >= kSecondsMin && seconds <= kSecondsMax)) return seconds;
+  throw WrongUse("--watchdog " + text + ": type a time from 100ms to 24h, or 0 for none");
 }
 
 int available_cores() {
@@ -172,16 +181,12 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
   if (!flags_.crashes.empty()) {
     settings.crashes = static_cast<int>(parse_whole("--crashes", flags_.crashes, 0, 1000));
   }
+  if (!flags_.mad.empty()) settings.mad = static_cast<int>(parse_whole("--mad", flags_.mad, 0, 1));
   if (!flags_.restarts.empty()) settings.restarts = parse_restarts(flags_.restarts);
   settings.checkpoints = flags_.checkpoints;
-  if (!flags_.partitions.empty()) {
-    check_known("--partitions", flags_.partitions, {"long"});
-    settings.long_partitions = true;
-  }
-  if (!flags_.pauses.empty()) {
-    check_known("--pauses", flags_.pauses, {"long"});
-    settings.long_pauses = true;
-  }
+  if (!flags_.partitions.empty())
+    settings.long_partitions = parse_length("--partitions", flags_.partitions);
+  if (!flags_.pauses.empty()) settings.long_pauses = parse_length("--pauses", flags_.pauses);
   if (!flags_.network.empty()) check_known("--network", flags_.network, backends_.networks);
   for (const std::string& fault : flags_.without)
     check_known("--without", fault, backends_.fault_classes);
@@ -195,6 +200,7 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     if (backends_.mutants.empty()) throw WrongUse("--mutant " + mutant + ": " + kNoMutants);
     check_known("--mutant", mutant, backends_.mutants);
   }
+  if (!flags_.watchdog.empty()) settings.watchdog = parse_watchdog(flags_.watchdog);
   if (!flags_.crash_at.empty()) settings.crash_at = parse_crash_at(flags_.crash_at);
   settings.benign = flags_.benign;
   settings.mutants = flags_.mutants;
@@ -226,7 +232,10 @@ void Parser::take_record(RunSettings& settings) const {
 RunCommand Parser::run_command() const {
   RunCommand command{settings_of(only_name(), "full"), flags_.compare, flags_.junit};
   command.settings.spans_file = flags_.spans;
+  command.settings.exception_traces = flags_.exception_traces;
   take_record(command.settings);
+  command.settings.liveness = parse_liveness(flags_, command.settings.net);
+  command.settings.collectives = parse_collectives(flags_, command.settings);
   if (command.settings.net == Net::sim) {
     if (!flags_.checkpoints.empty())
       throw WrongUse(
@@ -238,16 +247,18 @@ RunCommand Parser::run_command() const {
   const std::vector<std::pair<std::string, bool>> simulated_only = {
       {"--faults " + flags_.faults, faults},
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
+      {"--mad " + flags_.mad, command.settings.mad.value_or(0) > 0},
       {"--restarts " + flags_.restarts, !flags_.restarts.empty()},
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
-      {"--partitions long", command.settings.long_partitions.value_or(false)},
-      {"--pauses long", command.settings.long_pauses.value_or(false)},
+      {"--partitions " + flags_.partitions, !flags_.partitions.empty()},
+      {"--pauses " + flags_.pauses, !flags_.pauses.empty()},
       {"--network " + flags_.network, !flags_.network.empty()},
       {"--without", !flags_.without.empty()},
       {"--strategy " + flags_.strategy, !flags_.strategy.empty()},
       {"--redraw", !flags_.redraws.empty()},
       {"--decide", !flags_.decisions.empty()},
       {"--benign", flags_.benign},
+      {"--watchdog " + flags_.watchdog, !flags_.watchdog.empty()},
       {"--trace " + flags_.trace, !flags_.trace.empty()}};
   for (const auto& [flag, given] : simulated_only) {
     if (given) throw WrongUse(flag + " needs the simulator: type --net sim, or leave it out");
@@ -329,7 +340,23 @@ ShrinkCommand Parser::shrink_command() const {
 }
 
 ExploreCommand Parser::explore_command() const {
-  ExploreCommand command{.settings = settings_of(only_name(), "tiny"), .schedule = flags_.schedule};
+  ExploreCommand command{.settings = settings_of(only_name(), "tiny"),
+                         .directory = flags_.directory};
+  command.settings.schedule = flags_.schedule;
+  try {
+    if (!flags_.schedule.empty() && backends_.check_schedule)
+      backends_.check_schedule(command.settings);
+  } catch (const std::invalid_argument& wrong) {
+    throw WrongUse(std::string("--schedule: ") + wrong.what());
+  }
+  command.settings.only_faults = flags_.only_faults;
+  if (!flags_.only_faults.empty() && !flags_.schedule.empty())
+    throw WrongUse("--only does not go with --schedule, which is one run with faults of its own");
+  try {
+    if (backends_.check_faults) backends_.check_faults(command.settings);
+  } catch (const std::invalid_argument& wrong) {
+    throw WrongUse(std::string("--only: ") + wrong.what());
+  }
   if (!flags_.time.empty()) command.seconds = parse_seconds("--for", flags_.time);
   if (!flags_.trace.empty() && flags_.schedule.empty())
     throw WrongUse("--trace " + flags_.trace + " needs --schedule: an exploration has many runs");
@@ -358,6 +385,9 @@ WorkerCommand Parser::worker_command() const {
   command.settings = settings_of(only_name(), "full");
   command.settings.net = Net::tcp;
   take_record(command.settings);
+  command.settings.liveness = parse_liveness(flags_, command.settings.net);
+  command.settings.collectives = parse_collectives(flags_, command.settings);
+  command.settings.exception_traces = flags_.exception_traces;
   constexpr uint32_t kWorkersMax = 1'000'000;
   const auto whole = [](const char* flag, const std::string& text, uint64_t min) {
     return static_cast<uint32_t>(parse_whole(flag, text, min, kWorkersMax));
@@ -367,6 +397,7 @@ WorkerCommand Parser::worker_command() const {
     command.place.world_size = whole("--world-size", flags_.world_size, 1);
   }
   if (!flags_.rendezvous.empty()) command.place.rendezvous = flags_.rendezvous;
+  command.place.run_id = flags_.run_id;
   if (!flags_.metrics_port.empty() && !real::parse_metrics_address(flags_.metrics_port))
     throw WrongUse("--metrics-port " + flags_.metrics_port +
                    ": type a port or HOST:PORT, for example 9464");
@@ -374,44 +405,13 @@ WorkerCommand Parser::worker_command() const {
   check_address("--advertise", flags_.advertise, /*any_port=*/false);
   command.place.listen = flags_.listen;
   command.place.advertise = flags_.advertise;
+  command.place.auth = flags_.auth;
   if (!flags_.log.empty())
     check_known("--log", flags_.log, {"debug", "info", "warn", "error", "off"});
   command.place.metrics = flags_.metrics_port;
   command.place.spans = flags_.spans;
   command.place.log = flags_.log;
   return command;
-}
-
-ParsedCommand parse_replay(const std::vector<std::string>& words,
-                           const std::vector<Scenario>& scenarios, const Backends& backends) {
-  std::vector<std::string> files = words;
-  if (std::erase(files, "--help") + std::erase(files, "-h") > 0)
-    return {ShowHelp{kReplayHelp}, false};
-  const bool json = std::erase(files, "--json") > 0;
-  std::string trace;
-  if (const auto flag = std::find(files.begin(), files.end(), "--trace"); flag != files.end()) {
-    if (std::next(flag) == files.end()) throw WrongUse("--trace: name a file");
-    trace = *std::next(flag);
-    files.erase(flag, flag + 2);
-  }
-  if (files.size() != 1 || files.front().starts_with("-"))
-    throw WrongUse("type rehearsal replay FILE, " + kReplayable);
-  if (!std::ifstream(files.front()))
-    throw WrongUse(files.front() + ": cannot be read; name " + kReplayable);
-  try {
-    if (record::looks_like_record(files.front())) {
-      ReplayCommand command = read_replay(files.front(), scenarios, backends);
-      command.trace_file = trace;
-      return {std::move(command), json};
-    }
-    ParsedCommand parsed = parse_arguments(read_run_file(files.front()), scenarios, backends);
-    parsed.json = json;
-    if (auto* run = std::get_if<RunCommand>(&parsed.command)) run->settings.trace_file = trace;
-    return parsed;
-  } catch (const WrongUse& wrong) {
-    const std::string text = wrong.what();
-    throw WrongUse(text.starts_with(files.front()) ? text : files.front() + ": " + text);
-  }
 }
 
 // `shrink FILE …` goes on from a run that was written down: FILE stands for what it holds.
@@ -424,6 +424,9 @@ std::vector<std::string> with_run_file(const std::vector<std::string>& words,
       !std::filesystem::is_regular_file(rest.front()))
     return rest;
   std::vector<std::string> run = read_run_file(rest.front());
+  if (run.front() == "explore")
+    throw WrongUse(rest.front() + ": holds a schedule of 'explore', which is small already; type " +
+                   "rehearsal report " + rest.front());
   run.erase(run.begin());
   run.insert(run.end(), rest.begin() + 1, rest.end());
   return run;
@@ -449,18 +452,19 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
                               const std::vector<Scenario>& scenarios, const Backends& backends) {
   if (words.empty()) {
     throw WrongUse(
-        "name a command: list, run, hunt, merge, shrink, replay, report, explore, verify or "
-        "worker; rehearsal --help explains them");
+        "name a command: list, run, hunt, merge, shrink, replay, check, report, explore, verify "
+        "or worker; rehearsal --help explains them");
   }
   const std::string& command = words.front();
   if (command == "--help" || command == "-h" || command == "help")
     return {ShowHelp{kOverview}, false};
-  if (command == "--version") return {ShowHelp{version_text()}, false};
   if (!is_command(command)) {
     throw WrongUse("no command '" + command + "'; " + suggestion(command, kCommands));
   }
   if (command == "replay")
     return parse_replay({words.begin() + 1, words.end()}, scenarios, backends);
+  if (command == "check")
+    return parse_check({words.begin() + 1, words.end()}, scenarios, backends);
   if (command == "report")
     return parse_report({words.begin() + 1, words.end()}, scenarios, backends);
   Parser parser(command, scenarios, backends);

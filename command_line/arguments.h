@@ -15,7 +15,8 @@ struct ShowHelp {  // or the version
 
 struct ParsedCommand {
   std::variant<ShowHelp, ListCommand, RunCommand, HuntCommand, MergeCommand, ShrinkCommand,
-               ReportCommand, ReplayCommand, ExploreCommand, VerifyCommand, WorkerCommand>
+               ReportCommand, ReplayCommand, CheckCommand, ExploreCommand, VerifyCommand,
+               WorkerCommand>
       command;
   bool json = false;
 };

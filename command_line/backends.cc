@@ -3,19 +3,26 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <typeinfo>
 
 #include "command_line/explore_backend.h"
 #include "command_line/real_backend.h"
 #include "command_line/schedule_check.h"
 #include "command_line/spans_file.h"
 #include "command_line/wrong_use.h"
+#include "core/base/symbols.h"
 #include "core/session/mutants.h"
 #include "sim/cluster.h"
 #include "sim/decisions/decision_words.h"
 #include "sim/explain/history_file.h"
 #include "sim/hunt/features.h"
+#include "sim/hunt/noted_throws.h"
 #include "sim/world/spare_stacks.h"
 
 namespace rehearsal::command_line {
@@ -26,15 +33,20 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   sim::ClusterOptions options;
   options.faults = plan.faults;
   options.crashes = static_cast<uint32_t>(plan.crashes);
+  options.mad = plan.mad > 0;
   options.restart = plan.restarts;
   options.long_partitions = plan.long_partitions;
   options.long_pauses = plan.long_pauses;
   for (const std::string& fault : settings.without)
     options.without.push_back(*sim::fault_class_named(fault));
   if (!settings.network.empty()) options.preset = net_fake::preset_named(settings.network);
+  options.strict_leaks = !settings.scenario->allows_leaks;
   options.overrides = settings.decisions;
   options.otherwise = settings.benign ? sim::Otherwise::benign : sim::Otherwise::drawn;
   options.record_choices = settings.record;
+  options.exception_traces = settings.exception_traces;
+  if (settings.watchdog)
+    options.watchdog = std::chrono::milliseconds(std::llround(*settings.watchdog * 1000));
   if (!settings.strategy.empty()) options.strategy = sim::parse_strategy(settings.strategy);
   for (const std::string& redraw : settings.redraws)
     options.redraws.push_back(sim::parse_redraw(redraw));
@@ -42,6 +54,7 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
     if (settings.scenario->adjust_node) settings.scenario->adjust_node(node, plan, settings.seed);
     node.mutants = settings.mutants;
   };
+  options.invariants = settings.scenario->invariants;
   if (!settings.trace_file.empty()) {
     trace.open(settings.trace_file);
     if (!trace) {
@@ -76,17 +89,46 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   outcome.choices = report.choices;
   outcome.choices.insert(outcome.choices.end(), report.deviations.begin(), report.deviations.end());
   outcome.absent = report.absent_overrides;
+  outcome.leaks = report.leaks;
   outcome.results = std::move(results);
   outcome.failure = report.failure;
   return outcome;
 }
 
-// The verdict of the scenario itself on a run that ended well.
+// The history, which the run has written, ends where the verdict threw.
+void tell_throw(const RunSettings& settings, const RunOutcome& outcome, const std::string& what,
+                const std::string& stack) {
+  if (settings.history_file.empty()) return;
+  const std::chrono::duration<double> passed(outcome.virtual_seconds.value_or(0));
+  const Instant when = Instant{} + std::chrono::duration_cast<Duration>(passed);
+  std::ofstream file(settings.history_file, std::ios::app);
+  sim::HistoryWriter history(file);
+  history.add({.kind = sim::EntryKind::thrown,
+               .when = when,
+               .text = what,
+               .detail = "the verdict",
+               .stack = stack});
+  history.add({.kind = sim::EntryKind::failed, .when = when, .text = "result"});
+}
+
+// The verdict of the scenario itself on a run that ended well. One that throws judges nothing.
+// Where a worker is mad the results may be anything.
 void judge_results(const RunSettings& settings, RunOutcome& outcome) {
   if (!outcome.ok || !settings.scenario->verdict) return;
   ScenarioFaults plan = settings.fault_plan();
+  if (plan.mad > 0) return;
   if (settings.crash_at) ++plan.crashes;
-  const auto wrong = settings.scenario->verdict(outcome.results, plan);
+  std::optional<std::string> wrong;
+  sim::NotedThrows throws;
+  try {
+    wrong = settings.scenario->verdict(outcome.results, plan);
+  } catch (const std::exception& thrown) {
+    const std::string what = type_name(typeid(thrown)) + ": " + thrown.what();
+    const Error error{.kind = ErrorKind::remote_exception, .text = what};
+    throws.became(error);
+    tell_throw(settings, outcome, what, throws.stack());
+    wrong = "its verdict threw " + what + "\n" + throws.place_of(error);
+  }
   if (!wrong) return;
   outcome.ok = false;
   outcome.failure = sim::RunFailure{"result", settings.scenario->name, *wrong};
@@ -154,10 +196,16 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   check_spans_file(settings.spans_file);
   if (!settings.spans_file.empty()) options.traces.push_back(&spans);
   sim::Cluster cluster(settings.seed, program, options);
+  reporter.results.set_declarer([&cluster]() -> std::optional<Results::Declarer> {
+    const auto life = cluster.running();
+    if (!life) return std::nullopt;
+    return Results::Declarer{life->worker.value, life->life};
+  });
   const sim::RunReport& report = cluster.try_run();
-  if (!settings.spans_file.empty())
-    write_spans_file(settings.spans_file, observe::file_of(spans, program.names()));
+  reporter.results.set_declarer(nullptr);
   RunOutcome outcome = outcome_of(report, reporter.results);
+  if (!settings.spans_file.empty())
+    write_spans_file(settings.spans_file, observe::file_of(spans, program.names()), outcome);
   if (learns) outcome.strategy = to_string(options.strategy);
   if (settings.tell_widths) outcome.widths = report.widths;
   if (settings.tell_features) outcome.features = features.seen();
@@ -196,10 +244,13 @@ std::string portfolio_name(Seed seed) {
 
 Backends shipped_backends() {
   return {
-      .simulate = [stacks = sim::spare_stacks()](
-                      const RunSettings& settings,
-                      Reporter& reporter) { return simulate(settings, reporter, *stacks); },
+      .simulate =
+          [stacks = sim::spare_stacks()](const RunSettings& settings, Reporter& reporter) {
+            return settings.schedule.empty() ? simulate(settings, reporter, *stacks)
+                                             : run_one_schedule(settings);
+          },
       .serve = serve_real_worker,
+      .refuse = refuse_real_worker,
       .strategies = names_of(sim::kStrategyKinds),
       .portfolio = portfolio_name,
       .networks = names_of(net_fake::kPresets),
@@ -208,8 +259,9 @@ Backends shipped_backends() {
       .check_strategy =
           [](const std::string& text) { static_cast<void>(sim::parse_strategy(text)); },
       .check_redraw = [](const std::string& text) { static_cast<void>(sim::parse_redraw(text)); },
-      .explore = explore_all,
-      .run_schedule = run_one_schedule};
+      .check_schedule = check_schedule,
+      .check_faults = check_faults,
+      .explore = explore_all};
 }
 
 }  // namespace rehearsal::command_line

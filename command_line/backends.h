@@ -23,6 +23,8 @@ struct WorkerPlace {
   std::string metrics = {}, spans = {}, log = {};
   // HOST:PORT; empty: as real::WorkerOptions says.
   std::string listen = {}, advertise = {};
+  std::string run_id = {};  // the same
+  std::string auth = {};    // the same
 };
 
 // The state of an exploration.
@@ -50,11 +52,16 @@ struct ExploreOutcome {
 inline constexpr std::string_view kGuided = "guided";
 
 struct Backends {
-  // A whole cluster in this process. An error of the run is in the outcome.
+  // A whole cluster in this process; with a schedule in the settings, that run of an exploration.
+  // An error of the run is in the outcome.
   std::function<RunOutcome(const RunSettings&, Reporter&)> simulate;
 
   // One real worker in this process, from rendezvous to shutdown.
   std::function<RunOutcome(const RunSettings&, const WorkerPlace&, Reporter&)> serve;
+
+  // Instead: tells the others of its group, and its launcher, why this worker will not come. Null:
+  // there are none.
+  std::function<void(const WorkerPlace&, const std::string& why)> refuse = nullptr;
 
   // Names that --strategy knows; the first is the default.
   std::vector<std::string> strategies;
@@ -75,13 +82,15 @@ struct Backends {
   std::function<void(const std::string&)> check_strategy;
   std::function<void(const std::string&)> check_redraw;
 
+  // Throws std::invalid_argument with one line if these settings' schedule is none; may be null.
+  std::function<void(const RunSettings&)> check_schedule;
+  // The same for the faults that an exploration is limited to.
+  std::function<void(const RunSettings&)> check_faults;
+
   // Every schedule of a small cluster, until `go_on` says no; see sim/explore/explorer.h.
   std::function<ExploreOutcome(const RunSettings&,
                                const std::function<bool(const ExploreProgress&)>& go_on)>
       explore;
-
-  // One of these schedules. Throws std::invalid_argument with one line if it is none.
-  std::function<RunOutcome(const RunSettings&, const std::string& schedule)> run_schedule;
 };
 
 // The simulator and the real network.

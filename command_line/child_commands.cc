@@ -1,13 +1,16 @@
 // The work of a child process of this binary: simulate for `hunt` and `verify`, or be one real
 // worker for `run --net tcp`. And `worker`, which is the same for somebody else's launcher.
+#include <charconv>
 #include <iostream>
 #include <set>
 #include <utility>
 
 #include "command_line/child_process.h"
 #include "command_line/commands.h"
+#include "command_line/printed.h"
 #include "command_line/scattered_memory.h"
 #include "command_line/terminal.h"
+#include "sim/hunt/crash_report.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -34,11 +37,13 @@ Reporter forwarding_reporter() {
 RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
   try {
     const Json& place = request.at("place");
-    return tool.backends.serve(
-        settings_from_json(request, tool.scenarios),
-        {place.at("rank").get<uint32_t>(), place.at("world_size").get<uint32_t>(),
-         place.at("rendezvous").get<std::string>(), "", place.value("spans", ""), ""},
-        reporter);
+    return tool.backends.serve(settings_from_json(request, tool.scenarios),
+                               {.rank = place.at("rank").get<uint32_t>(),
+                                .world_size = place.at("world_size").get<uint32_t>(),
+                                .rendezvous = place.at("rendezvous").get<std::string>(),
+                                .spans = place.value("spans", ""),
+                                .run_id = place.value("run_id", "")},
+                               reporter);
   } catch (const std::exception& error) {
     RunOutcome outcome;
     outcome.failure = sim::RunFailure{"error", "", error.what()};
@@ -46,7 +51,35 @@ RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
   }
 }
 
+// The value of `--flag value` or `--flag=value`, of arguments that could not be parsed.
+std::optional<std::string> given(const std::vector<std::string>& words, const std::string& flag) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
+    if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> number(const std::optional<std::string>& text) {
+  uint32_t value = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
 }  // namespace
+
+void refuse_worker(const Tool& tool, const std::vector<std::string>& words,
+                   const std::string& why) {
+  if (words.empty() || words.front() != "worker" || !tool.backends.refuse) return;
+  tool.backends.refuse({.rank = number(given(words, "--rank")),
+                        .world_size = number(given(words, "--world-size")),
+                        .rendezvous = given(words, "--rendezvous"),
+                        .run_id = given(words, "--run-id").value_or(""),
+                        .auth = given(words, "--auth").value_or("")},
+                       why);
+}
 
 int serve_requests(const Tool& tool, bool scattered) {
   std::optional<ScatteredMemory> memory;
@@ -54,6 +87,9 @@ int serve_requests(const Tool& tool, bool scattered) {
   // A feature that an earlier run has shown is no news for the parent: it learns from runs in their
   // order, and the runs of one child are in order.
   std::set<std::pair<const Scenario*, uint32_t>> told;
+  // The parent reads what is said there, and makes a failure of it.
+  const sim::CrashReport crash_report(
+      {.standard_output = {}, .standard_error = {}, .ends_by_signal = true});
   while (const auto request = read_request()) {
     Reporter reporter = silent_reporter();
     const RunSettings settings = settings_from_json(*request, tool.scenarios);
@@ -88,7 +124,7 @@ int worker(const Tool& tool, const WorkerCommand& command) {
   const RunOutcome outcome = tool.backends.serve(command.settings, command.place, reporter);
   progress.clear();
   if (tool.json) {
-    std::cout << report_json(command.settings, outcome, stopwatch.seconds(), "").dump(2)
+    std::cout << printed(report_json(command.settings, outcome, stopwatch.seconds(), ""))
               << std::endl;
   }
   if (outcome.ok) return kHolds;

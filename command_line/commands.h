@@ -76,7 +76,7 @@ int shrink(const Tool& tool, const ShrinkCommand& command);
 
 struct ReportCommand {
   RunSettings settings;
-  std::string file;           // that the settings were read from
+  std::string file;           // that the settings were read from; empty: from a schedule
   std::string html_file;      // for the page; empty: none
   std::string perfetto_file;  // for the trace; empty: none
 };
@@ -90,10 +90,15 @@ struct ReplayCommand {
 };
 int replay(const Tool& tool, const ReplayCommand& command);
 
+struct CheckCommand {
+  std::vector<ReplayCommand> lives;  // of the workers of one run over TCP; at least one
+};
+int check(const Tool& tool, const CheckCommand& command);
+
 struct ExploreCommand {
-  RunSettings settings;  // faults and strategy in it are not used
-  double seconds = 0;    // that it may take; zero: until all is explored
-  std::string schedule;  // only this one; empty: all
+  RunSettings settings;   // faults and strategy in it are not used; with a schedule: only this one
+  double seconds = 0;     // that it may take; zero: until all is explored
+  std::string directory;  // for what a failure leaves; empty: none
 };
 int explore(const Tool& tool, const ExploreCommand& command);
 
@@ -111,6 +116,9 @@ struct WorkerCommand {
 };
 int worker(const Tool& tool, const WorkerCommand& command);
 
+// A worker whose arguments are wrong tells the others of its group, who would wait for it.
+void refuse_worker(const Tool& tool, const std::vector<std::string>& words, const std::string& why);
+
 // The loop of a child of `hunt` and `verify`: simulates what it is asked to until no request is
 // left. `scattered`: with other addresses; see scattered_memory.h.
 int serve_requests(const Tool& tool, bool scattered);
@@ -121,14 +129,16 @@ int serve_worker_request(const Tool& tool);
 // Runs the workers of a real cluster as processes on this machine, and waits for them.
 RunOutcome run_processes(const RunSettings& settings, Reporter& reporter);
 
-// How a failed run ends: the failure in a line, then the command that repeats it, alone on the last
-// line. On standard error if standard output is for JSON.
+// How a failed run ends: of a simulated one the way into a debugger, the failure in a line, then
+// the command that repeats it, alone on the last line. On standard error if standard output is for
+// JSON.
 void print_failure(const Tool& tool, const RunSettings& settings, const sim::RunFailure& failure);
 
 struct FailedRun {
   std::string scenario;
   uint64_t seed = 0;
   std::string replay;  // the command that repeats it
+  Net net = Net::sim;
 };
 void print_failed_run(const Tool& tool, const FailedRun& run, const sim::RunFailure& failure);
 

@@ -31,6 +31,9 @@ class Crew {
   [[nodiscard]] bool can_take(size_t child) const;
   [[nodiscard]] bool busy() const;
 
+  // The runs to come are expected to hang: each is ended as soon as that is all but certain.
+  void expect_hangs() { expects_hangs_ = true; }
+
   // `task` is the caller's number for this run. REQUIRES: can_take(child).
   void give(size_t child, size_t task, const RunSettings& settings);
 
@@ -58,6 +61,7 @@ class Crew {
 
   double run_seconds_max_;
   Errors errors_;
+  bool expects_hangs_ = false;
   std::vector<Member> members_;
 };
 

@@ -2,13 +2,16 @@
 
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 #include "command_line/crew.h"
 #include "command_line/hunt_tasks.h"
 #include "command_line/neighbours.h"
+#include "command_line/program_name.h"
 #include "command_line/temporary_folder.h"
 #include "command_line/wrong_use.h"
+#include "core/base/printable.h"
 #include "sim/explain/critical_pair.h"
 #include "sim/explain/history_file.h"
 #include "sim/explain/html_page.h"
@@ -21,13 +24,16 @@ namespace {
 constexpr double kSearchSeconds = 10;
 
 std::string title_of(const RunSettings& settings) {
-  return settings.scenario->name + ", seed " + std::to_string(settings.seed.value);
+  return settings.scenario->name + ", seed " + std::to_string(settings.seed.value) +
+         (settings.schedule.empty() ? "" : ", schedule " + settings.schedule);
 }
 
 // Runs in a child process, and takes down what happens.
 class Historian {
  public:
   Historian() : crew_(make_crew(1, Crew::Errors::hidden)) {}
+
+  void expect_hangs() { crew_.expect_hangs(); }
 
   RunOutcome attempt(const RunSettings& settings) {
     crew_.give(0, 0, settings);
@@ -44,13 +50,20 @@ class Historian {
     return sim::chronicle_of(sim::read_history(file));
   }
 
+  // The spans of the run that was told last; empty: it left none.
+  std::string spans() const {
+    std::ostringstream text;
+    text << std::ifstream(folder_.file("spans")).rdbuf();
+    return text.str();
+  }
+  std::string spans_file() const { return folder_.file("spans"); }
+
  private:
   const TemporaryFolder folder_;
   Crew crew_;
 };
 
-// Of the pairs that the neighbours give: a true exchange of two events rather than the presence of
-// one; of these, the one nearest to the failure.
+// The best of the pairs that the neighbours give.
 std::optional<sim::CriticalPair> best_pair(Historian& historian, const sim::Chronicle& failing,
                                            const std::vector<Neighbour>& neighbours) {
   std::optional<sim::CriticalPair> best;
@@ -61,11 +74,7 @@ std::optional<sim::CriticalPair> best_pair(Historian& historian, const sim::Chro
     if (!holding || !near) continue;
     auto pair = sim::critical_pair(*near, *holding, neighbour.decision);
     if (pair) pair = sim::same_pair_in(failing, *pair, *near);
-    if (!pair) continue;
-    const auto rank = [](const sim::CriticalPair& one) {
-      return std::pair(one.second.has_value(), one.first);
-    };
-    if (!best || rank(*pair) > rank(*best)) best = std::move(pair);
+    if (pair && (!best || sim::is_better(failing, *pair, *best))) best = std::move(pair);
   }
   return best;
 }
@@ -79,21 +88,24 @@ void write_file(const std::string& name, const std::string& text) {
 
 }  // namespace
 
-std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run) {
+std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run, bool hangs) {
   if (run.net != Net::sim) return std::nullopt;
   RunSettings settings = run;
-  settings.trace_file.clear();  // These were written by the run itself.
-  settings.spans_file.clear();
+  settings.trace_file.clear();  // It was written by the run itself.
   Historian historian;
+  if (hangs) historian.expect_hangs();
+  settings.spans_file = historian.spans_file();
   RunOutcome outcome;
   std::optional<sim::Chronicle> chronicle = historian.chronicle_of(settings, outcome);
   if (!chronicle) return std::nullopt;
+  settings.spans_file.clear();
   Explanation explanation{.failure = outcome.ok ? std::nullopt : std::move(outcome.failure),
                           .chronicle = std::move(*chronicle),
                           .subject = {.title = title_of(settings),
                                       .failure = {},
                                       .command = replay_command(tool.program, settings),
-                                      .critical = {}}};
+                                      .critical = {}},
+                          .spans = historian.spans()};
   if (!explanation.failure) return explanation;
   explanation.subject.failure = to_text(*explanation.failure);
   const Attempt attempt = [&historian](const RunSettings& other) {
@@ -102,7 +114,8 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run)
   const std::vector<Neighbour> neighbours =
       neighbours_that_hold(tool, settings, attempt, kSearchSeconds);
   explanation.subject.critical = best_pair(historian, explanation.chronicle, neighbours);
-  if (neighbours.empty() && settings.benign && settings.decisions.empty())
+  if (neighbours.empty() && settings.decisions.empty() &&
+      (settings.benign || !settings.schedule.empty()))
     explanation.subject.note = "no order of events was found in which it holds";
   return explanation;
 }
@@ -112,9 +125,10 @@ std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& 
   if (failure.oracle == "comparison") return std::nullopt;
   std::optional<Explanation> explanation;
   try {
-    explanation = explain_run(tool, settings);
+    explanation = explain_run(tool, settings, failure.oracle == "watchdog");
   } catch (const std::exception& error) {  // The failure itself must still be reported.
-    std::cerr << "rehearsal: the run cannot be told: " << error.what() << std::endl;
+    std::cerr << program_name(tool.program)
+              << ": the run cannot be told: " << printable_lines(error.what()) << std::endl;
   }
   if (explanation)
     (tool.json ? std::cerr : std::cout)

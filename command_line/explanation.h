@@ -13,13 +13,15 @@ struct Explanation {
   std::optional<sim::RunFailure> failure;  // how the run ended; without one it held
   sim::Chronicle chronicle;
   sim::Subject subject;
+  std::string spans;  // of all calls, for ui.perfetto.dev; empty: there are none
 };
 
 // Runs it once more, in a child process, and takes down what happens; also of a run that ends its
-// process. Of a failure all of whose choices are given (--benign) it looks, for some seconds, for
-// the pair of events whose order decides. Empty if there is nothing to tell: the run is not
-// simulated, or left no history.
-[[nodiscard]] std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run);
+// process. Of a failure all of whose choices are given (--benign, --schedule) it looks, for some
+// seconds, for the pair of events whose order decides. Empty if there is nothing to tell: the run
+// is not simulated, or left no history. `hangs`: it is known to, and need not be watched for long.
+[[nodiscard]] std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
+                                                     bool hangs);
 
 // The same for a run that failed, and prints the diagram where people read it; `print_failure`
 // comes after it.

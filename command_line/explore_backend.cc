@@ -1,8 +1,12 @@
 #include "command_line/explore_backend.h"
 
+#include <algorithm>
 #include <fstream>
 
+#include "command_line/spans_file.h"
 #include "command_line/wrong_use.h"
+#include "core/base/user_code.h"
+#include "sim/explain/history_file.h"
 #include "sim/explore/explorer.h"
 
 namespace rehearsal::command_line {
@@ -17,8 +21,13 @@ class Exploring {
       : settings_(settings),
         program_(settings.scenario->program({settings.options, settings.seed, reporter_})) {
     options_.seed = settings.seed;
+    options_.strict_leaks = !settings.scenario->allows_leaks;
     if (settings.options.all().contains("faults"))
       options_.faults_max = static_cast<size_t>(settings.options.integer("faults"));
+    for (const std::string& faults : settings.only_faults) {
+      options_.only.push_back(explore::parse_faults(faults, program_.names().size()));
+      options_.faults_max = std::max(options_.faults_max, options_.only.back().size());
+    }
     options_.adjust_node = [this](NodeOptions& node) {
       if (settings_.scenario->adjust_node)
         settings_.scenario->adjust_node(node, worst_plan(), settings_.seed);
@@ -50,8 +59,9 @@ class Exploring {
     return outcome;
   }
 
-  RunOutcome run_one(const std::string& text) {
-    const explore::Schedule schedule = explore::parse_schedule(text, program_.names().size());
+  RunOutcome run_one() {
+    const explore::Schedule schedule =
+        explore::parse_schedule(settings_.schedule, program_.names().size());
     std::ofstream trace;
     if (!settings_.trace_file.empty()) {
       trace.open(settings_.trace_file);
@@ -60,6 +70,11 @@ class Exploring {
                        ": cannot be written; name another file");
       options_.event_lines = &trace;
     }
+    std::ofstream history(settings_.history_file);
+    sim::HistoryWriter writer(history);
+    if (!settings_.history_file.empty()) options_.history = &writer;
+    observe::Spans spans;
+    if (!settings_.spans_file.empty()) options_.traces.push_back(&spans);
     const sim::RunReport report = explore::run_schedule(program_, options_, schedule);
     RunOutcome outcome{.ok = report.ok};
     outcome.fingerprint = report.fingerprint;
@@ -68,6 +83,8 @@ class Exploring {
     outcome.messages = static_cast<int64_t>(report.messages);
     outcome.results = reporter_.results;
     outcome.failure = report.failure;
+    if (!settings_.spans_file.empty())
+      write_spans_file(settings_.spans_file, observe::file_of(spans, program_.names()), outcome);
     return outcome;
   }
 
@@ -83,9 +100,12 @@ class Exploring {
     ScenarioFaults plan{.faults = sim::FaultLevel::none};
     for (const explore::Transition& fault : schedule.faults)
       if (fault.kind != explore::Transition::Kind::cut) ++plan.crashes;
-    const auto wrong = settings_.scenario->verdict(reporter_.results, plan);
-    if (!wrong) return std::nullopt;
-    return sim::RunFailure{"result", settings_.scenario->name, *wrong};
+    const auto wrong = run_user_code(settings_.scenario->name, "verdict", [&] {
+      return settings_.scenario->verdict(reporter_.results, plan);
+    });
+    if (wrong.ok() && !wrong.value()) return std::nullopt;
+    return sim::RunFailure{"result", settings_.scenario->name,
+                           wrong.ok() ? *wrong.value() : "its verdict threw " + wrong.error().text};
   }
 
   static std::string faults_text(const std::vector<explore::Transition>& faults) {
@@ -108,8 +128,15 @@ ExploreOutcome explore_all(const RunSettings& settings,
   return Exploring(settings).run(go_on);
 }
 
-RunOutcome run_one_schedule(const RunSettings& settings, const std::string& schedule) {
-  return Exploring(settings).run_one(schedule);
+RunOutcome run_one_schedule(const RunSettings& settings) { return Exploring(settings).run_one(); }
+
+void check_faults(const RunSettings& settings) {
+  for (const std::string& faults : settings.only_faults)
+    static_cast<void>(explore::parse_faults(faults, worker_names(settings).size()));
+}
+
+void check_schedule(const RunSettings& settings) {
+  static_cast<void>(explore::parse_schedule(settings.schedule, worker_names(settings).size()));
 }
 
 }  // namespace rehearsal::command_line

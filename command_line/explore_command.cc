@@ -3,11 +3,13 @@
 #include <iomanip>
 #include <iostream>
 #include <sstream>
-#include <stdexcept>
 
 #include "command_line/commands.h"
+#include "command_line/explanation.h"
+#include "command_line/failure_folder.h"
+#include "command_line/output_folder.h"
+#include "command_line/printed.h"
 #include "command_line/terminal.h"
-#include "command_line/wrong_use.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -37,21 +39,16 @@ Json rows_json(const ExploreOutcome& outcome) {
   return rows;
 }
 
-// The command that runs this schedule alone.
-std::string schedule_command(const Tool& tool, const RunSettings& settings,
-                             const std::string& schedule) {
-  RunSettings plain = settings;
-  plain.faults.reset();
-  std::vector<std::string> arguments = run_arguments(plain);
-  arguments[0] = "explore";
-  arguments.insert(arguments.end(), {"--schedule", schedule});
-  return shell_command(tool.program, arguments);
-}
-
-void print_failed(const Tool& tool, const RunSettings& settings, const sim::RunFailure& failure,
-                  const std::string& schedule) {
+// Of one run: what it was told, what a failure leaves, and the command that repeats it.
+int report_failed(const Tool& tool, const ExploreCommand& command, const RunSettings& run,
+                  const RunOutcome& outcome) {
+  const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
+  const std::string replay = replay_command(tool.program, run);
+  leave_run(command.directory, report_json(run, outcome, 0, replay), run, failure);
+  leave_pictures(command.directory, explain_failure(tool, run, failure));
   std::ostream& out = tool.json ? std::cerr : std::cout;
-  out << to_text(failure) << "\n" << schedule_command(tool, settings, schedule) << std::endl;
+  out << to_text(failure) << "\n" << replay << std::endl;
+  return kFailed;
 }
 
 void print_rows(const ExploreOutcome& outcome) {
@@ -62,28 +59,22 @@ void print_rows(const ExploreOutcome& outcome) {
 }
 
 int run_given_schedule(const Tool& tool, const ExploreCommand& command) {
-  RunOutcome outcome;
-  try {
-    outcome = tool.backends.run_schedule(command.settings, command.schedule);
-  } catch (const std::invalid_argument& wrong) {
-    throw WrongUse(std::string("--schedule: ") + wrong.what());
-  }
-  const std::string replay = schedule_command(tool, command.settings, command.schedule);
+  Reporter silent{.line = [](const std::string&) {}, .progress = [](const std::string&) {}};
+  const RunOutcome outcome = tool.backends.simulate(command.settings, silent);
   if (tool.json) {
-    std::cout << report_json(command.settings, outcome, 0, replay).dump(2) << std::endl;
+    const std::string replay = replay_command(tool.program, command.settings);
+    std::cout << printed(report_json(command.settings, outcome, 0, replay)) << std::endl;
   } else if (outcome.ok) {
     std::cout << "explore: this schedule holds" << std::endl;
   }
-  if (outcome.ok) return kHolds;
-  print_failed(tool, command.settings, outcome.failure.value_or(sim::RunFailure{}),
-               command.schedule);
-  return kFailed;
+  return outcome.ok ? kHolds : report_failed(tool, command, command.settings, outcome);
 }
 
 }  // namespace
 
 int explore(const Tool& tool, const ExploreCommand& command) {
-  if (!command.schedule.empty()) return run_given_schedule(tool, command);
+  make_folder("--out", command.directory);
+  if (!command.settings.schedule.empty()) return run_given_schedule(tool, command);
   const Stopwatch stopwatch;
   ProgressLine line;
   const ExploreOutcome outcome =
@@ -93,15 +84,16 @@ int explore(const Tool& tool, const ExploreCommand& command) {
       });
   line.clear();
   const double seconds = stopwatch.seconds();
+  RunSettings failing = command.settings;
+  failing.schedule = outcome.schedule;
   if (tool.json) {
     Json json{{"command", "explore"},        {"scenario", command.settings.scenario->name},
               {"ok", !outcome.failure},      {"complete", outcome.complete},
               {"schedules", total(outcome)}, {"faults", rows_json(outcome)},
               {"wall_seconds", seconds}};
     if (outcome.failure)
-      json["failure"] =
-          to_json(*outcome.failure, schedule_command(tool, command.settings, outcome.schedule));
-    std::cout << json.dump(2) << std::endl;
+      json["failure"] = to_json(*outcome.failure, replay_command(tool.program, failing));
+    std::cout << printed(json) << std::endl;
   } else {
     print_rows(outcome);
     std::cout << "explore: " << total(outcome) << " schedules in " << std::fixed
@@ -112,8 +104,9 @@ int explore(const Tool& tool, const ExploreCommand& command) {
               << std::endl;
   }
   if (!outcome.failure) return kHolds;
-  print_failed(tool, command.settings, *outcome.failure, outcome.schedule);
-  return kFailed;
+  RunOutcome failed;
+  failed.failure = outcome.failure;
+  return report_failed(tool, command, failing, failed);
 }
 
 }  // namespace rehearsal::command_line

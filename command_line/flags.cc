@@ -27,6 +27,7 @@ class FlagsOf {
   void declare_explore_flags();
   void declare_mutants();
   void declare_record_flags();
+  void declare_liveness_flags();
   void text_flag(const std::string& flag, std::string& value, const std::string& meaning) {
     app_.add_option(flag, value, meaning);
   }
@@ -81,11 +82,14 @@ void FlagsOf::declare() {
     text_flag("--checkpoints", flags_.checkpoints,
               "With --net tcp: folder for what workers save [a temporary one]");
     declare_record_flags();
+    declare_liveness_flags();
     text_flag("--compare", flags_.compare,
               "Earlier output of run --json; names the first tensor "
               "that differs");
     text_flag("--trace", flags_.trace, "File for all events of a simulated run, one line each");
     text_flag("--spans", flags_.spans, "File for the spans of all calls, for ui.perfetto.dev");
+    app_.add_flag("--exception-traces", flags_.exception_traces,
+                  "A failure says where its exception was thrown; 'replay' does");
   } else {
     declare_search_flags();
   }
@@ -97,12 +101,21 @@ void FlagsOf::declare_worker_flags() {
   text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
   text_flag("--rendezvous", flags_.rendezvous,
             "env://, tcp://host:port or file:///path [env://: MASTER_ADDR and MASTER_PORT]");
+  text_flag("--run-id", flags_.run_id,
+            "Name of this launch, the same at all workers: others never mix with it "
+            "[REHEARSAL_RUN_ID, or the launcher's]");
   text_flag(
       "--listen", flags_.listen,
       "HOST:PORT, where this worker listens [the address towards the rendezvous, a free port]");
   text_flag("--advertise", flags_.advertise,
             "HOST:PORT, where the others reach it, if that is elsewhere: behind a container, a "
             "proxy [where it listens]");
+  text_flag(
+      "--auth", flags_.auth,
+      "How workers prove that they belong together: secret:file=PATH, secret:env=VARIABLE, "
+      "secret:fd=DESCRIPTOR, certificates:cert=PATH,key=PATH,ca=PATH[,crl=PATH] or none; with "
+      ",protection=mac behind it links can be read, not changed, and are faster "
+      "[REHEARSAL_AUTH; without it nobody but this machine may reach it]");
   text_flag("--checkpoints", flags_.checkpoints,
             "Folder for what workers save [REHEARSAL_CHECKPOINTS, or none]");
   text_flag("--metrics-port", flags_.metrics_port,
@@ -113,18 +126,43 @@ void FlagsOf::declare_worker_flags() {
   text_flag("--log", flags_.log,
             "What standard error tells: debug, info, warn, error or off [REHEARSAL_LOG, or warn]");
   declare_record_flags();
+  declare_liveness_flags();
+  app_.add_flag("--exception-traces", flags_.exception_traces,
+                "Errors say where their exception was thrown [REHEARSAL_EXCEPTION_TRACES=1]");
+}
+
+void FlagsOf::declare_liveness_flags() {
+  const std::string where = command_ == "run" ? "With --net tcp: " : "";
+  text_flag("--peer-timeout", flags_.peer_timeout,
+            where + "Silence after which a worker is given up [REHEARSAL_PEER_TIMEOUT, or 30s]");
+  text_flag("--heartbeat", flags_.heartbeat,
+            where + "How often an idle link says that it lives [REHEARSAL_HEARTBEAT, or 5s]");
+  text_flag("--refusal-limit", flags_.refusal_limit,
+            where +
+                "How long its port refuses connections until a worker is given up; 0: that "
+                "proves nothing [REHEARSAL_REFUSAL_LIMIT, or 1500ms]");
+  text_flag("--collectives", flags_.collectives,
+            where +
+                "own: calls carry all that process groups do; gloo: it carries their large "
+                "tensors, at all workers [REHEARSAL_COLLECTIVES, or own]");
 }
 
 void FlagsOf::declare_run_flags() {
-  text_flag("--faults", flags_.faults, "none, mild or hostile [mild, or drawn by the scenario]");
+  text_flag(
+      "--faults", flags_.faults,
+      "none, mild or hostile; crashes, restarts, long partitions and long pauses have flags of "
+      "their own [mild, or drawn by the scenario]");
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
+  text_flag("--mad", flags_.mad, "Workers that also say what is not true: 0 or 1 [0]");
   text_flag(
       "--restarts", flags_.restarts,
       "Whether they come back: never, amnesia (without what they saved), checkpoint (with it) "
       "or drawn [never, or drawn by the scenario]");
-  text_flag("--partitions", flags_.partitions, "long: partitions that outlive peer_timeout");
+  text_flag("--partitions", flags_.partitions,
+            "long: partitions that outlive peer_timeout [short, or drawn by the scenario]");
   text_flag("--pauses", flags_.pauses,
-            "long: workers that stand still, and clocks that jump, for longer than peer_timeout");
+            "long: workers that stand still, and clocks that jump, for longer than peer_timeout "
+            "[short, or drawn by the scenario]");
   text_flag("--network", flags_.network,
             "How links behave: " + listed(backends_.networks) + " [drawn with the faults]");
   app_.add_option("--without", flags_.without,
@@ -137,6 +175,9 @@ void FlagsOf::declare_run_flags() {
             : command_ == "verify"
                 ? "How the order of events is chosen [each seed another one]"
                 : "How the order of events is chosen [" + backends_.strategies.front() + "]");
+  text_flag("--watchdog", flags_.watchdog,
+            "A simulated run without an event for so long, by the machine's clock, hangs and has "
+            "failed; 0: it may [10s]");
   declare_mutants();
 }
 
@@ -159,6 +200,12 @@ void FlagsOf::declare_explore_flags() {
   declare_mutants();
   text_flag("--for", flags_.time, "Stop after this long: 60s, 5m [when all is explored]");
   text_flag("--schedule", flags_.schedule, "Only this one, as a failure prints it");
+  app_.add_option(
+          "--only", flags_.only_faults,
+          "Only runs with these faults, as a row names them: none, cut:0,1, crash:2; may be "
+          "repeated")
+      ->allow_extra_args(false);
+  text_flag("--out", flags_.directory, "Directory for what a failure leaves");
   text_flag("--trace", flags_.trace, "With --schedule: file for all its events, one line each");
 }
 

@@ -15,15 +15,18 @@ namespace rehearsal::command_line {
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
-  std::string seed, net, faults, crashes, restarts, partitions, pauses, network, strategy;
+  std::string seed, net, faults, crashes, mad, restarts, partitions, pauses, network, strategy;
   std::vector<std::string> without;
-  std::vector<std::string> set, mutants, decisions, redraws;
+  std::vector<std::string> set, mutants, decisions, redraws, only_faults;
   std::string compare, trace, crash_at, schedule, record, record_size;
   std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
-  std::string rank, world_size, rendezvous, checkpoints;
-  std::string metrics_port, spans, log, listen, advertise;
+  std::string rank, world_size, rendezvous, run_id, checkpoints;
+  std::string watchdog;
+  std::string metrics_port, spans, log, listen, advertise, auth;
+  std::string peer_timeout, heartbeat, refusal_limit, collectives;
   bool crash_sweep = false;
   bool benign = false;
+  bool exception_traces = false;
   bool mutant_list = false;
   bool json = false;
 };

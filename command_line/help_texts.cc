@@ -24,12 +24,15 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal shrink failure.run --for 5m --out failure.run    goes on from there\n"},
     {"explore",
      "  rehearsal explore rref_fork\n"
-     "  rehearsal explore rref_fork --set use=1 --set faults=0 --for 5m\n"},
+     "  rehearsal explore rref_fork --set use=1 --set faults=0 --for 5m\n"
+     "  rehearsal explore rref_fork --only crash:1 --only none\n"
+     "  rehearsal explore rref_fork --out found\n"},
     {"verify",
      "  rehearsal verify storm --seeds 100\n"
      "  rehearsal verify rnn --set size=full --faults hostile --json\n"},
     {"worker",
      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 rehearsal worker rnn\n"
+     "  rehearsal worker rnn --auth secret:file=group.secret --listen 10.0.0.7:7000\n"
      "  rehearsal worker rnn --listen 0.0.0.0:7000 --advertise gpu3.example.org:31700\n"
      "  REHEARSAL_RECORD=records torchrun --no-python --nproc-per-node 4 rehearsal worker rnn\n"}};
 
@@ -45,6 +48,7 @@ const char* const kOverview =
     "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
     "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down,\n"
     "                                   or the worker that 'run --net tcp --record' recorded\n"
+    "  rehearsal check FOLDER           a run over TCP, judged from what its workers recorded\n"
     "  rehearsal explore NAME           every order of messages of a small cluster\n"
     "  rehearsal report FILE            that run as text, as a page, as a trace for Perfetto\n"
     "  rehearsal verify NAME            every seed twice, in two different processes\n"
@@ -83,6 +87,22 @@ const char* const kReplayHelp =
     "  gdb --args rehearsal replay records/ps.record\n"
     "\n"
     "Exit status: 0 holds, 1 failed, 2 wrong usage, 3 nondeterminism found by verify\n";
+
+const char* const kCheckHelp =
+    "Usage: rehearsal check FOLDER [--json]\n"
+    "\n"
+    "Judges a run over TCP from the records of all its workers, in FOLDER and below it, by the\n"
+    "rules that every simulated run has to keep: no function runs twice for a call, no call ends\n"
+    "twice, late or without having been made, no value is dropped while somebody holds it, no\n"
+    "table keeps anything. Each worker is replayed first, which must do what it did. A worker of\n"
+    "which the record stops has crashed.\n"
+    "\n"
+    "  --json  One JSON object on standard output, nothing else\n"
+    "\n"
+    "Examples:\n"
+    "  rehearsal run rnn --net tcp --set size=tiny --record records; rehearsal check records\n"
+    "\n"
+    "Exit status: 0 holds, 1 failed, 2 wrong usage\n";
 
 const std::string& examples_of(const std::string& command) { return kExamples.at(command); }
 

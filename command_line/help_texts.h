@@ -8,7 +8,8 @@ namespace rehearsal::command_line {
 extern const char* const kOverview;
 extern const char* const kVerifyHelp;  // what the command does
 extern const char* const kExitStatus;
-extern const char* const kReplayHelp;  // all of it
+extern const char* const kReplayHelp;
+extern const char* const kCheckHelp;  // all of it
 
 // The end of a command's help, a line each. REQUIRES: it has flags.
 [[nodiscard]] const std::string& examples_of(const std::string& command);

@@ -1,18 +1,17 @@
 // `hunt`: many seeds on all cores; the first failure, in the order of seeds, is reported.
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "command_line/commands.h"
 #include "command_line/delay_bound.h"
 #include "command_line/explanation.h"
+#include "command_line/failure_folder.h"
 #include "command_line/hunt_result.h"
 #include "command_line/hunt_search.h"
 #include "command_line/junit.h"
 #include "command_line/output_folder.h"
-#include "command_line/run_file.h"
+#include "command_line/printed.h"
+#include "command_line/program_name.h"
 #include "command_line/shrinker.h"
-#include "command_line/wrong_use.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -29,33 +28,18 @@ HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSea
   return result;
 }
 
-std::string file_in(const HuntCommand& command, const char* name) {
-  if (command.directory.empty()) return "";
-  return (std::filesystem::path(command.directory) / name).string();
-}
-
-std::optional<Shrunk> shrink_found(const HuntCommand& command, const RunSettings& settings) {
+std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
+                                   const RunSettings& settings, const sim::RunFailure& failure) {
   if (command.shrink_seconds <= 0) return std::nullopt;
-  Shrunk shrunk = shrink_run(settings, {command.shrink_seconds, file_in(command, "failure.run")});
+  Shrunk shrunk = shrink_run(settings, {.seconds = command.shrink_seconds,
+                                        .file = file_in(command.directory, "failure.run"),
+                                        .hangs = failure.oracle == "watchdog"});
   if (shrunk.end == Shrunk::End::shrunk) return shrunk;
   std::cerr << "hunt: the same run "
             << (shrunk.end == Shrunk::End::holds ? "held" : "was not the same")
-            << " when it was run again; 'rehearsal verify " << settings.scenario->name
-            << "' says more" << std::endl;
+            << " when it was run again; '" << program_name(tool.program) << " verify "
+            << settings.scenario->name << "' says more" << std::endl;
   return std::nullopt;
-}
-
-void leave_files(const HuntCommand& command, const Json& report, const RunSettings& smallest,
-                 const sim::RunFailure& failure) {
-  if (command.directory.empty()) return;
-  std::ofstream(file_in(command, "failure.json")) << report.dump(2) << "\n";
-  write_run_file(file_in(command, "failure.run"), smallest, failure);
-}
-
-void leave_pictures(const HuntCommand& command, const std::optional<Explanation>& explanation) {
-  if (command.directory.empty() || !explanation) return;
-  write_pictures(*explanation, file_in(command, "failure.html"),
-                 file_in(command, "failure.trace.json"));
 }
 
 std::string crash_text(const RunSettings& settings) {
@@ -74,7 +58,7 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
   const auto& [settings, outcome, wall_seconds] = found;
   const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   const std::string as_found = replay_command(tool.program, settings);
-  const std::optional<Shrunk> shrunk = shrink_found(command, settings);
+  const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings, failure);
   const RunSettings& smallest = shrunk ? shrunk->settings : settings;
   const HuntFailure last{.scenario = settings.scenario->name,
                          .seed = settings.seed.value,
@@ -85,9 +69,9 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
                          .others = shrunk ? others_json(tool, *shrunk) : Json::array()};
   Json report = report_json(settings, outcome, wall_seconds, as_found);
   if (shrunk) report["shrunk"] = to_json(last.failure, last.replay);
-  leave_files(command, report, smallest, last.failure);
+  leave_run(command.directory, report, smallest, last.failure);
   if (shrunk) (tool.json ? std::cerr : std::cout) << others_text(tool, *shrunk);
-  leave_pictures(command, explain_failure(tool, smallest, last.failure));
+  leave_pictures(command.directory, explain_failure(tool, smallest, last.failure));
   return last;
 }
 
@@ -141,7 +125,7 @@ int hunt_delays(const Tool& tool, const HuntCommand& command) {
   if (result.failure) return print_result(tool, result);
   Json json = to_json(result);
   json["certificates"] = std::move(certificates);
-  if (tool.json) std::cout << json.dump(2) << std::endl;
+  if (tool.json) std::cout << printed(json) << std::endl;
   return kHolds;
 }
 

@@ -6,7 +6,9 @@
 #include <iostream>
 #include <sstream>
 
+#include "command_line/printed.h"
 #include "command_line/wrong_use.h"
+#include "core/base/printable.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -191,14 +193,14 @@ HuntResult merge_results(const std::vector<std::string>& files) {
 }
 
 int print_result(const Tool& tool, const HuntResult& result) {
-  if (tool.json) std::cout << to_json(result).dump(2) << std::endl;
+  if (tool.json) std::cout << printed(to_json(result)) << std::endl;
   if (!result.failure) {
     if (!tool.json) print_none(result);
     return kHolds;
   }
   const HuntFailure& failure = *result.failure;
   if (failure.as_found != failure.replay)
-    (tool.json ? std::cerr : std::cout) << "found by: " << failure.as_found << "\n";
+    (tool.json ? std::cerr : std::cout) << "found by: " << printable(failure.as_found) << "\n";
   print_failed_run(tool, {failure.scenario, failure.seed, failure.replay}, failure.failure);
   return kFailed;
 }

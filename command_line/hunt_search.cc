@@ -15,7 +15,8 @@ HuntSearch::HuntSearch(const HuntCommand& command, const HuntTasks& tasks)
 std::optional<HuntSearch::Found> HuntSearch::search() {
   while (true) {
     if (!found_) hand_out();
-    if (!crew_.busy()) return std::move(found_);
+    const bool is_first = found_ && (given_.empty() || given_.begin()->first > found_->task);
+    if (is_first || !crew_.busy()) return std::move(found_);
     for (Crew::Done& done : crew_.wait()) take(done);
     show_progress();
   }

@@ -5,14 +5,15 @@
 #include <iomanip>
 
 #include "command_line/wrong_use.h"
+#include "core/base/printable.h"
 
 namespace rehearsal::command_line {
 namespace {
 
-// XML has no way to write most control characters.
+// XML has no way to write most control characters, nor what is no UTF-8.
 std::string escaped(const std::string& text) {
   std::string result;
-  for (const char letter : text) {
+  for (const char letter : printable_lines(text)) {
     switch (letter) {
       case '&':
         result += "&amp;";
@@ -29,11 +30,8 @@ std::string escaped(const std::string& text) {
       case '\n':
         result += "&#10;";
         break;
-      case '\t':
-        result += "&#9;";
-        break;
       default:
-        result += static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
+        result += letter;
     }
   }
   return result;

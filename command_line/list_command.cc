@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "command_line/commands.h"
+#include "command_line/printed.h"
 #include "core/session/mutants.h"
 
 namespace rehearsal::command_line {
@@ -42,7 +43,7 @@ int list_json(const Tool& tool) {
                          {"summary", scenario.summary},
                          {"options", options_json(scenario)}});
   }
-  std::cout << Json{{"scenarios", scenarios}}.dump(2) << std::endl;
+  std::cout << printed(Json{{"scenarios", scenarios}}) << std::endl;
   return kHolds;
 }
 
@@ -66,7 +67,7 @@ int list_mutants(const Tool& tool) {
     width = std::max(width, row.name.size());
   }
   if (tool.json) {
-    std::cout << Json{{"mutants", mutants}}.dump(2) << std::endl;
+    std::cout << printed(Json{{"mutants", mutants}}) << std::endl;
     return kHolds;
   }
   for (const MutantRow& row : mutant_table())

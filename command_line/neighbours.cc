@@ -4,10 +4,20 @@
 #include <utility>
 
 #include "command_line/terminal.h"
+#include "sim/decisions/decision_words.h"
+#include "sim/explore/explorer.h"
 #include "sim/hunt/shrinking.h"
 
 namespace rehearsal::command_line {
 namespace {
+
+using sim::explore::Schedule;
+using sim::explore::Transition;
+
+// Of a schedule that fails without deviations: how many steps are tried to go otherwise, and how
+// many of those that hold are enough.
+constexpr size_t kStepsTried = 60;
+constexpr size_t kMoreStepsMax = 3;
 
 class Search {
  public:
@@ -16,6 +26,10 @@ class Search {
 
   std::vector<Neighbour> run() {
     std::vector<Neighbour> neighbours;
+    if (!settings_.schedule.empty()) {
+      take_from_schedules(neighbours);
+      return neighbours;
+    }
     for (size_t i = 0; i < settings_.decisions.size() && may_go_on(); ++i)
       if (auto neighbour = with_less(i)) neighbours.push_back(std::move(*neighbour));
     if (settings_.decisions.empty()) take_from_another_order(neighbours);
@@ -52,7 +66,7 @@ class Search {
       if (tried == enough) break;
       (holds(with_value(place, tried)) ? enough : too_much) = tried;
     }
-    return Neighbour{with_value(place, enough), settings_, to_string(decision)};
+    return Neighbour{with_value(place, enough), settings_, words_of(decision)};
   }
 
   // Choices with which another order of events holds, as few as shrinking leaves: each is needed,
@@ -64,7 +78,54 @@ class Search {
       RunSettings failing = *holding;
       failing.decisions.erase(failing.decisions.begin() + static_cast<ptrdiff_t>(i));
       if (!holds(failing))
-        neighbours.push_back({*holding, failing, to_string(holding->decisions[i])});
+        neighbours.push_back({*holding, failing, words_of(holding->decisions[i])});
+    }
+  }
+
+  std::string words_of(const sim::Override& decision) const {
+    const std::string words = in_words(decision, workers_);
+    return words.empty() ? to_string(decision) : words;
+  }
+
+  std::string words_of(const Transition& fault) const {
+    const std::string& first = workers_.at(fault.first);
+    if (fault.kind == Transition::Kind::crash) return first + " crashes";
+    const std::string& second = workers_.at(fault.second);
+    if (fault.kind == Transition::Kind::cut)
+      return "the link of " + first + " and " + second + " is cut";
+    return first + " takes " + second + " for dead";
+  }
+
+  static std::string words_of(const Schedule::Deviation& deviation) {
+    return "step " + std::to_string(deviation.step) + " of the schedule";
+  }
+
+  void try_schedule(const Schedule& schedule, const std::string& words,
+                    std::vector<Neighbour>& neighbours) {
+    RunSettings other = settings_;
+    other.schedule = to_string(schedule);
+    if (may_go_on() && holds(other)) neighbours.push_back({other, settings_, words});
+  }
+
+  void take_from_schedules(std::vector<Neighbour>& neighbours) {
+    const Schedule failing = sim::explore::parse_schedule(settings_.schedule, workers_.size());
+    for (size_t i = 0; i < failing.deviations.size(); ++i) {
+      Schedule less = failing;
+      less.deviations.erase(less.deviations.begin() + static_cast<ptrdiff_t>(i));
+      try_schedule(less, words_of(failing.deviations[i]), neighbours);
+    }
+    for (size_t i = 0; i < failing.faults.size(); ++i) {
+      Schedule less = failing;
+      less.faults.erase(less.faults.begin() + static_cast<ptrdiff_t>(i));
+      less.deviations.clear();  // Other things may happen at its steps.
+      try_schedule(less, words_of(failing.faults[i]), neighbours);
+    }
+    for (size_t step = 0;
+         failing.deviations.empty() && neighbours.size() < kMoreStepsMax && step < kStepsTried;
+         ++step) {
+      Schedule more = failing;
+      more.deviations.push_back({step, {}, 1});
+      try_schedule(more, words_of(more.deviations.back()), neighbours);
     }
   }
 
@@ -95,6 +156,7 @@ class Search {
 
   const Tool& tool_;
   const RunSettings& settings_;
+  const std::vector<std::string> workers_ = worker_names(settings_);
   const Attempt& attempt_;
   const double seconds_;
   Stopwatch stopwatch_;
@@ -104,7 +166,7 @@ class Search {
 
 std::vector<Neighbour> neighbours_that_hold(const Tool& tool, const RunSettings& settings,
                                             const Attempt& attempt, double seconds) {
-  if (!settings.benign) return {};
+  if (!settings.benign && settings.schedule.empty()) return {};
   return Search(tool, settings, attempt, seconds).run();
 }
 

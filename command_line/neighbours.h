@@ -12,7 +12,7 @@ namespace rehearsal::command_line {
 struct Neighbour {
   RunSettings holding;
   RunSettings failing;   // differs in one decision from the one that holds
-  std::string decision;  // this one, KEY=VALUE
+  std::string decision;  // this one, in words
 };
 
 // Carries a run out.
@@ -20,7 +20,8 @@ using Attempt = std::function<RunOutcome(const RunSettings&)>;
 
 // For each decision of a failing run, whose others are benign: the run with the largest value of it
 // that holds, as far as halving finds it. Of a run that fails without any decision: one that holds
-// in another order of events, brought as near as shrinking its decisions brings it. Looks for
+// in another order of events, brought as near as shrinking its decisions brings it. Of a schedule
+// of `explore`: with one of its faults or deviations less, or with one more. Looks for
 // `seconds` at most.
 [[nodiscard]] std::vector<Neighbour> neighbours_that_hold(const Tool& tool,
                                                           const RunSettings& settings,

@@ -257,6 +257,13 @@ std::vector<Options> OptionTable::smaller(const Options& options) const {
   return result;
 }
 
+std::map<std::string, std::string> OptionTable::shared(const Options& options) const {
+  std::map<std::string, std::string> values = options.all();
+  for (const Entry& entry : entries_)
+    if (std::holds_alternative<Path>(entry.kind)) values.erase(entry.name);
+  return values;
+}
+
 std::vector<OptionTable::Line> OptionTable::lines() const {
   std::vector<Line> lines;
   for (const Entry& entry : entries_) {

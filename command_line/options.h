@@ -85,6 +85,10 @@ class OptionTable {
   // These options with one whole number smaller: at its least, halfway to its least, one less.
   [[nodiscard]] std::vector<Options> smaller(const Options& options) const;
 
+  // As text, by name, the values that workers on different machines must have in common: all but
+  // the names of files.
+  [[nodiscard]] std::map<std::string, std::string> shared(const Options& options) const;
+
   struct Line {
     std::string name;
     std::string otherwise;  // the default at size full

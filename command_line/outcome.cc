@@ -63,6 +63,7 @@ std::string fault_text(const RunSettings& settings) {
   const ScenarioFaults plan = settings.fault_plan();
   std::string text = ", faults " + std::string(name_of(plan.faults));
   if (plan.crashes > 0) text += ", crashes " + std::to_string(plan.crashes);
+  if (plan.mad > 0) text += ", one worker mad";
   if (plan.restarts != sim::Restart::never)
     text += ", restarts " + std::string(name_of(plan.restarts));
   if (plan.long_partitions) text += ", long partitions";
@@ -79,6 +80,15 @@ Json to_json(const sim::RunFailure& failure, const std::string& replay) {
           {"replay", replay}};
 }
 
+bool ends_process(const sim::RunFailure& failure) {
+  return failure.oracle == "process" || failure.oracle == "watchdog";
+}
+
+std::string text_to_compare(const sim::RunFailure& failure) {
+  const std::string text = to_text(failure);
+  return ends_process(failure) ? text.substr(0, text.find('\n')) : text;
+}
+
 Json to_json(const RunOutcome& outcome) {
   Json json{{"ok", outcome.ok},
             {"fingerprint", or_null(outcome.fingerprint)},
@@ -90,6 +100,7 @@ Json to_json(const RunOutcome& outcome) {
             {"decisions", outcome.decisions},
             {"choices", sim::texts_of(outcome.choices)},
             {"absent", outcome.absent},
+            {"leaks", outcome.leaks},
             {"strategy", outcome.strategy},
             {"steps", outcome.steps},
             {"draws", outcome.draws},
@@ -116,6 +127,7 @@ RunOutcome outcome_from_json(const Json& json) {
   outcome.decisions = json.at("decisions").get<std::map<std::string, uint64_t>>();
   outcome.choices = sim::parse_overrides(json.at("choices").get<std::vector<std::string>>());
   outcome.absent = json.at("absent").get<std::vector<std::string>>();
+  outcome.leaks = json.at("leaks").get<std::vector<std::string>>();
   outcome.strategy = json.at("strategy").get<std::string>();
   outcome.steps = json.at("steps").get<uint64_t>();
   outcome.widths = json.at("widths").get<std::vector<uint8_t>>();
@@ -155,6 +167,7 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
     const ScenarioFaults plan = settings.fault_plan();
     json["faults"] = std::string(name_of(plan.faults));
     json["crashes"] = plan.crashes;
+    json["mad"] = plan.mad;
     json["restarts"] = std::string(name_of(plan.restarts));
     json["long_partitions"] = plan.long_partitions;
     json["long_pauses"] = plan.long_pauses;
@@ -180,6 +193,7 @@ std::string report_text(const RunSettings& settings, const RunOutcome& outcome,
     out << "  result digest  " << outcome.results.digest() << "\n";
   if (outcome.fingerprint) out << "  fingerprint    " << *outcome.fingerprint << "\n";
   if (!outcome.faults.empty()) out << "  " << outcome.faults << "\n";
+  for (const std::string& leak : outcome.leaks) out << "  leak: " << leak << "\n";
   out << "  " << outcome.calls << " calls, " << outcome.messages << " messages";
   out << std::fixed << std::setprecision(2);
   if (outcome.virtual_seconds) out << ", " << *outcome.virtual_seconds << " s of virtual time";

@@ -26,6 +26,7 @@ struct RunOutcome {
   // deviations from the order of instants; and the keys of given decisions that did not come up.
   std::vector<sim::Override> choices;
   std::vector<std::string> absent;
+  std::vector<std::string> leaks;  // of a simulated run: references that were left, a line each
   // Of a simulated run, for later ones: its strategy with what it has learnt, if anything; how
   // often the strategy chose and how many decisions there were in all; and if they were asked for,
   // how many events each choice of the strategy was of, and what the run has shown
@@ -44,6 +45,13 @@ struct RunOutcome {
 [[nodiscard]] RunOutcome outcome_from_json(const Json& json);
 
 [[nodiscard]] Json to_json(const sim::RunFailure& failure, const std::string& replay);
+
+// The run ended its process, or had to be ended with it.
+[[nodiscard]] bool ends_process(const sim::RunFailure& failure);
+
+// The text by which two runs are compared: without the stack of one that ended its process, since
+// where that was interrupted is a matter of time.
+[[nodiscard]] std::string text_to_compare(const sim::RunFailure& failure);
 
 // The JSON that `run --json` prints.
 [[nodiscard]] Json report_json(const RunSettings& settings, const RunOutcome& outcome,

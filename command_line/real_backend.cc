@@ -14,6 +14,7 @@ class CallCounter final : public Trace {
     if (event.kind == EventKind::call_executed) ++calls_;
     if (event.kind == EventKind::frame_sent && event.message_type != 0) ++messages_;
   }
+  bool hears_notes() const override { return false; }
   int64_t calls() const { return calls_; }
   int64_t messages() const { return messages_; }
 
@@ -28,21 +29,56 @@ bool is_wrong_use(const Error& error) {
   return error.kind == ErrorKind::bad_arguments && error.worker.empty() && error.function.empty();
 }
 
+real::WorkerOptions options_at(const WorkerPlace& place) {
+  real::WorkerOptions options = real::WorkerOptions::from_environment();
+  options.placement = {
+      .rank = place.rank, .world_size = place.world_size, .rendezvous = place.rendezvous};
+  options.run_id = place.run_id;
+  options.auth = place.auth;
+  return options;
+}
+
+// The others are told if it cannot be used here.
+Program program_of(const RunSettings& settings, const WorkerPlace& place, Reporter& reporter) {
+  try {
+    return settings.scenario->program({settings.options, settings.seed, reporter});
+  } catch (const WrongUse& wrong) {
+    refuse_real_worker(place, wrong.what());
+    throw;
+  }
+}
+
+// The error, and where its exception was thrown, if that is known.
+std::string with_trace(const Error& error) {
+  if (error.trace.empty()) return to_string(error);
+  const size_t end = error.trace.find_last_not_of('\n');
+  return to_string(error) + "\n" + error.trace.substr(0, end + 1);
+}
+
 }  // namespace
+
+void refuse_real_worker(const WorkerPlace& place, const std::string& why) {
+  real::refuse_to_join(options_at(place), {.kind = ErrorKind::bad_arguments, .text = why});
+}
 
 RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& place,
                              Reporter& reporter) {
   make_folder("--checkpoints", settings.checkpoints);
-  const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
+  const Program program = program_of(settings, place, reporter);
   CallCounter counter;
-  real::WorkerOptions options = real::WorkerOptions::from_environment();
-  options.placement = {place.rank, place.world_size, place.rendezvous};
+  real::WorkerOptions options = options_at(place);
+  options.must_agree = settings.scenario->options.shared(settings.options);
+  options.must_agree["scenario"] = settings.scenario->name;
   options.listen = real::parse_address(place.listen);
   options.advertise = real::parse_address(place.advertise);
   options.node.seed = settings.seed;
+  options.liveness = {settings.liveness.peer_timeout, settings.liveness.heartbeat,
+                      settings.liveness.refusal_limit};
+  options.collectives = settings.collectives;
   options.checkpoints = settings.checkpoints;
   options.observe = {.metrics = place.metrics, .spans = place.spans, .log = place.log};
   options.node.mutants = settings.mutants;
+  options.node.exception_traces = settings.exception_traces;
   options.trace = &counter;
   options.record = {.folder = settings.record_folder,
                     .bytes = settings.record_bytes,
@@ -51,7 +87,7 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   if (!status.ok() && is_wrong_use(status.error())) throw WrongUse(status.error().text);
   RunOutcome outcome;
   outcome.ok = status.ok();
-  if (!status.ok()) outcome.failure = sim::RunFailure{"error", "", to_string(status.error())};
+  if (!status.ok()) outcome.failure = sim::RunFailure{"error", "", with_trace(status.error())};
   outcome.torch_threads = options.torch_threads;
   outcome.calls = counter.calls();
   outcome.messages = counter.messages();

@@ -10,4 +10,7 @@ namespace rehearsal::command_line {
 RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& place,
                              Reporter& reporter);
 
+// Instead of that: see Backends::refuse.
+void refuse_real_worker(const WorkerPlace& place, const std::string& why);
+
 }  // namespace rehearsal::command_line

@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "command_line/arguments.h"
+#include "command_line/debugger.h"
+#include "command_line/printed.h"
 #include "command_line/terminal.h"
 #include "command_line/wrong_use.h"
+#include "core/base/printable.h"
 #include "sim/hunt/crash_report.h"
 #include "sim/replay/replay.h"
 #include "sim/world/event_lines.h"
@@ -30,7 +33,7 @@ std::string debugger_line(const Tool& tool, const std::string& file,
   if (entry)
     stop = " -ex 'break rehearsal::sim::replay_entry' -ex 'ignore 1 " + std::to_string(*entry) +
            "' -ex run";
-  return "gdb" + stop + " --args " + shell_command(tool.program, {"replay", file});
+  return debugger() + stop + " --args " + shell_command(tool.program, {"replay", file});
 }
 
 std::string how_it_ended(const sim::ReplayReport& report) {
@@ -56,7 +59,10 @@ Json json_of(const ReplayCommand& command, const sim::ReplayReport& report,
             {"ended", report.ended},
             {"failure", report.failure ? Json(to_string(*report.failure)) : Json()},
             {"divergence", nullptr},
+            {"throws", Json::array()},
             {"debugger", debugger}};
+  for (const sim::ReplayedThrow& thrown : report.throws)
+    json["throws"].push_back({{"error", thrown.error}, {"place", thrown.place}});
   if (report.divergence)
     json["divergence"] = {{"entry", report.divergence->entry},
                           {"input", report.divergence->input},
@@ -66,11 +72,11 @@ Json json_of(const ReplayCommand& command, const sim::ReplayReport& report,
 
 // The texts that the process writes if it dies, as the worker may have: with the same signal as
 // then.
-sim::CrashReport::Texts crash_texts(const Tool& tool, const ReplayCommand& command) {
-  sim::CrashReport::Texts texts;
-  texts.standard_error = command.file + ": the process of the replay ended\n" +
+sim::LastWords last_words(const Tool& tool, const ReplayCommand& command) {
+  sim::LastWords words;
+  words.standard_error = command.file + ": the process of the replay ended: @object@ @message@\n" +
                          debugger_line(tool, command.file) + "\n";
-  return texts;
+  return words;
 }
 
 }  // namespace
@@ -107,21 +113,25 @@ int replay(const Tool& tool, const ReplayCommand& command) {
   sim::EventLines lines(trace, header.node.names);
   sim::ReplayReport report;
   {
-    const sim::CrashReport crash_report(crash_texts(tool, command));
+    const sim::CrashReport crash_report(last_words(tool, command));
     report = sim::replay(*command.record, program, {.lines = trace.is_open() ? &lines : nullptr});
   }
   const std::string debugger = report.divergence
                                    ? debugger_line(tool, command.file, report.divergence->entry)
                                    : debugger_line(tool, command.file);
-  if (tool.json) std::cout << json_of(command, report, worker, debugger).dump(2) << std::endl;
+  if (tool.json) std::cout << printed(json_of(command, report, worker, debugger)) << std::endl;
   std::ostream& out = tool.json ? std::cerr : std::cout;
+  if (!tool.json)
+    for (const sim::ReplayedThrow& thrown : report.throws)
+      out << printable_lines(worker + ": " + thrown.error + "\n" + thrown.place);
   if (report.divergence) {
-    out << worker << " DIVERGED from its record at " << to_text(*report.divergence) << "\n"
+    out << printable_lines(worker + " DIVERGED from its record at " + to_text(*report.divergence))
+        << "\n"
         << debugger << std::endl;
     return kFailed;
   }
   if (tool.json) return kHolds;
-  out << worker << ": " << report.entries << " inputs replayed, and " << report.acts
+  out << printable(worker) << ": " << report.entries << " inputs replayed, and " << report.acts
       << " events were as recorded; " << how_it_ended(report) << "\n"
       << debugger << std::endl;
   return kHolds;

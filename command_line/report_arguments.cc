@@ -12,12 +12,14 @@ namespace rehearsal::command_line {
 namespace {
 
 constexpr const char* kDescription =
-    "Tells the run that FILE says, which 'shrink --out FILE' and 'hunt --out DIRECTORY' write: as "
-    "text, as a page to click through, as a trace for ui.perfetto.dev.";
+    "Tells the run that FILE says, which 'shrink --out FILE', 'hunt --out DIRECTORY' and 'explore "
+    "--out DIRECTORY' write: as text, as a page to click through, as a trace for ui.perfetto.dev. "
+    "Or one schedule of 'explore': NAME with the flags that its failure printed.";
 constexpr const char* kExamples =
     "Examples:\n"
     "  rehearsal report found/failure.run\n"
-    "  rehearsal report found/failure.run --html failure.html --perfetto failure.trace.json\n";
+    "  rehearsal report found/failure.run --html failure.html --perfetto failure.trace.json\n"
+    "  rehearsal report rref_fork --schedule cut:0,1@3=1 --html failure.html\n";
 
 struct Words {
   std::string file, html, perfetto;
@@ -37,6 +39,7 @@ RunSettings settings_in(const std::string& file, const std::vector<Scenario>& sc
                         const Backends& backends) {
   try {
     ParsedCommand parsed = parse_arguments(read_run_file(file), scenarios, backends);
+    if (auto* one = std::get_if<ExploreCommand>(&parsed.command)) return std::move(one->settings);
     auto* run = std::get_if<RunCommand>(&parsed.command);
     if (run == nullptr) throw WrongUse("it holds no run");
     if (run->settings.net != Net::sim)
@@ -48,6 +51,15 @@ RunSettings settings_in(const std::string& file, const std::vector<Scenario>& sc
   }
 }
 
+// `report NAME --schedule …`: the words that the failure's own line has, too.
+RunSettings settings_of_schedule(const std::string& name, const std::vector<std::string>& flags,
+                                 const std::vector<Scenario>& scenarios, const Backends& backends) {
+  std::vector<std::string> words = {"explore", name};
+  words.insert(words.end(), flags.begin(), flags.end());
+  ParsedCommand parsed = parse_arguments(words, scenarios, backends);
+  return std::get<ExploreCommand>(std::move(parsed.command)).settings;
+}
+
 }  // namespace
 
 ParsedCommand parse_report(const std::vector<std::string>& words,
@@ -55,11 +67,13 @@ ParsedCommand parse_report(const std::vector<std::string>& words,
   CLI::App app(kDescription, "rehearsal report");
   Words given;
   app.footer(kExamples);
-  app.add_option("FILE", given.file, "A run that was written down");
+  app.add_option("FILE", given.file, "A run that was written down, or NAME with --schedule");
   app.add_option("--html", given.html, "File for a page: the run as a diagram to click through");
   app.add_option("--perfetto", given.perfetto,
                  "File for a trace in virtual time, for ui.perfetto.dev or chrome://tracing");
   app.add_flag("--json", given.json, "One JSON object on standard output, nothing else");
+  const bool has_schedule = std::find(words.begin(), words.end(), "--schedule") != words.end();
+  if (has_schedule) app.allow_extras();
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 takes them
   try {
     app.parse(reversed);
@@ -72,6 +86,13 @@ ParsedCommand parse_report(const std::vector<std::string>& words,
   }
   if (given.file.empty())
     throw WrongUse("type rehearsal report FILE, a file that 'shrink --out' or 'hunt --out' wrote");
+  if (has_schedule)
+    return {ReportCommand{
+                .settings = settings_of_schedule(given.file, app.remaining(), scenarios, backends),
+                .file = {},
+                .html_file = given.html,
+                .perfetto_file = given.perfetto},
+            given.json};
   return {ReportCommand{.settings = settings_in(given.file, scenarios, backends),
                         .file = given.file,
                         .html_file = given.html,

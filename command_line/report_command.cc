@@ -5,6 +5,8 @@
 
 #include "command_line/commands.h"
 #include "command_line/explanation.h"
+#include "command_line/printed.h"
+#include "command_line/program_name.h"
 #include "command_line/wrong_use.h"
 #include "sim/explain/text_diagram.h"
 
@@ -46,14 +48,15 @@ Json report_of(const Tool& tool, const ReportCommand& command, const Explanation
 int report(const Tool& tool, const ReportCommand& command) {
   check_output("--html", command.html_file, command.file);
   check_output("--perfetto", command.perfetto_file, command.file);
-  const std::optional<Explanation> explanation = explain_run(tool, command.settings);
+  const std::optional<Explanation> explanation =
+      explain_run(tool, command.settings, /*hangs=*/false);
   if (!explanation) {
-    std::cerr << "rehearsal report: the run left nothing to tell" << std::endl;
+    std::cerr << program_name(tool.program) << " report: the run left nothing to tell" << std::endl;
     return kFailed;
   }
   write_pictures(*explanation, command.html_file, command.perfetto_file);
   if (tool.json) {
-    std::cout << report_of(tool, command, *explanation).dump(2) << std::endl;
+    std::cout << printed(report_of(tool, command, *explanation)) << std::endl;
     return kHolds;
   }
   std::cout << sim::text_diagram(explanation->chronicle, explanation->subject);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 namespace rehearsal {
 namespace {
@@ -64,16 +65,30 @@ void Results::tensor(const std::string& name, const at::Tensor& value) {
   add(name, digest_of(value));
 }
 
-void Results::add(const std::string& name, TensorDigest digest) {
-  if (!tensors_.emplace(name, std::move(digest)).second) {
-    throw std::invalid_argument("two results are named '" + name + "'");
+Results::Declared* Results::declared() {
+  const std::optional<Declarer> declarer = running_ ? running_() : std::nullopt;
+  if (!declarer) return nullptr;
+  Declared& declared = declared_.emplace(declarer->worker, Declared{declarer->life}).first->second;
+  if (declared.life < declarer->life) {
+    for (const std::string& name : declared.tensors) tensors_.erase(name);
+    for (const std::string& name : declared.numbers) numbers_.erase(name);
+    declared = {declarer->life};
   }
+  return &declared;
+}
+
+void Results::add(const std::string& name, TensorDigest digest) {
+  Declared* const of_worker = declared();
+  if (!tensors_.emplace(name, std::move(digest)).second)
+    throw std::invalid_argument("two results are named '" + name + "'");
+  if (of_worker != nullptr) of_worker->tensors.insert(name);
 }
 
 void Results::number(const std::string& name, double value) {
-  if (!numbers_.emplace(name, value).second) {
+  Declared* const of_worker = declared();
+  if (!numbers_.emplace(name, value).second)
     throw std::invalid_argument("two results are named '" + name + "'");
-  }
+  if (of_worker != nullptr) of_worker->numbers.insert(name);
 }
 
 void Results::merge(const Results& other) {

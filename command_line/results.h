@@ -5,8 +5,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rehearsal {
@@ -20,10 +24,23 @@ struct TensorDigest {
 
 class Results {
  public:
-  // Each throws std::invalid_argument if the name is taken.
+  // A worker, by its number, and which of its lives.
+  struct Declarer {
+    uint32_t worker = 0;
+    uint32_t life = 0;
+  };
+
+  // Each throws std::invalid_argument if the name is taken. The first result of a worker that has
+  // come back takes the place of all that its earlier lives have declared.
   void tensor(const std::string& name, const at::Tensor& value);
   void number(const std::string& name, double value);
   void add(const std::string& name, TensorDigest digest);
+
+  // `running` says whose code it is that declares; nothing: of no worker. Without it, or where it
+  // is null, lives are not told apart. It is called for as long as it is set.
+  void set_declarer(std::function<std::optional<Declarer>()> running) {
+    running_ = std::move(running);
+  }
 
   // Takes what another worker declared. Throws as above.
   void merge(const Results& other);
@@ -36,6 +53,16 @@ class Results {
   [[nodiscard]] const std::map<std::string, double>& numbers() const { return numbers_; }
 
  private:
+  // The names that the latest life of a worker has declared.
+  struct Declared {
+    uint32_t life = 0;
+    std::set<std::string> tensors = {}, numbers = {};
+  };
+  // Of whoever declares now, without what earlier lives have declared; null: no worker.
+  [[nodiscard]] Declared* declared();
+
+  std::function<std::optional<Declarer>()> running_;
+  std::map<uint32_t, Declared> declared_;  // by worker
   std::map<std::string, TensorDigest> tensors_;
   std::map<std::string, double> numbers_;
 };

@@ -2,30 +2,36 @@
 #include <iostream>
 
 #include "command_line/commands.h"
+#include "command_line/debugger.h"
 #include "command_line/explanation.h"
 #include "command_line/junit.h"
+#include "command_line/printed.h"
 #include "command_line/terminal.h"
+#include "core/base/printable.h"
 #include "sim/hunt/crash_report.h"
 
 namespace rehearsal::command_line {
 namespace {
 
-// The texts written if the process dies under the simulated cluster.
-sim::CrashReport::Texts crash_texts(const Tool& tool, const RunSettings& settings) {
-  constexpr const char* kSignalMark = "@signal@";
+// Alone on the last line is the command that repeats it.
+std::string failed_text(const FailedRun& run, const sim::RunFailure& failure) {
+  std::string text;
+  if (run.net == Net::sim)
+    text = "to look inside: " + debugger() + " --args, in front of the last line\n";
+  return text + run.scenario + " FAILED with seed " + std::to_string(run.seed) + ": " +
+         to_text(failure) + "\n" + run.replay + "\n";
+}
+
+// Written if the process dies under the simulated cluster.
+sim::LastWords last_words(const Tool& tool, const RunSettings& settings) {
   const std::string replay = replay_command(tool.program, settings);
-  sim::CrashReport::Texts texts;
-  texts.standard_error =
-      settings.scenario->name + " FAILED: the process of the run ended\n" + replay + "\n";
-  if (!tool.json) return texts;
   RunOutcome outcome;
-  outcome.failure = sim::RunFailure{"process", std::string("signal ") + kSignalMark,
-                                    "the process of the run ended; see standard error"};
-  const std::string report = report_json(settings, outcome, 0, replay).dump(2) + "\n";
-  const size_t mark = report.find(kSignalMark);
-  texts.standard_output = report.substr(0, mark);
-  texts.standard_output_end = report.substr(mark + std::string(kSignalMark).size());
-  return texts;
+  outcome.failure = sim::RunFailure{"@oracle@", "@object@", "@message@"};
+  sim::LastWords words;
+  words.standard_error = failed_text(
+      {settings.scenario->name, settings.seed.value, replay, settings.net}, *outcome.failure);
+  if (tool.json) words.standard_output = printed(report_json(settings, outcome, 0, replay)) + "\n";
+  return words;
 }
 
 Reporter terminal_reporter(const Tool& tool, ProgressLine& progress) {
@@ -42,22 +48,21 @@ RunOutcome carry_out(const Tool& tool, const RunSettings& settings) {
   ProgressLine progress;
   Reporter reporter = terminal_reporter(tool, progress);
   if (settings.net == Net::tcp) return run_processes(settings, reporter);
-  const sim::CrashReport crash_report(crash_texts(tool, settings));
+  const sim::CrashReport crash_report(last_words(tool, settings));
   return tool.backends.simulate(settings, reporter);
 }
 
 }  // namespace
 
 void print_failure(const Tool& tool, const RunSettings& settings, const sim::RunFailure& failure) {
-  print_failed_run(
-      tool, {settings.scenario->name, settings.seed.value, replay_command(tool.program, settings)},
-      failure);
+  print_failed_run(tool,
+                   {settings.scenario->name, settings.seed.value,
+                    replay_command(tool.program, settings), settings.net},
+                   failure);
 }
 
 void print_failed_run(const Tool& tool, const FailedRun& run, const sim::RunFailure& failure) {
-  (tool.json ? std::cerr : std::cout)
-      << run.scenario << " FAILED with seed " << run.seed << ": " << to_text(failure) << "\n"
-      << run.replay << std::endl;
+  (tool.json ? std::cerr : std::cout) << printable_lines(failed_text(run, failure)) << std::flush;
 }
 
 int run(const Tool& tool, const RunCommand& command) {
@@ -85,7 +90,7 @@ int run(const Tool& tool, const RunCommand& command) {
                                {"net", name_of(settings.net)},
                                {"result_digest", outcome.results.digest()}}}});
   if (tool.json) {
-    std::cout << report_json(settings, outcome, wall_seconds, replay).dump(2) << std::endl;
+    std::cout << printed(report_json(settings, outcome, wall_seconds, replay)) << std::endl;
   } else {
     std::cout << report_text(settings, outcome, wall_seconds);
   }

@@ -15,6 +15,8 @@ constexpr const char* kEnd = "end";
 constexpr const char* kDecide = "--decide ";
 constexpr const char* kWords = "  # ";  // in front of what a decision means
 
+bool is_run(const std::string& word) { return word == "run" || word == "explore"; }
+
 std::string text_of(const RunSettings& settings, const sim::RunFailure& failure) {
   const std::vector<std::string> workers = worker_names(settings);
   std::ostringstream text;
@@ -60,9 +62,9 @@ std::vector<std::string> read_run_file(const std::string& name) {
     const size_t space = line.find(' ');
     words.push_back(line.substr(0, space));
     if (space != std::string::npos) words.push_back(line.substr(space + 1));
-    if (words.front() != "run") break;
+    if (!is_run(words.front())) break;
   }
-  if (words.empty() || words.front() != "run")
+  if (words.empty() || !is_run(words.front()))
     throw WrongUse(name + ": is no file of 'shrink --out': its first line is 'run NAME --seed N'");
   if (!ended) throw WrongUse(name + ": is cut short: its last line is not 'end'");
   return words;

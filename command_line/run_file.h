@@ -1,7 +1,7 @@
-// A run written down to be replayed: the arguments of `run`, the command and the scenario on the
-// first line, a flag and its value on each other one, `end` on the last. Decisions are in the order
-// of their keys, each with a few words behind a # that say what it makes happen. Lines that begin
-// with # are for people.
+// A run written down to be replayed: the arguments of `run`, or of `explore` for one schedule, the
+// command and the scenario on the first line, a flag and its value on each other one, `end` on the
+// last. Decisions are in the order of their keys, each with a few words behind a # that say what it
+// makes happen. Lines that begin with # are for people.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace rehearsal::command_line {
 void write_run_file(const std::string& name, const RunSettings& settings,
                     const sim::RunFailure& failure);
 
-// The words of `run` that it holds, as parse_arguments takes them. Throws WrongUse, with a line
-// that begins with the name.
+// The words of `run` or `explore` that it holds, as parse_arguments takes them. Throws WrongUse,
+// with a line that begins with the name.
 [[nodiscard]] std::vector<std::string> read_run_file(const std::string& name);
 
 }  // namespace rehearsal::command_line

@@ -1,12 +1,16 @@
 // `run --net tcp`: one process for each worker on this machine.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <map>
 #include <memory>
+#include <span>
 #include <system_error>
 
 #include "command_line/child_process.h"
@@ -15,6 +19,11 @@
 #include "command_line/spans_file.h"
 #include "command_line/temporary_folder.h"
 #include "command_line/terminal.h"
+#include "command_line/wrong_use.h"
+#include "core/base/check.h"
+#include "real_net/run_worker.h"
+#include "real_net/worker/collectives_choice.h"
+#include "real_net/worker/proof.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -42,6 +51,71 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
+// Under a launcher, every rank would start a whole cluster.
+void refuse_under_launcher(const RunSettings& settings, size_t workers) {
+  const auto many = real::launched_as_one_of_many(real::process_environment);
+  if (!many) return;
+  const std::string count = std::to_string(workers);
+  std::vector<std::string> line = {many->launcher};
+  if (many->launcher == "torchrun")
+    line.insert(line.end(), {"--no-python", "--nproc-per-node", count});
+  else
+    line.insert(line.end(), {"-n", count});
+  line.insert(line.end(), {"rehearsal", "worker", settings.scenario->name, "--seed",
+                           std::to_string(settings.seed.value)});
+  for (const std::string& assignment : settings.options.assignments())
+    line.insert(line.end(), {"--set", assignment});
+  const std::string program = line.front();
+  line.erase(line.begin());
+  const std::string text =
+      "--net tcp: " + many->launcher + " has started this command " + std::to_string(many->count) +
+      " times, and each would be a cluster of its own; type " + shell_command(program, line);
+  real::tell_torchrun(real::process_environment, {.kind = ErrorKind::bad_arguments, .text = text});
+  throw WrongUse(text);
+}
+
+// So many random bytes, in hexadecimal digits.
+std::string random_text(size_t bytes, const char* purpose) {
+  std::array<unsigned char, 32> random{};
+  REHEARSAL_CHECK(bytes <= random.size(), bytes);
+  if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))
+    throw std::system_error(errno, std::generic_category(),
+                            std::string("no random number for ") + purpose);
+  std::string text;
+  for (const unsigned char byte : std::span(random).first(bytes)) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return text;
+}
+
+// Keeps this cluster apart from whatever else may meet at the same port.
+std::string run_id() {
+  if (const auto given = real::process_environment("REHEARSAL_RUN_ID")) return *given;
+  return random_text(8, "a run id");
+}
+
+// The variables by which the workers of this cluster know each other: those that the user has set,
+// else a secret that nobody else has; none where gloo is chosen, which has no use for it.
+std::map<std::string, std::string> proof(const RunSettings& settings) {
+  const auto variables = [](const std::string& secret, real::Protection protection) {
+    const std::string suffix = ",protection=" + std::string(name_of(protection));
+    return std::map<std::string, std::string>{
+        {"REHEARSAL_AUTH", "secret:env=REHEARSAL_SECRET" + suffix}, {"REHEARSAL_SECRET", secret}};
+  };
+  if (const auto given = real::process_environment("REHEARSAL_AUTH")) {
+    const Result<real::Auth> auth = real::choose_auth(*given, real::process_environment);
+    if (!auth.ok()) throw WrongUse(auth.error().text);
+    // The workers inherit no descriptor.
+    if (given->starts_with("secret:fd="))
+      return variables(auth.value().secret, auth.value().protection);
+    return {};
+  }
+  const auto chosen = real::choose_collectives(settings.collectives, real::process_environment, {});
+  if (chosen.ok() && chosen.value() == real::Collectives::gloo) return {};
+  return variables(random_text(32, "the cluster's secret"), real::Protection::tls);
+}
+
 struct WorkerProcess {
   std::string name;
   std::unique_ptr<ChildProcess> process;
@@ -53,6 +127,8 @@ std::vector<WorkerProcess> start_workers(const RunSettings& settings,
                                          const std::string& spans_folder) {
   const std::string port = std::to_string(free_port());
   const std::string world_size = std::to_string(names.size());
+  const std::string id = run_id();
+  const std::map<std::string, std::string> secret = proof(settings);
   std::vector<WorkerProcess> workers;
   for (size_t rank = 0; rank < names.size(); ++rank) {
     ChildSetup setup{.arguments = {kWorkerChildCommand},
@@ -61,11 +137,13 @@ std::vector<WorkerProcess> start_workers(const RunSettings& settings,
                                      {"MASTER_ADDR", kLoopback},
                                      {"MASTER_PORT", port}},
                      .directory = {}};
+    setup.environment.insert(secret.begin(), secret.end());
     workers.push_back({names[rank], std::make_unique<ChildProcess>(setup), std::nullopt});
     Json request = to_json(settings);
     request["place"] = {{"rank", rank},
                         {"world_size", names.size()},
                         {"rendezvous", std::string("tcp://") + kLoopback + ":" + port},
+                        {"run_id", id},
                         {"spans", spans_folder}};
     workers.back().process->send(request);
   }
@@ -129,6 +207,7 @@ RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
   check_spans_file(settings.spans_file);
   Reporter unused;
   const Program program = settings.scenario->program({settings.options, settings.seed, unused});
+  refuse_under_launcher(settings, program.names().size());
   const TemporaryFolder folder;
   RunSettings placed = settings;
   if (placed.checkpoints.empty()) placed.checkpoints = folder.file("checkpoints");
@@ -137,7 +216,7 @@ RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
   RunOutcome outcome;
   outcome.failure = follow(workers, reporter);
   outcome.ok = !outcome.failure;
-  if (!spans.empty()) merge_spans_files(spans, settings.spans_file);
+  if (!spans.empty()) merge_spans_files(spans, settings.spans_file, outcome);
   for (const WorkerProcess& worker : workers) {
     if (!worker.outcome) continue;
     outcome.calls += worker.outcome->calls;

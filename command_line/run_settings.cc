@@ -1,6 +1,7 @@
 #include "command_line/run_settings.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "command_line/suggestion.h"
 #include "command_line/wrong_use.h"
@@ -36,6 +37,25 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+// As parse_seconds reads it.
+std::string seconds_text(double seconds) {
+  const auto milliseconds = static_cast<int64_t>(std::llround(seconds * 1000));
+  return milliseconds % 1000 == 0 ? std::to_string(milliseconds / 1000) + "s"
+                                  : std::to_string(milliseconds) + "ms";
+}
+
+// An explored run has faults and an order of events by its schedule only.
+std::vector<std::string> explore_arguments(const RunSettings& settings) {
+  std::vector<std::string> arguments = {"explore", settings.scenario->name, "--seed",
+                                        std::to_string(settings.seed.value)};
+  for (const std::string& assignment : settings.options.assignments())
+    arguments.insert(arguments.end(), {"--set", assignment});
+  for (const std::string& mutant : settings.mutants)
+    arguments.insert(arguments.end(), {"--mutant", mutant});
+  arguments.insert(arguments.end(), {"--schedule", settings.schedule});
+  return arguments;
+}
+
 template <class T>
 void set_if_given(Json& json, const char* key, const std::optional<T>& value) {
   if (value) json[key] = *value;
@@ -51,15 +71,16 @@ std::optional<T> get_if_given(const Json& json, const char* key) {
 
 ScenarioFaults RunSettings::fault_plan() const {
   ScenarioFaults plan;
-  const bool asked = faults || crashes || long_partitions || long_pauses || crash_at;
-  if (!asked && scenario->draw_faults) plan = scenario->draw_faults(options, seed);
+  if (scenario->draw_faults) plan = scenario->draw_faults(options, seed);
   plan.faults = faults.value_or(plan.faults);
   plan.crashes = crashes.value_or(plan.crashes);
+  plan.mad = mad.value_or(plan.mad);
   plan.restarts = restarts.value_or(plan.restarts);
   plan.long_partitions = long_partitions.value_or(plan.long_partitions);
   plan.long_pauses = long_pauses.value_or(plan.long_pauses);
   for (const std::string& fault : without) {
     if (fault == "crashes") plan.crashes = 0;
+    if (fault == "madness") plan.mad = 0;
     if (fault == "partitions") plan.long_partitions = false;
     if (fault == "pauses") plan.long_pauses = false;
   }
@@ -72,6 +93,7 @@ std::vector<std::string> worker_names(const RunSettings& settings) {
 }
 
 std::vector<std::string> run_arguments(const RunSettings& settings) {
+  if (!settings.schedule.empty()) return explore_arguments(settings);
   std::vector<std::string> arguments = {"run", settings.scenario->name, "--seed",
                                         std::to_string(settings.seed.value)};
   const auto add = [&](const std::string& flag, const std::string& value) {
@@ -82,9 +104,10 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   for (const std::string& assignment : settings.options.assignments()) add("--set", assignment);
   if (settings.faults) add("--faults", std::string(name_of(*settings.faults)));
   if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
+  if (settings.mad) add("--mad", std::to_string(*settings.mad));
   if (settings.restarts) add("--restarts", std::string(name_of(*settings.restarts)));
-  if (settings.long_partitions.value_or(false)) add("--partitions", "long");
-  if (settings.long_pauses.value_or(false)) add("--pauses", "long");
+  if (settings.long_partitions) add("--partitions", name_of_length(*settings.long_partitions));
+  if (settings.long_pauses) add("--pauses", name_of_length(*settings.long_pauses));
   if (!settings.network.empty()) add("--network", settings.network);
   if (!settings.without.empty()) add("--without", joined(settings.without));
   if (settings.crash_at) {
@@ -94,7 +117,9 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (!settings.strategy.empty()) add("--strategy", settings.strategy);
   for (const std::string& redraw : settings.redraws) add("--redraw", redraw);
   if (!settings.checkpoints.empty()) add("--checkpoints", settings.checkpoints);
+  if (!settings.collectives.empty()) add("--collectives", settings.collectives);
   for (const std::string& mutant : settings.mutants) add("--mutant", mutant);
+  if (settings.watchdog) add("--watchdog", seconds_text(*settings.watchdog));
   if (settings.benign) arguments.emplace_back("--benign");
   if (settings.decisions.empty()) return arguments;
   const std::vector<std::string> workers = worker_names(settings);
@@ -124,11 +149,18 @@ Json to_json(const RunSettings& settings) {
             {"trace_file", settings.trace_file},
             {"choices_file", settings.choices_file},
             {"history_file", settings.history_file},
+            {"spans_file", settings.spans_file},
+            {"schedule", settings.schedule},
             {"checkpoints", settings.checkpoints},
             {"record_folder", settings.record_folder},
+            {"collectives", settings.collectives},
+            {"peer_timeout", settings.liveness.peer_timeout},
+            {"heartbeat", settings.liveness.heartbeat},
+            {"refusal_limit", settings.liveness.refusal_limit},
             {"mutants", settings.mutants},
             {"decisions", sim::texts_of(settings.decisions)},
             {"benign", settings.benign},
+            {"exception_traces", settings.exception_traces},
             {"record", settings.record},
             {"redraws", settings.redraws},
             {"tell_widths", settings.tell_widths},
@@ -141,6 +173,8 @@ Json to_json(const RunSettings& settings) {
   }
   set_if_given(json, "record_bytes", settings.record_bytes);
   set_if_given(json, "crashes", settings.crashes);
+  set_if_given(json, "mad", settings.mad);
+  set_if_given(json, "watchdog", settings.watchdog);
   set_if_given(json, "long_partitions", settings.long_partitions);
   set_if_given(json, "long_pauses", settings.long_pauses);
   return json;
@@ -162,6 +196,8 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
                          crash_at.at("decision").get<uint64_t>()};
   }
   settings.crashes = get_if_given<int>(json, "crashes");
+  settings.mad = get_if_given<int>(json, "mad");
+  settings.watchdog = get_if_given<double>(json, "watchdog");
   settings.long_partitions = get_if_given<bool>(json, "long_partitions");
   settings.long_pauses = get_if_given<bool>(json, "long_pauses");
   settings.network = json.at("network").get<std::string>();
@@ -170,18 +206,27 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.trace_file = json.at("trace_file").get<std::string>();
   settings.choices_file = json.at("choices_file").get<std::string>();
   settings.history_file = json.at("history_file").get<std::string>();
+  settings.spans_file = json.at("spans_file").get<std::string>();
+  settings.schedule = json.at("schedule").get<std::string>();
   settings.checkpoints = json.at("checkpoints").get<std::string>();
   settings.record_folder = json.at("record_folder").get<std::string>();
+  settings.collectives = json.at("collectives").get<std::string>();
+  settings.liveness = {json.at("peer_timeout").get<std::string>(),
+                       json.at("heartbeat").get<std::string>(),
+                       json.at("refusal_limit").get<std::string>()};
   settings.record_bytes = get_if_given<uint64_t>(json, "record_bytes");
   settings.mutants = json.at("mutants").get<std::vector<std::string>>();
   settings.decisions = sim::parse_overrides(json.at("decisions").get<std::vector<std::string>>());
   settings.benign = json.at("benign").get<bool>();
+  settings.exception_traces = json.value("exception_traces", false);
   settings.record = json.at("record").get<bool>();
   settings.redraws = json.at("redraws").get<std::vector<std::string>>();
   settings.tell_widths = json.at("tell_widths").get<bool>();
   settings.tell_features = json.at("tell_features").get<bool>();
   return settings;
 }
+
+const char* name_of_length(bool is_long) { return is_long ? "long" : "short"; }
 
 const char* name_of(Net net) { return net == Net::sim ? "sim" : "tcp"; }
 
@@ -193,6 +238,13 @@ sim::FaultLevel parse_faults(const std::string& text) {
 sim::Restart parse_restarts(const std::string& text) {
   if (const auto restart = sim::restart_named(text)) return *restart;
   throw WrongUse("--restarts " + text + ": type never, amnesia, checkpoint or drawn");
+}
+
+bool parse_length(const std::string& flag, const std::string& text) {
+  for (const bool is_long : {true, false}) {
+    if (text == name_of_length(is_long)) return is_long;
+  }
+  throw WrongUse(flag + " " + text + ": type long or short");
 }
 
 Net parse_net(const std::string& text) {

@@ -21,12 +21,19 @@ struct CrashAt {
   uint64_t decision = 0;
 };
 
+// How soon real workers take another one for dead, as typed; empty: as the environment says.
+struct LivenessTexts {
+  std::string peer_timeout, heartbeat, refusal_limit;
+};
+
 struct RunSettings {
   const Scenario* scenario = nullptr;
   Options options;
   Seed seed{1};
   Net net = Net::sim;
+  // Each, where it is given, takes the place of this part only of what the scenario draws.
   std::optional<sim::FaultLevel> faults;  // without: what the scenario draws, or mild
+  std::optional<int> mad;                 // without: none
   std::optional<int> crashes;             // without: what the scenario draws, or none
   std::optional<sim::Restart> restarts;   // the same
   std::optional<bool> long_partitions;    // the same
@@ -43,9 +50,15 @@ struct RunSettings {
   std::string checkpoints;                // folder, of a real run; empty: none or a temporary one
   std::string record_folder;              // for what each real worker was given; empty: nowhere
   std::optional<uint64_t> record_bytes;   // of each of these records; without: the default
+  LivenessTexts liveness;                 // of a real run
+  std::string collectives;                // of a real run: own or gloo; empty: as it says outside
   std::vector<std::string> mutants;       // protocol rules left out; for tests of the oracles
   std::vector<sim::Override> decisions;   // choices that are given instead of drawn
+  std::optional<double> watchdog;         // seconds; see sim/cluster_options.h; zero: off
+  std::string schedule;                   // of `explore`: the run is this one; empty: none
+  std::vector<std::string> only_faults;   // of `explore`: runs with these only; empty: all
   bool benign = false;                    // every other choice is the benign one, not drawn
+  bool exception_traces = false;          // a failure says where its exception was thrown
   bool record = false;                    // the outcome tells what was chosen
   bool tell_widths = false;               // and how many events each choice of the strategy was of
   bool tell_features = false;             // and what the run has shown
@@ -57,7 +70,8 @@ struct RunSettings {
 // The workers of this run's program, in the order of their numbers.
 [[nodiscard]] std::vector<std::string> worker_names(const RunSettings& settings);
 
-// The arguments of `rehearsal run` that repeat this run, without the program's name.
+// The arguments of `rehearsal run`, or of `explore`, that repeat this run, without the program's
+// name.
 [[nodiscard]] std::vector<std::string> run_arguments(const RunSettings& settings);
 
 // The command that repeats this run, quoted for a shell; `program` is what the person typed.
@@ -74,9 +88,13 @@ struct RunSettings {
 
 [[nodiscard]] const char* name_of(Net net);
 
+// Of partitions and pauses: `long` ones may outlive `peer_timeout`.
+[[nodiscard]] const char* name_of_length(bool is_long);
+
 // Each throws WrongUse with the line that says what to type.
 [[nodiscard]] sim::FaultLevel parse_faults(const std::string& text);
 [[nodiscard]] sim::Restart parse_restarts(const std::string& text);
+[[nodiscard]] bool parse_length(const std::string& flag, const std::string& text);
 [[nodiscard]] Net parse_net(const std::string& text);
 [[nodiscard]] const Scenario& find_scenario(const std::vector<Scenario>& scenarios,
                                             const std::string& name);

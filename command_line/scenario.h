@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "command_line/options.h"
 #include "command_line/results.h"
@@ -14,6 +15,7 @@
 #include "core/base/ids.h"
 #include "core/node/node.h"
 #include "sim/cluster_options.h"
+#include "sim/values.h"
 
 namespace rehearsal {
 
@@ -21,6 +23,7 @@ namespace rehearsal {
 struct ScenarioFaults {
   sim::FaultLevel faults = sim::FaultLevel::mild;
   int crashes = 0;  // workers that crash, at drawn moments
+  int mad = 0;      // workers that also say what is not true; one at most
   sim::Restart restarts = sim::Restart::never;
   bool long_partitions = false;  // partitions that outlive `peer_timeout`
   bool long_pauses = false;      // the same of workers that stand still, and clocks that jump
@@ -59,8 +62,15 @@ struct Scenario {
   // faults.
   bool schedule_independent = false;
 
+  // Whether its workers keep references until they shut down, on purpose. Else a simulated run
+  // fails in which one does (sim::ClusterOptions::strict_leaks).
+  bool allows_leaks = false;
+
   // Time-outs and limits of a simulated run's nodes other than the default; the same at all.
   std::function<void(NodeOptions&, const ScenarioFaults&, Seed)> adjust_node;
+
+  // They must hold of the values that its workers serve after every step of a simulated run.
+  std::vector<sim::NamedInvariant> invariants;
 
   // The fault in the results of a simulated run under these faults, if there is one.
   std::function<std::optional<std::string>(const Results&, const ScenarioFaults&)> verdict;

@@ -19,7 +19,9 @@ RunSettings undisturbed(const RunSettings& settings) {
   calm.seed = settings.seed;
   calm.faults = sim::FaultLevel::none;
   calm.crashes = 0;
+  calm.mad = 0;
   calm.long_partitions = false;
+  calm.long_pauses = false;
   calm.mutants = settings.mutants;
   calm.benign = true;
   return calm;
@@ -42,7 +44,8 @@ void judge_schedule(const RunSettings& settings, const SimulateAgain& simulate,
                     RunOutcome& outcome) {
   if (!outcome.ok || !settings.scenario->schedule_independent) return;
   const ScenarioFaults plan = settings.fault_plan();
-  const bool disturbed = plan.crashes > 0 || plan.long_partitions || settings.crash_at;
+  const bool disturbed = plan.crashes > 0 || plan.mad > 0 || plan.long_partitions ||
+                         plan.long_pauses || settings.crash_at;
   if (disturbed || events_of(outcome) > kEventsMax) return;
   const RunOutcome reference = simulate(undisturbed(settings));
   if (!reference.ok) return;

@@ -3,6 +3,8 @@
 #include <iostream>
 
 #include "command_line/explanation.h"
+#include "command_line/printed.h"
+#include "command_line/program_name.h"
 #include "command_line/shrinker.h"
 #include "sim/hunt/choice_lists.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 int report_holds(const Tool& tool) {
   if (tool.json) {
-    std::cout << Json{{"command", "shrink"}, {"ok", true}}.dump(2) << std::endl;
+    std::cout << printed(Json{{"command", "shrink"}, {"ok", true}}) << std::endl;
   } else {
     std::cout << "shrink: the run holds; there is nothing to shrink" << std::endl;
   }
@@ -22,15 +24,15 @@ int report_holds(const Tool& tool) {
 int report_differs(const Tool& tool, const Shrunk& shrunk) {
   const sim::RunFailure failure{
       "determinism", "",
-      "two runs of it in two processes were not the same; 'rehearsal verify " +
-          shrunk.settings.scenario->name + " --first-seed " +
+      "two runs of it in two processes were not the same; '" + program_name(tool.program) +
+          " verify " + shrunk.settings.scenario->name + " --first-seed " +
           std::to_string(shrunk.settings.seed.value) + " --seeds 1' says more"};
   if (tool.json) {
     const Json json{{"command", "shrink"},
                     {"ok", false},
                     {"scenario", shrunk.settings.scenario->name},
                     {"failure", to_json(failure, replay_command(tool.program, shrunk.settings))}};
-    std::cout << json.dump(2) << std::endl;
+    std::cout << printed(json) << std::endl;
   }
   print_failure(tool, shrunk.settings, failure);
   return kNondeterminism;
@@ -54,7 +56,7 @@ int shrink(const Tool& tool, const ShrinkCommand& command) {
   if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
   if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
   if (tool.json) {
-    std::cout << shrunk_json(tool, shrunk).dump(2) << std::endl;
+    std::cout << printed(shrunk_json(tool, shrunk)) << std::endl;
   } else {
     std::cout << others_text(tool, shrunk) << "shrink: " << shrunk.settings.decisions.size()
               << " decisions are left, after " << shrunk.runs << " runs and " << std::fixed

@@ -25,19 +25,14 @@ constexpr size_t kPrintedDecisionsMax = 30;  // of a failure seen on the way
 // The same run with one class of faults less, or a milder one.
 std::vector<RunSettings> milder(const RunSettings& settings) {
   const ScenarioFaults plan = settings.fault_plan();
-  RunSettings same = settings;
-  same.faults = plan.faults;
-  same.crashes = plan.crashes;
-  same.restarts.reset();  // never, as the crashes are given now
-  if (plan.restarts != sim::Restart::never) same.restarts = plan.restarts;
-  same.long_partitions = plan.long_partitions;
-  same.long_pauses = plan.long_pauses;
   std::vector<RunSettings> candidates;
-  const auto add = [&](auto change) { change(candidates.emplace_back(same)); };
+  const auto add = [&](auto change) { change(candidates.emplace_back(settings)); };
   if (!settings.strategy.empty()) add([](RunSettings& other) { other.strategy.clear(); });
+  if (plan.mad > 0) add([](RunSettings& other) { other.mad = 0; });
   if (plan.crashes > 0) add([](RunSettings& other) { other.crashes = 0; });
   if (plan.crashes > 1) add([&](RunSettings& other) { other.crashes = plan.crashes - 1; });
-  if (plan.restarts != sim::Restart::never) add([](RunSettings& other) { other.restarts.reset(); });
+  if (plan.restarts != sim::Restart::never)
+    add([](RunSettings& other) { other.restarts = sim::Restart::never; });
   if (plan.long_partitions) add([](RunSettings& other) { other.long_partitions = false; });
   if (plan.long_pauses) add([](RunSettings& other) { other.long_pauses = false; });
   if (plan.faults != sim::FaultLevel::none)
@@ -98,6 +93,7 @@ class Shrinker {
   Shrinker(const RunSettings& settings, const ShrinkBudget& budget)
       : budget_(budget), crew_(make_crew(1, Crew::Errors::hidden)) {
     result_.settings = settings;
+    if (budget.hangs) crew_.expect_hangs();
   }
 
   Shrunk run() {
@@ -130,9 +126,13 @@ class Shrinker {
     result_.settings.strategy = first.strategy.empty() ? settings().strategy : first.strategy;
     result_.failure = *first.failure;
     Crew other = make_crew(1, Crew::Errors::hidden);
+    if (first.failure->oracle == "watchdog") {
+      crew_.expect_hangs();
+      other.expect_hangs();
+    }
     const RunOutcome second = attempt(settings(), other);
     const bool same = first.fingerprint == second.fingerprint && second.failure &&
-                      to_text(*first.failure) == to_text(*second.failure);
+                      text_to_compare(*first.failure) == text_to_compare(*second.failure);
     result_.end = same ? Shrunk::End::shrunk : Shrunk::End::differs;
     return same;
   }
@@ -199,7 +199,7 @@ class Shrinker {
   std::vector<sim::Override> recorded_choices() {
     RunSettings recorded = settings();
     recorded.record = true;
-    if (result_.failure.oracle != "process") return attempt(recorded, crew_).choices;
+    if (!ends_process(result_.failure)) return attempt(recorded, crew_).choices;
     const TemporaryFolder folder;
     recorded.choices_file = folder.file("choices");
     static_cast<void>(attempt(recorded, crew_));

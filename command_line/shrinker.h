@@ -16,6 +16,7 @@ struct ShrinkBudget {
   // Gets what fails and is smallest so far, as `replay` and `shrink` read it, from the beginning
   // on: who ends the process can go on from it. Empty: none.
   std::string file;
+  bool hangs = false;  // the run is known to hang
 };
 
 // A failure that is not the one that is made small, seen on the way.

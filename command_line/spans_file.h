@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "command_line/outcome.h"
 #include "observe/spans.h"
 
 namespace rehearsal::command_line {
@@ -11,10 +12,13 @@ namespace rehearsal::command_line {
 // Throws WrongUse if `file` cannot be written. An empty name asks for none.
 void check_spans_file(const std::string& file);
 
-// Throws WrongUse as above.
-void write_spans_file(const std::string& file, const observe::SpanFile& spans);
+// Writes the spans of a run that has ended. If they cannot be written, the disk being full, nothing
+// is left of the file, and a run that has held fails with that: its result is told all the same.
+void write_spans_file(const std::string& file, const observe::SpanFile& spans, RunOutcome& outcome);
 
-// Puts the files that the workers have left in `folder` together. A worker that crashed left none.
-void merge_spans_files(const std::filesystem::path& folder, const std::string& file);
+// The same with the files that the workers have left in `folder`, put together. A worker that
+// crashed left none.
+void merge_spans_files(const std::filesystem::path& folder, const std::string& file,
+                       RunOutcome& outcome);
 
 }  // namespace rehearsal::command_line

@@ -6,6 +6,7 @@
 #include "command_line/crew.h"
 #include "command_line/determinism.h"
 #include "command_line/junit.h"
+#include "command_line/printed.h"
 #include "command_line/surroundings.h"
 
 namespace rehearsal::command_line {
@@ -106,7 +107,7 @@ int report_difference(const Tool& tool, const VerifyCommand& command,
                     {"failure", to_json(failure, line)},
                     {"difference", to_json(difference)},
                     {"second_process", surroundings.differences}};
-    std::cout << json.dump(2) << std::endl;
+    std::cout << printed(json) << std::endl;
   }
   (tool.json ? std::cerr : std::cout)
       << settings.scenario->name << " FAILED with seed " << settings.seed.value << ": "
@@ -138,7 +139,7 @@ int verify(const Tool& tool, const VerifyCommand& command) {
     write_junit(command.junit_file, "verify",
                 {junit_case(tool, command, command.settings, std::nullopt)});
     if (tool.json) {
-      std::cout << json.dump(2) << std::endl;
+      std::cout << printed(json) << std::endl;
     } else {
       std::cout << "verify: " << command.settings.scenario->name << ", " << command.seed_count
                 << " seeds, each twice: equal\nthe second process had " << surroundings.differences
@@ -152,7 +153,7 @@ int verify(const Tool& tool, const VerifyCommand& command) {
   write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
   json["seed"] = settings.seed.value;
   json["failure"] = to_json(failure, replay_command(tool.program, settings));
-  if (tool.json) std::cout << json.dump(2) << std::endl;
+  if (tool.json) std::cout << printed(json) << std::endl;
   print_failure(tool, settings, failure);
   return kFailed;
 }

@@ -6,8 +6,9 @@
 
 namespace rehearsal::command_line {
 
-std::string version_text() {
-  return std::string("rehearsal ") + REHEARSAL_VERSION + ", LibTorch " + TORCH_VERSION +
+std::string version_text(const std::string& program) {
+  const std::string of = program == "rehearsal" ? "" : program + ", ";
+  return of + "rehearsal " + REHEARSAL_VERSION + ", LibTorch " + TORCH_VERSION +
          (kHasMutants ? ", with mutants\n" : "\n");
 }
 

@@ -43,6 +43,10 @@ constexpr std::array<std::string_view, kDecisionKinds> kNames = {"latency",
                                                                  "pick",
                                                                  "priority",
                                                                  "plan",
+                                                                 "short_life",
+                                                                 "vacancy",
+                                                                 "madness",
+                                                                 "lie",
                                                                  "hold"};
 
 constexpr uint64_t packed(const LifeId& life) {

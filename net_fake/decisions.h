@@ -51,6 +51,10 @@ enum class DecisionKind : uint8_t {
   pick,      // number: the step; which event is next, of those that may be
   priority,  // number: an event, or the kind of the chain that `subject` spells as its two numbers
   plan,      // number: which property of a strategy's plan
+  short_life,  // of a link: whether its connections break behind a number of messages
+  vacancy,     // of a life that has crashed: whether its port refuses, or its machine is gone, too
+  madness,     // number 0: which worker is mad, 1: how often
+  lie,         // number: the event of a mad worker; whether it lies after it, and how
   // Never drawn. number: of an event in the chain that `subject`, `object` and, as its kind, the
   // occurrence spell; how many others go before it although it was due earlier.
   hold,

@@ -70,8 +70,14 @@ void FakeTransport::crash() {
     if (link != nullptr) link->crash(link->side_of(life_.worker));
 }
 
-void FakeTransport::report_up(const FakeTransport& peer) {
-  options_.runtime->post([this, hello = std::make_unique<Hello>(peer.hello())] {
+Hello FakeTransport::hello_to(WorkerId peer) const {
+  Hello hello = hello_;
+  hello.position = sink_->position(peer);
+  return hello;
+}
+
+void FakeTransport::report_up(Hello&& hello) {
+  options_.runtime->post([this, hello = std::make_unique<Hello>(std::move(hello))] {
     if (!ended_) sink_->on_peer_up(*hello);
   });
 }
@@ -94,6 +100,12 @@ void FakeTransport::report_lost(WorkerId peer, const Error& why, bool closed_by_
 void FakeTransport::report_drained(WorkerId peer) {
   options_.runtime->post([this, peer] {
     if (!ended_) sink_->on_drained(peer);
+  });
+}
+
+void FakeTransport::report_refused(WorkerId peer, const Refusals& refusals) {
+  options_.runtime->post([this, peer, refusals] {
+    if (!ended_) sink_->on_refused(peer, refusals);
   });
 }
 

@@ -44,15 +44,18 @@ class FakeTransport final : public Transport {
   void crash();
 
   [[nodiscard]] const Hello& hello() const { return hello_; }
+  // Given to `peer` when a link to it is made.
+  [[nodiscard]] Hello hello_to(WorkerId peer) const;
   [[nodiscard]] LifeId life() const { return life_; }
   [[nodiscard]] BufferPool& pool() const { return *options_.pool; }
   [[nodiscard]] bool ended() const { return ended_; }
 
   // For the network: reports, each on the strand.
-  void report_up(const FakeTransport& peer);
+  void report_up(Hello&& hello);
   void report_frame(WorkerId peer, Frame&& frame);
   void report_lost(WorkerId peer, const Error& why, bool closed_by_peer);
   void report_drained(WorkerId peer);
+  void report_refused(WorkerId peer, const Refusals& refusals);
 
  private:
   struct Arrival {

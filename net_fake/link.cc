@@ -98,141 +98,6 @@ void Link::happen(uint64_t ticket) {
   }
 }
 
-// Connecting.
-
-void Link::attach(int side, FakeTransport& transport) {
-  End& end = ends_[at(side)];
-  REHEARSAL_CHECK(end.transport == nullptr, workers_[at(side)]);
-  end.transport = &transport;
-  const End& other = ends_[at(1 - side)];
-  const LifeId here = transport.life();
-  const LifeId there =
-      other.transport != nullptr ? other.transport->life() : directions_[at(1 - side)].from();
-  out_of(side).set_lives(here, there);
-  out_of(1 - side).set_lives(there, here);
-  connections_before_ = connection_;
-  attempts_ = 0;
-}
-
-void Link::open(int side) {
-  End& end = ends_[at(side)];
-  if (end.intent == LinkIntent::open) return;
-  end.intent = LinkIntent::open;
-  consider_attempt(/*first=*/true);
-}
-
-// Plans an attempt to connect if anybody wants one and both are there to take part.
-void Link::consider_attempt(bool first) {
-  if (attempt_pending_ || !can_connect()) return;
-  plan_attempt(first ? Duration{} : back_off(failures_));
-}
-
-void Link::plan_attempt(Duration waiting) {
-  const Delay& model = directions_[0].model().connect;
-  const uint64_t draw =
-      network_.decisions_.choose(key(DecisionKind::connect_latency, attempts_), Delay::kDraws);
-  attempt_pending_ = true;
-  schedule(Step::attempt, 0, ++attempt_serial_, waiting + model.sample(draw));
-}
-
-bool Link::can_connect() const {
-  if (whole_ || ends_[0].transport == nullptr || ends_[1].transport == nullptr) return false;
-  if (ends_[0].intent != LinkIntent::open && ends_[1].intent != LinkIntent::open) return false;
-  return ends_[0].intent != LinkIntent::none && ends_[1].intent != LinkIntent::none;
-}
-
-bool Link::refuses(int side) const {
-  const End& end = ends_[at(side)];
-  return end.intent == LinkIntent::closed &&
-         end.closed_to == ends_[at(1 - side)].transport->hello().incarnation;
-}
-
-void Link::attempt() {
-  attempt_pending_ = false;
-  if (!can_connect()) return;
-  if (directions_[0].blocked() || directions_[1].blocked()) {
-    attempt_blocked_ = true;
-    return;
-  }
-  if (refuses(0)) return tell_refusal(1);
-  if (refuses(1)) return tell_refusal(0);
-  const uint64_t refusing =
-      std::max(directions_[0].model().refuse_millionths, directions_[1].model().refuse_millionths) +
-      network_.weather_.refuse_millionths;
-  const uint64_t number = attempts_++;
-  if (happens(network_.decisions_, key(DecisionKind::refusal, number),
-              std::min(refusing, kMillion))) {
-    ++network_.stats_.refusals;
-    ++failures_;
-    return consider_attempt(/*first=*/false);
-  }
-  if (hangs(number)) {
-    ++failures_;
-    return plan_attempt(network_.options_.connect_timeout + back_off(failures_));
-  }
-  connect();
-}
-
-// Nobody answers, and who tries gives up after a time. The next attempt is answered.
-bool Link::hangs(uint64_t attempt) {
-  const uint64_t hanging =
-      std::max(directions_[0].model().hang_millionths, directions_[1].model().hang_millionths) +
-      network_.weather_.hang_millionths;
-  hung_ = !hung_ && happens(network_.decisions_, key(DecisionKind::hang, attempt),
-                            std::min(hanging, kMillion));
-  if (hung_) ++network_.stats_.hangs;
-  return hung_;
-}
-
-// `side` wanted a connection; the other end has closed for good.
-void Link::tell_refusal(int side) {
-  End& end = ends_[at(side)];
-  if (end.intent != LinkIntent::open) return;
-  ++network_.stats_.refusals;
-  forget(side);
-  end.intent = LinkIntent::dismissed;
-  end.transport->report_lost(workers_[at(1 - side)], ends_[at(1 - side)].reason,
-                             /*closed_by_peer=*/true);
-}
-
-void Link::connect() {
-  ++network_.stats_.connections;
-  ++connection_;
-  whole_ = true;
-  failures_ = 0;
-  for (Direction& direction : directions_) direction.clear();
-  const uint64_t number = connection_ - connections_before_;
-  for (const int side : {0, 1}) {
-    End& end = ends_[at(side)];
-    end.intent = LinkIntent::open;
-    end.ending.reset();
-    end.up_pending = true;
-    // The one that was connected to knows at once; the other one when the answer arrives.
-    const Key name = out_of(1 - side).key(DecisionKind::connect_latency, ~number);
-    const Duration late = side == 0 ? Duration{}
-                                    : out_of(1 - side).model().connect.sample(
-                                          network_.decisions_.choose(name, Delay::kDraws));
-    out_of(1 - side).set_earliest(network_.schedule_.now() + late);
-    schedule(Step::up, side, connection_, late);
-  }
-}
-
-void Link::tell_up(int side) {
-  End& end = ends_[at(side)];
-  end.up_pending = false;
-  end.connection = connection_;
-  end.transport->report_up(*ends_[at(1 - side)].transport);
-}
-
-Duration Link::back_off(uint64_t failures) {
-  const NetworkOptions& options = network_.options_;
-  const Duration base = options.back_off_min * (uint64_t{1} << std::min<uint64_t>(failures, 16));
-  const Key name = key(DecisionKind::back_off, attempts_);
-  const uint64_t draw = network_.decisions_.choose(name, Delay::kDraws);
-  return Delay::uniform({}, std::min(base, options.back_off_max)).sample(draw) +
-         options.back_off_min;
-}
-
 // Sending.
 
 void Link::send(int side, Frame&& frame) {
@@ -249,9 +114,15 @@ void Link::send(int side, Frame&& frame) {
   stats.bytes += frame.bytes();
   if (network_.witness_ != nullptr)
     network_.witness_->on_sent(direction.from(), direction.to(), frame, name.attempt);
-  const Action action = network_.judge(direction, frame, name);
+  Carried& carried = carried_[at(side)];
+  const Action action = network_.judge(direction, frame, name, carried);
   if (action.is_cut())
     return break_connection(lost_error(side, "connection reset"), Cause::reset, {});
+  if (has_lived(side, frame.header.kind))
+    return break_connection(lost_error(side, "connection reset"), Cause::reset, {});
+  ++carried.frames;
+  carried.messages += message ? 1 : 0;
+  carried.bytes += frame.bytes();
   frame = network_.carried(std::move(frame), ends_[at(1 - side)].transport->pool());
   if (!action.is_pass()) return direction.send_after(std::move(frame), action.delay());
   const Weather& weather = network_.weather_;
@@ -267,6 +138,18 @@ void Link::send(int side, Frame&& frame) {
   if (message && (weather.partition_millionths | weather.clog_millionths) > 0)
     network_.consider_trouble(direction, name);
   direction.send(std::move(frame), name, weather.retransmit_millionths);
+}
+
+// Whether the connection has carried as much as it will, and `next` breaks it. None is flaky in
+// calm weather.
+bool Link::has_lived(int side, FrameKind next) const {
+  const Weather& weather = network_.weather_;
+  const Carried& carried = carried_[at(side)];
+  if (is_flaky_ && weather.life_frames > 0 && carried.frames >= weather.life_frames) return true;
+  const uint64_t asked_for = directions_[at(side)].model().life_messages;
+  const uint64_t by_chance = is_flaky_ ? weather.life_messages : 0;
+  const uint64_t limit = asked_for > 0 ? asked_for : by_chance;
+  return next == FrameKind::message && limit > 0 && carried.messages >= limit;
 }
 
 // A bit of the frame flips, and its receiver finds that it has.
@@ -364,15 +247,20 @@ void Link::give_up() {
 void Link::crash(int side) {
   const bool was_whole = whole_;
   if (was_whole) break_connection(lost_error(side, "connection reset"), Cause::reset, side);
+  const Key machine{.kind = DecisionKind::vacancy, .subject = out_of(side).from()};
+  vacant_[at(side)] = network_.options_.dead_refuse && network_.decisions_.choose(machine, 2) == 1;
   ends_[at(side)] = End{};
   out_of(1 - side).clear();
   attempt_pending_ = false;
+  consider_attempt(/*first=*/false);
 }
 
 void Link::stop(int side) {
   end_in_order(side, lost_error(side, "end of stream"), /*closing=*/false);
+  vacant_[at(side)] = network_.options_.dead_refuse;
   ends_[at(side)] = End{};
   attempt_pending_ = false;
+  consider_attempt(/*first=*/false);
 }
 
 void Link::close(int side, const Error& reason) {

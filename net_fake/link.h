@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/transport.h"
 #include "net_fake/direction.h"
 #include "net_fake/schedule.h"
 
@@ -12,6 +13,13 @@ namespace rehearsal::net_fake {
 
 class FakeTransport;
 class Network;
+
+// The frames that a connection has carried one way.
+struct Carried {
+  uint64_t frames = 0;
+  uint64_t messages = 0;
+  uint64_t bytes = 0;
+};
 
 // The link of two workers through all their lives: connections made, lost and made again. An end
 // is a side, 0 or 1; `1 - side` is the other one.
@@ -71,6 +79,7 @@ class Link final : public Occurrence, private LaneEnd {
     Incarnation closed_to;    // whom it closed
     uint64_t connection = 0;  // what it believes to stand; 0: none
     bool up_pending = false;  // it is about to be told of connection_
+    Hello peer_hello;         // then: as it was said when the connection was made
     std::optional<Ending> ending;
     uint64_t ending_serial = 0;
   };
@@ -81,6 +90,10 @@ class Link final : public Occurrence, private LaneEnd {
   void consider_attempt(bool first);
   void attempt();
   [[nodiscard]] bool can_connect() const;
+  [[nodiscard]] std::optional<int> knocker() const;
+  [[nodiscard]] bool refused_by_chance(uint64_t attempt);
+  void tell_nobody_there(int side);
+  void draw_life();
   [[nodiscard]] bool refuses(int side) const;
   void tell_refusal(int side);
   void connect();
@@ -92,6 +105,7 @@ class Link final : public Occurrence, private LaneEnd {
 
   // Breaking.
   void arrive(FifoLane& lane, Frame&& frame) override;
+  [[nodiscard]] bool has_lived(int side, FrameKind next) const;
   enum class Cause : uint8_t { reset, timed_out };
   void break_connection(const Error& why, Cause cause, std::optional<int> dead_side);
   [[nodiscard]] Ending ending_after_break(int side, Error why, Cause cause, bool unheard);
@@ -114,6 +128,14 @@ class Link final : public Occurrence, private LaneEnd {
   uint64_t connection_ = 0;
   uint64_t connections_before_ = 0;  // of earlier lives: decisions count from there
   uint64_t attempt_serial_ = 0;
+  // Of the present connection; by the side it goes out of.
+  std::array<Carried, 2> carried_;
+  bool is_flaky_ = false;  // the weather lets each of its connections live for as long as it says
+
+  std::array<bool, 2> vacant_{};  // a life has ended there, and its port refuses connections
+  uint64_t refusals_ = 0;         // attempts in a row that were refused
+  Instant refused_since_{};       // the first of them
+
   bool attempt_pending_ = false;
   bool attempt_blocked_ = false;
   bool hung_ = false;      // the last attempt was not answered

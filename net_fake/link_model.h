@@ -16,7 +16,8 @@ struct LinkModel {
   uint64_t corrupt_millionths = 0;     // for each message: a bit of it flips
   uint64_t refuse_millionths = 0;      // for each attempt to connect
   uint64_t hang_millionths = 0;        // the same: nobody answers; never twice in a row
-  uint64_t bytes_per_second = 0;       // zero: without limit
+  uint64_t life_messages = 0;     // a connection breaks behind so many of this way; zero: never
+  uint64_t bytes_per_second = 0;  // zero: without limit
 };
 
 // The faults that come by chance, beyond those of each link's model. All zero is calm weather.
@@ -27,11 +28,15 @@ struct Weather {
   uint64_t refuse_millionths = 0;      // for each attempt to connect
   uint64_t hang_millionths = 0;        // for each attempt to connect
   uint64_t silence_millionths = 0;     // a lost link's end does not hear of it
-  uint64_t partition_millionths = 0;   // for each message: a partition begins
-  uint64_t clog_millionths = 0;        // for each message: links are slowed or jammed from now on
-  Duration partition_min{};            // either lasts no less; zero: a 256th of the longest
-  Duration partition_max{};            // it heals by itself, at the latest after this
-  Duration partition_gap{};            // no other begins for so long after its end
+  // Every connection of half of the links breaks behind so many messages of one way, or so many
+  // frames of any kind; zero: none.
+  uint64_t life_messages = 0;
+  uint64_t life_frames = 0;
+  uint64_t partition_millionths = 0;  // for each message: a partition begins
+  uint64_t clog_millionths = 0;       // for each message: links are slowed or jammed from now on
+  Duration partition_min{};           // either lasts no less; zero: a 256th of the longest
+  Duration partition_max{};           // it heals by itself, at the latest after this
+  Duration partition_gap{};           // no other begins for so long after its end
 };
 
 struct NetworkOptions {
@@ -52,6 +57,11 @@ struct NetworkOptions {
   Duration connect_timeout = std::chrono::seconds(5);  // the same of an attempt to connect
   Duration back_off_min = std::chrono::milliseconds(10);
   Duration back_off_max = std::chrono::seconds(1);
+  // A worker that lives refuses no attempt by chance once it has done so for as long as this.
+  Duration refusals_max = std::chrono::seconds(1);
+  // The port of a worker that has left refuses connections, and that of one that has crashed unless
+  // its machine is gone, too. Otherwise attempts to reach the dead are not answered.
+  bool dead_refuse = true;
 
   // Every frame is written to bytes, checked and parsed again. Slow; for tests.
   bool through_bytes = false;

@@ -60,6 +60,11 @@ const LinkSettings& LinkSettings::refuse(double probability) const {
   return *this;
 }
 
+const LinkSettings& LinkSettings::break_after(uint64_t messages) const {
+  for (LinkModel* model : models_) model->life_messages = messages;
+  return *this;
+}
+
 const LinkSettings& LinkSettings::bytes_per_second(uint64_t limit) const {
   for (LinkModel* model : models_) model->bytes_per_second = limit;
   return *this;

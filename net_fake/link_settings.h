@@ -22,6 +22,8 @@ class LinkSettings {
   const LinkSettings& corrupt(double probability) const;
   const LinkSettings& refuse(double probability) const;
   const LinkSettings& hang(double probability) const;
+  // Connections break, again and again, at the message behind so many of one way; zero: they last.
+  const LinkSettings& break_after(uint64_t messages) const;
   const LinkSettings& bytes_per_second(uint64_t limit) const;
 
  private:

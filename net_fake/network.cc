@@ -95,7 +95,8 @@ void Network::share_bandwidth(uint64_t worker_bytes_per_second) {
 
 // Frames.
 
-Action Network::judge(const Direction& direction, const Frame& frame, Direction::Name name) {
+Action Network::judge(const Direction& direction, const Frame& frame, Direction::Name name,
+                      const Carried& carried) {
   if (rules_.empty()) return Action::pass();
   return rules_.judge({.from = direction.from().worker,
                        .to = direction.to().worker,
@@ -104,7 +105,9 @@ Action Network::judge(const Direction& direction, const Frame& frame, Direction:
                        .number = frame.header.sequence,
                        .attempt = name.attempt,
                        .bytes = frame.bytes(),
-                       .message_type = inspector_ ? inspector_(frame) : 0});
+                       .message_type = inspector_ ? inspector_(frame) : 0,
+                       .frames_before = carried.frames,
+                       .bytes_before = carried.bytes});
 }
 
 Frame Network::carried(Frame&& frame, BufferPool& pool) const {

@@ -89,7 +89,8 @@ class Network {
   [[nodiscard]] Link* existing_link(WorkerId one, WorkerId other) const;
   [[nodiscard]] const LinkModel& model(WorkerId from, WorkerId to) const;
   [[nodiscard]] LinkModel& own_model(WorkerId from, WorkerId to);
-  [[nodiscard]] Action judge(const Direction& direction, const Frame& frame, Direction::Name name);
+  [[nodiscard]] Action judge(const Direction& direction, const Frame& frame, Direction::Name name,
+                             const Carried& carried);
   [[nodiscard]] Frame carried(Frame&& frame, BufferPool& pool) const;
   [[nodiscard]] WayState way(WorkerId from, WorkerId to) const {
     return partitions_.state(from, to);

@@ -4,6 +4,18 @@
 
 namespace rehearsal::net_fake {
 
+Rule cut_after_frames(uint64_t frames) {
+  return [frames](const FrameView& frame) {
+    return frame.frames_before < frames ? Action::pass() : Action::cut();
+  };
+}
+
+Rule cut_after_bytes(uint64_t bytes) {
+  return [bytes](const FrameView& frame) {
+    return frame.bytes_before + frame.bytes <= bytes ? Action::pass() : Action::cut();
+  };
+}
+
 Rules::Guard& Rules::Guard::operator=(Guard&& other) noexcept {
   remove();
   rule_ = std::move(other.rule_);

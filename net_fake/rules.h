@@ -20,6 +20,9 @@ struct FrameView {
   uint64_t attempt = 0;  // 0 when it is sent for the first time
   uint64_t bytes = 0;
   uint32_t message_type = 0;  // as the network's inspector reads it; 0 without one
+  // Sent before it the same way on the same connection.
+  uint64_t frames_before = 0;
+  uint64_t bytes_before = 0;
 };
 
 // The answer of a rule.
@@ -48,6 +51,11 @@ class Action {
 
 // A fault made by hand. Called for every frame, on the sender's strand; it must not call a node.
 using Rule = std::function<Action(const FrameView&)>;
+
+// Cuts every connection, again and again, at the frame behind `frames` others of the same way, or
+// at the one with which more than `bytes` would have gone one way (without headers).
+[[nodiscard]] Rule cut_after_frames(uint64_t frames);
+[[nodiscard]] Rule cut_after_bytes(uint64_t bytes);
 
 // The rules in force, in the order in which they were made: the first answer that is not pass wins.
 class Rules {

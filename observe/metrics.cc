@@ -43,12 +43,45 @@ void Metrics::on_event(const Event& event) {
     case EventKind::peer_lost:
     case EventKind::peer_fenced:
       return on_traffic(event);
+    case EventKind::note:
+      return on_note(event);
+    case EventKind::context_opened:
+    case EventKind::context_released:
+    case EventKind::pass_started:
+    case EventKind::pass_ended:
+      return on_autograd(event);
     case EventKind::node_stopped:
       made_.clear();
       arrived_.clear();
+      counts_.contexts = counts_.passes = 0;
       return;
     default:
       return;
+  }
+}
+
+void Metrics::on_note(const Event& event) {
+  if (event.number == 0) return;
+  std::map<std::string, std::string>& notes = counts_.notes;
+  const std::string name(event.text);
+  if (notes.size() < kNotesMax || notes.contains(name)) notes[name] = event.value;
+}
+
+void Metrics::on_autograd(const Event& event) {
+  switch (event.kind) {
+    case EventKind::context_opened:
+      ++counts_.contexts;
+      return;
+    case EventKind::context_released:
+      if (counts_.contexts > 0) --counts_.contexts;
+      return;
+    case EventKind::pass_started:
+      ++counts_.passes_begun;
+      ++counts_.passes;
+      return;
+    default:
+      if (counts_.passes > 0) --counts_.passes;
+      if (!event.text.empty()) ++counts_.passes_failed;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/trace.h"
+#include "core/base/peer_limits.h"
 #include "observe/histogram.h"
 
 namespace rehearsal::observe {
@@ -54,10 +56,19 @@ struct MetricsSnapshot {
   Functions made, served;
   Times made_times, served_times;
   std::map<uint32_t, PeerCounts> peers;
-  uint64_t unanswered = 0;    // calls made here that wait for their answer
-  uint64_t waiting = 0;       // calls that arrived and have not started
-  uint64_t running = 0;       // calls that have started and are not answered
-  Duration oldest_waiting{};  // how long the oldest of the waiting has waited
+  std::map<std::string, std::string> notes;  // the latest number of each, as its text
+  uint64_t unanswered = 0;                   // calls made here that wait for their answer
+  uint64_t waiting = 0;                      // calls that arrived and have not started
+  uint64_t running = 0;                      // calls that have started and are not answered
+  Duration oldest_waiting{};                 // how long the oldest of the waiting has waited
+  uint64_t contexts = 0;                     // autograd contexts that are here
+  uint64_t passes = 0;                       // backward passes that this worker is in
+  uint64_t passes_begun = 0;                 // in which it has taken part
+  uint64_t passes_failed = 0;                // of these
+  // Send functions that the contexts hold. No event tells of them: whoever has the node fills it
+  // in.
+  std::optional<uint64_t> send_functions;
+  std::optional<PeerPeaks> peaks;  // the same
 };
 
 // Counts what one worker does, and how long it takes. A call that this worker serves is waiting
@@ -66,10 +77,15 @@ struct MetricsSnapshot {
 // and has no function: it counts under the empty name. A fetch (`to_here`) is never begun either:
 // it waits until it is answered, and counts under the name `fetch`.
 //
+// Of what the worker's code notes, the latest number under each name is kept, for the first
+// kNotesMax names. Backward passes count at every worker that takes part in them.
+//
 // It belongs to the strand of the node that it hears, as every Trace. In the simulator it hears
 // all workers and counts one of them; what a crash cuts off stays waiting.
 class Metrics final : public Trace {
  public:
+  static constexpr size_t kNotesMax = 1000;
+
   // `names`: of all workers, in rank order.
   Metrics(std::vector<std::string> names, WorkerId self);
 
@@ -100,6 +116,8 @@ class Metrics final : public Trace {
   void on_completed(const Event& event);
   void on_started(const Event& event);
   void on_served(const Event& event);
+  void on_note(const Event& event);
+  void on_autograd(const Event& event);
 
   MetricsSnapshot counts_;
   const WorkerId self_;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/printable.h"
+
 namespace rehearsal::observe {
 namespace {
 
@@ -32,7 +34,7 @@ std::string seconds(Duration time) {
 }
 
 void append_escaped(std::string& out, std::string_view value) {
-  for (const char letter : value) {
+  for (const char letter : printable_lines(value)) {
     if (letter == '\n') {
       out += "\\n";
       continue;
@@ -65,7 +67,13 @@ class Text {
           seconds(snapshot_.oldest_waiting));
     gauge("rehearsal_served_running", "Calls that have started and are not answered.",
           std::to_string(snapshot_.running));
+    autograd();
     traffic();
+    if (snapshot_.peaks) peaks(*snapshot_.peaks);
+    if (!snapshot_.notes.empty())
+      head("rehearsal_note", "The latest number that the program has noted, by its name.", "gauge");
+    for (const auto& [name, number] : snapshot_.notes)
+      sample("rehearsal_note", {{"note", name}}, number);
     return std::move(out_);
   }
 
@@ -168,6 +176,25 @@ class Text {
     sample(name, {}, value);
   }
 
+  void autograd() {
+    gauge("rehearsal_autograd_contexts", "Autograd contexts that this worker holds a part of.",
+          std::to_string(snapshot_.contexts));
+    if (snapshot_.send_functions)
+      gauge("rehearsal_send_functions", "Send functions that these contexts hold here.",
+            std::to_string(*snapshot_.send_functions));
+    gauge("rehearsal_passes_running", "Backward passes that this worker is in.",
+          std::to_string(snapshot_.passes));
+    counter("rehearsal_passes_started_total", "Backward passes that this worker has come into.",
+            std::to_string(snapshot_.passes_begun));
+    counter("rehearsal_passes_failed_total", "Those of them that have failed.",
+            std::to_string(snapshot_.passes_failed));
+  }
+
+  void counter(std::string_view name, std::string_view help, std::string_view value) {
+    head(name, help, "counter");
+    sample(name, {}, value);
+  }
+
   void traffic() {
     struct Row {
       std::string_view name, help;
@@ -200,6 +227,20 @@ class Text {
       for (const auto& [rank, counts] : snapshot_.peers)
         sample(row.name, {{"peer", peer(rank)}}, std::to_string(counts.*row.count));
     }
+  }
+
+  void peaks(const PeerPeaks& most) {
+    constexpr std::string_view kName = "rehearsal_peer_peak";
+    head(kName,
+         "The most that any one peer has made this worker hold, of each thing that is limited.",
+         "gauge");
+    const std::pair<std::string_view, uint64_t> rows[] = {
+        {"decoded_bytes", most.decoded_bytes}, {"gaps", most.gaps},
+        {"contexts", most.contexts},           {"failed_passes", most.failed_passes},
+        {"references", most.references},       {"awaited_values", most.awaited_values},
+        {"early_cancels", most.early_cancels}, {"gatherings", most.gatherings}};
+    for (const auto& [thing, count] : rows)
+      sample(kName, {{"thing", thing}}, std::to_string(count));
   }
 
   const MetricsSnapshot& snapshot_;

@@ -62,6 +62,12 @@ void Spans::keep(Span&& span) {
   ++forgotten_;
 }
 
+bool is_possible(Instant when) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  const int64_t nanoseconds = when.time_since_epoch().count();
+  return nanoseconds >= -kMost && nanoseconds <= kMost;
+}
+
 SpanFile file_of(const Spans& spans, std::vector<std::string> names) {
   return {std::move(names), {spans.ended().begin(), spans.ended().end()}, spans.forgotten()};
 }
@@ -113,6 +119,9 @@ Result<SpanFile> merge(const std::vector<SpanFile>& files) {
     for (Span span : file.spans) {
       span.begin += shift;
       span.end += shift;
+      if (!is_possible(span.begin) || !is_possible(span.end))
+        return Error{.kind = ErrorKind::bad_arguments,
+                     .text = "the files do not fit together: no clock can say their times"};
       all.spans.push_back(std::move(span));
     }
     all.forgotten += file.forgotten;

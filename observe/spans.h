@@ -41,6 +41,7 @@ class Spans final : public Trace {
   explicit Spans(size_t limit = kLimit) : limit_(limit) {}
 
   void on_event(const Event& event) override;
+  [[nodiscard]] bool hears_notes() const override { return false; }
 
   // In the order in which they ended.
   [[nodiscard]] const std::deque<Span>& ended() const { return ended_; }
@@ -57,6 +58,9 @@ class Spans final : public Trace {
   std::deque<Span> ended_;
   uint64_t forgotten_ = 0;
 };
+
+// 36 years before or after a clock's zero at most.
+[[nodiscard]] bool is_possible(Instant when);
 
 // The contents of a file of spans.
 struct SpanFile {
@@ -80,7 +84,8 @@ struct SpanFile {
 
 // The spans of several workers in one. The times of the first file hold. Those of a further one are
 // shifted, all by the same, if else the part of a callee would lie outside its call: then the
-// clocks of their machines have different zeros. An error if the files are of different groups.
+// clocks of their machines have different zeros. An error if the files are of different groups, or
+// if a span would then lie at a time that is not possible.
 [[nodiscard]] Result<SpanFile> merge(const std::vector<SpanFile>& files);
 
 }  // namespace rehearsal::observe

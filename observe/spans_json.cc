@@ -149,6 +149,21 @@ class Writing {
   std::map<uint32_t, std::vector<Instant>> busy_until_;  // by worker, then thread
 };
 
+// No fraction, and nothing that is none of its type.
+template <class T>
+T whole(const Json& json) {
+  if (!json.is_number_integer() || json != Json(json.get<T>()))
+    throw std::invalid_argument("a whole number");
+  return json.get<T>();
+}
+
+// A time that a clock can say: further off, differences of two would not be exact.
+Instant instant_of(const Json& json) {
+  const Instant when{Duration(whole<int64_t>(json))};
+  if (!is_possible(when)) throw std::invalid_argument("a time");
+  return when;
+}
+
 ErrorKind error_of(int kind) {
   if (kind < 0 || kind > static_cast<int>(kLastErrorKind))
     throw std::invalid_argument("an error's kind");
@@ -161,20 +176,20 @@ Span span_of(const Json& json, const SpanFile& file) {
   span.call = id_of(arguments.at("call").get<std::string>());
   span.served = !arguments.contains("form");
   if (!span.served) {
-    const int form = arguments.at("form").get<int>();
+    const int form = whole<int>(arguments.at("form"));
     if (form < 0 || form > static_cast<int>(CallForm::rpc_async))
       throw std::invalid_argument("the form of a call");
     span.form = static_cast<CallForm>(form);
   }
-  const auto process = json.at("pid").get<uint64_t>();
+  const auto process = whole<uint64_t>(json.at("pid"));
   if (process == 0 || process > file.names.size()) throw std::invalid_argument("a process");
   span.worker = static_cast<uint32_t>(process - 1);
-  span.peer = arguments.at("peer").get<uint32_t>();
+  span.peer = whole<uint32_t>(arguments.at("peer"));
   span.function = arguments.at("function").get<std::string>();
-  span.begin = Instant(Duration(arguments.at("begin_ns").get<int64_t>()));
-  span.end = Instant(Duration(arguments.at("end_ns").get<int64_t>()));
+  span.begin = instant_of(arguments.at("begin_ns"));
+  span.end = instant_of(arguments.at("end_ns"));
   if (arguments.contains("error_kind"))
-    span.error = error_of(arguments.at("error_kind").get<int>());
+    span.error = error_of(whole<int>(arguments.at("error_kind")));
   return span;
 }
 
@@ -184,7 +199,7 @@ SpanFile parse_file(const Json& json) {
     throw std::invalid_argument("another format");
   SpanFile file;
   file.names = about.at("workers").get<std::vector<std::string>>();
-  file.forgotten = about.at("forgotten").get<uint64_t>();
+  file.forgotten = whole<uint64_t>(about.at("forgotten"));
   for (const Json& event : json.at("traceEvents"))
     if (event.contains("args") && event["args"].is_object() && event["args"].contains("call"))
       file.spans.push_back(span_of(event, file));

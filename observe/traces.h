@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ class Traces final : public Trace {
 
   void on_event(const Event& event) override {
     for (Trace* trace : traces_) trace->on_event(event);
+  }
+  [[nodiscard]] bool hears_notes() const override {
+    return std::ranges::any_of(traces_, [](Trace* trace) { return trace->hears_notes(); });
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <sys/random.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,15 +10,23 @@
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <thread>
 
 #include "core/base/check.h"
 #include "core/fibers/default_generator.h"
+#include "real_net/worker/bounded.h"
+#include "real_net/worker/collectives_choice.h"
+#include "real_net/worker/proof.h"
 #include "real_net/worker/real_node.h"
 #include "real_net/worker/rendezvous.h"
 
 namespace rehearsal::real {
 namespace {
+
+// From the failure of a worker that recovers to its next life: longer than the others need to hear
+// of the failure, so that their own come before it.
+constexpr auto kStartAgain = std::chrono::milliseconds(300);
 
 Error wrong(std::string text) {
   return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
@@ -32,15 +41,46 @@ Incarnation fresh_incarnation() {
   return {value};
 }
 
-// torchrun shows its users what this file says.
-void write_error_file(const WorkerOptions& options, const Error& error) {
-  const std::optional<std::string> path = options.environment("TORCHELASTIC_ERROR_FILE");
-  if (!path) return;
-  const nlohmann::json content = {
-      {"message",
-       {{"message", to_string(error)},
-        {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(std::time(nullptr))}}}}}};
-  std::ofstream(*path) << content.dump();
+// How others reach this machine. Looking up the name of the rendezvous may take long.
+std::string host_of_this_machine(const Placement& placement) {
+  constexpr auto kLimit = std::chrono::seconds(10);
+  if (!placement.file.empty()) return "127.0.0.1";
+  const std::function<std::string()> work = [master = placement.master] {
+    return address_towards(master);
+  };
+  return within(std::chrono::steady_clock::now() + kLimit, work).value_or("127.0.0.1");
+}
+
+bool listens_anywhere(const Address& address) {
+  return address.host == "0.0.0.0" || address.host == "::";
+}
+
+void choose_addresses(const WorkerOptions& options, const Placement& placement,
+                      RealNodeOptions& made) {
+  const std::string host = host_of_this_machine(placement);
+  made.listen = options.listen.value_or(Address{.host = host, .port = 0});
+  if (listens_anywhere(made.listen)) made.transport.advertise = Address{.host = host, .port = 0};
+  if (options.advertise) made.transport.advertise = options.advertise;
+}
+
+PlacementFlags placement_flags(const WorkerOptions& options) {
+  PlacementFlags flags = options.placement;
+  if (!options.run_id.empty()) flags.run_id = options.run_id;
+  return flags;
+}
+
+Status check_switches(const Environment& environment) {
+  const std::pair<const char*, const char*> switches[] = {
+      {"REHEARSAL_STRICT_LEAKS",
+       "1 (references that are left at the shutdown are a failure) or 0 (a warning)"},
+      {"REHEARSAL_EXCEPTION_TRACES",
+       "1 (errors say where their exceptions were thrown) or 0 (they do not)"}};
+  for (const auto& [variable, values] : switches) {
+    const std::string text = environment(variable).value_or("0");
+    if (text != "0" && text != "1")
+      return wrong(variable + ("=" + text) + ": type " + std::string(values));
+  }
+  return Unit{};
 }
 
 Status check_placement(const Placement& placement, const std::vector<std::string>& names) {
@@ -56,23 +96,23 @@ Status check_placement(const Placement& placement, const std::vector<std::string
 }
 
 RealNodeOptions node_options(const WorkerOptions& options, const Placement& placement,
-                             const std::vector<std::string>& names) {
+                             const std::vector<std::string>& names, const NodeOptions& node) {
   RealNodeOptions made;
-  made.node = options.node;
+  made.node = node;
   made.node.id = {placement.rank};
   made.node.incarnation = fresh_incarnation();
   made.node.names = names;
+  made.node.strict_leaks = options.node.strict_leaks ||
+                           options.environment("REHEARSAL_STRICT_LEAKS").value_or("0") == "1";
+  made.node.exception_traces =
+      options.node.exception_traces ||
+      options.environment("REHEARSAL_EXCEPTION_TRACES").value_or("0") == "1";
   made.runtime.worker_threads = options.num_worker_threads;
   made.runtime.torch_threads = options.torch_threads;
   made.checkpoints = options.checkpoints.empty()
                          ? options.environment("REHEARSAL_CHECKPOINTS").value_or("")
                          : options.checkpoints;
-  const bool by_file = !placement.file.empty();
-  const std::string host = by_file ? "127.0.0.1" : address_towards(placement.master);
-  made.listen = options.listen.value_or(Address{.host = host, .port = 0});
-  const bool anywhere = made.listen.host == "0.0.0.0" || made.listen.host == "::";
-  if (anywhere) made.transport.advertise = Address{.host = host, .port = 0};
-  if (options.advertise) made.transport.advertise = options.advertise;
+  made.transport.run = placement.run;
   return made;
 }
 
@@ -85,7 +125,8 @@ void tell_metrics_address(const RealNode& node, Observers& observers) {
     std::fprintf(stderr, "rehearsal: metrics are at %s\n", url.c_str());
 }
 
-Status run_node(RealNode& node, const RealNodeOptions& options, Rendezvous& rendezvous) {
+Status run_node(RealNode& node, const RealNodeOptions& options, Rendezvous& rendezvous,
+                Observers& observers) {
   const WorkerId self = options.node.id;
   const Result<Members> members =
       rendezvous.meet({.name = options.node.names[self.value],
@@ -99,10 +140,17 @@ Status run_node(RealNode& node, const RealNodeOptions& options, Rendezvous& rend
   rendezvous.follow(
       {.joined = [&node] { return node.joined(); },
        .moved = [&node](WorkerId peer, const Address& address) { node.set_address(peer, address); },
-       .over = [&node](const Error& why) { node.abort(why); }});
+       .over = [&node](const Error& why) { node.abort(why); },
+       .waits =
+           [&node, &observers](const std::string& word) {
+             node.tell_waits([&observers, word](const std::string& what) {
+               observers.tell("waits", word + "; " + what);
+             });
+           }});
   Status status = node.run();
   rendezvous.stop_following();
-  if (status.ok()) rendezvous.leave(node.shut_down());
+  const bool ended_well = status.ok() || status.error().kind == ErrorKind::rref_leaked;
+  if (ended_well) rendezvous.leave(node.shut_down());
   return status;
 }
 
@@ -130,52 +178,156 @@ void use_one_interop_thread(observe::Log& log) {
 }
 
 Status run_observed(const RealNodeOptions& options, const Program& program, Rendezvous& rendezvous,
-                    Observers& observers) {
+                    Observers& observers, bool& starts_again) {
   try {
     RealNode node(options, program);
     tell_metrics_address(node, observers);
-    Status status = run_node(node, options, rendezvous);
+    Status status = run_node(node, options, rendezvous, observers);
+    starts_again = !status.ok() && node.starts_again();
     if (node.stuck().empty()) return status;
     leave_stuck(node, status, observers.log());
   } catch (const RpcError& error) {
     rendezvous.give_up(error.error());
     return error.error();
+  } catch (const std::system_error& error) {
+    const bool shortage = is_shortage(error.code().value());
+    const Error why = shortage ? shortage_error(error.code().value())
+                               : Error{.kind = ErrorKind::overloaded, .text = error.what()};
+    rendezvous.give_up(why);
+    return why;
   }
 }
 
-Status run_placed(const WorkerOptions& options, const Program& program) {
+// The things that a worker needs before it looks for the others.
+struct Equipment {
+  std::unique_ptr<Observers> observers;
+  RealNodeOptions node;
+  Collectives collectives = Collectives::own;
+  Auth auth;
+};
+
+Status prove(const WorkerOptions& options, const Placement& placement, Equipment& made) {
+  Result<Auth> auth = choose_auth(options.auth, options.environment);
+  if (!auth.ok()) return auth.error();
+  Observers& observers = *made.observers;
+  const Address& listen = made.node.listen;
+  if (Status hidden = check_exposure(auth.value(), placement, listen); !hidden.ok()) return hidden;
+  made.auth = std::move(auth).value();
+  if (made.auth.kind == Auth::Kind::none && !is_loopback(listen.host))
+    observers.log().write(
+        observe::LogLevel::warn, "auth_none",
+        {{"why", "whoever reaches " + listen.host + " is believed to be a worker of this group"}});
+  made.node.transport.on_unproven = [&observers](const Error& error) {
+    observers.tell("unproven", "has refused a connection: " + error.text);
+  };
+  if (!made.auth.proves()) return Unit{};
+  const Credentials::Tell tell = [&observers](const Error& error) {
+    observers.tell("certificates", "goes on with the files that it has read: " + error.text);
+  };
+  Result<std::shared_ptr<Credentials>> credentials = Credentials::make(made.auth, tell);
+  if (!credentials.ok()) return credentials.error();
+  made.node.transport.credentials = std::move(credentials).value();
+  return Unit{};
+}
+
+Result<Equipment> equip(const WorkerOptions& options, const Program& program,
+                        const Placement& placement) {
   if (!fibers::default_generator_is_ours())
     return wrong(
         "LibTorch does not ask this program for its default generator, so random numbers "
         "would depend on timing: link LibTorch as a shared library");
-  Result<Placement> placement = find_placement(options.placement, options.environment);
-  if (!placement.ok()) return placement.error();
   const std::vector<std::string> names = program.names();
-  if (Status fits = check_placement(placement.value(), names); !fits.ok()) return fits.error();
-  Result<std::unique_ptr<Observers>> watching = Observers::make(
-      options.observe, options.environment, names, {placement.value().rank}, options.trace);
+  if (Status fits = check_placement(placement, names); !fits.ok()) return fits.error();
+  if (Status fits = check_switches(options.environment); !fits.ok()) return fits.error();
+  Result<std::unique_ptr<Observers>> watching =
+      Observers::make(options.observe, options.environment, names, {placement.rank}, options.trace);
   if (!watching.ok()) return watching.error();
-  Observers& observers = *watching.value();
+  const Result<NodeOptions> timed =
+      with_liveness(options.node, options.liveness, options.environment);
+  if (!timed.ok()) return timed.error();
+  Equipment made{
+      std::move(watching).value(), node_options(options, placement, names, timed.value()), {}};
+  Observers& observers = *made.observers;
   if (options.torch_threads == 1) use_one_interop_thread(observers.log());
-  RealNodeOptions made = node_options(options, placement.value(), names);
   Result<std::optional<record::RecordOptions>> record =
-      record_options(options.record, options.environment, names[placement.value().rank]);
+      record_options(options.record, options.environment, names[placement.rank]);
   if (!record.ok()) return record.error();
-  made.record = std::move(record).value();
-  made.trace = observers.trace();
-  made.log = observers.log_trace();
-  made.metrics = observers.metrics();
+  made.node.record = std::move(record).value();
+  made.node.trace = observers.trace();
+  made.node.log = observers.log_trace();
+  made.node.slow = observers.slow();
+  made.node.slow_passes = observers.slow_passes();
+  made.node.metrics = observers.metrics();
+  made.node.transport.on_shortage = [&observers](const Error& error) {
+    observers.tell("shortage", "has too little: " + error.text);
+  };
+  choose_addresses(options, placement, made.node);
+  if (Status proves = prove(options, placement, made); !proves.ok()) return proves.error();
+  const Result<Collectives> collectives = choose_collectives(
+      options.collectives, options.environment,
+      {.is_recorded = made.node.record.has_value(), .proves = made.auth.proves()});
+  if (!collectives.ok()) return collectives.error();
+  made.collectives = collectives.value();
   if (options.listen) {  // before anybody is waited for
     if (const auto there = listen_on(*options.listen); !there.ok()) return there.error();
   }
-  Rendezvous rendezvous({.placement = placement.value(),
-                         .names = names,
-                         .timeout = options.node.join_timeout,
-                         .dynamic = program.is_dynamic()});
+  return made;
+}
+
+RendezvousOptions rendezvous_options(const WorkerOptions& options, const Program& program,
+                                     const Placement& placement) {
+  return {.placement = placement,
+          .names = program.names(),
+          .timeout = options.node.join_timeout,
+          .dynamic = program.is_dynamic(),
+          .libtorch = TORCH_VERSION,
+          .functions = program.registry().describe(),
+          .settings = options.must_agree};
+}
+
+// Gloo listens where the worker does: never at all addresses of the machine.
+std::unique_ptr<GlooCarriers> make_gloo(const RealNodeOptions& node, const Rendezvous& rendezvous) {
+  const bool anywhere = listens_anywhere(node.listen);
+  return std::make_unique<GlooCarriers>(
+      GlooOptions{.host = anywhere ? node.transport.advertise->host : node.listen.host,
+                  .store = rendezvous.store(),
+                  .torch_threads = node.runtime.torch_threads});
+}
+
+Status run_placed(const WorkerOptions& options, const Program& program, bool& starts_again) {
+  Result<Placement> placement = find_placement(placement_flags(options), options.environment);
+  if (!placement.ok()) return placement.error();
+  RendezvousOptions meeting = rendezvous_options(options, program, placement.value());
+  Result<Equipment> equipped = equip(options, program, placement.value());
+  if (!equipped.ok()) {
+    if (const auto auth = choose_auth(options.auth, options.environment); auth.ok())
+      meeting.auth = auth.value();
+    Rendezvous(meeting).refuse(equipped.error());
+    return equipped.error();
+  }
+  Observers& observers = *equipped.value().observers;
+  RealNodeOptions& made = equipped.value().node;
+  meeting.settings["seed"] = std::to_string(made.node.seed.value);
+  meeting.settings["peer_timeout"] = in_words(made.node.peer_timeout);
+  meeting.settings["heartbeat"] = in_words(made.node.heartbeat);
+  meeting.settings["collectives"] = name_of(equipped.value().collectives);
+  meeting.settings["auth"] =
+      equipped.value().auth.proves() ? name_of(equipped.value().auth.kind) : "none";
+  meeting.auth = equipped.value().auth;
+  meeting.credentials = made.transport.credentials;
+  meeting.tell = [&observers](const std::string& line) { observers.tell("waits", line); };
+  Rendezvous rendezvous(std::move(meeting));
   const Result<uint32_t> life = rendezvous.enter();
   if (!life.ok()) return life.error();
   made.node.life = life.value();
-  Status status = run_observed(made, program, rendezvous, observers);
+  choose_addresses(options, placement.value(), made);
+  const std::unique_ptr<GlooCarriers> carriers =
+      equipped.value().collectives == Collectives::gloo ? make_gloo(made, rendezvous) : nullptr;
+  made.carriers = carriers.get();
+  Status status = run_observed(made, program, rendezvous, observers, starts_again);
+  if (starts_again)
+    observers.log().write(observe::LogLevel::warn, "starts_again",
+                          {{"why", to_string(status.error())}});
   if (Status written = observers.write_spans(); status.ok()) return written;
   return status;
 }
@@ -186,10 +338,40 @@ uint32_t WorkerOptions::default_worker_threads() {
   return std::max(2u, std::thread::hardware_concurrency());
 }
 
+void tell_torchrun(const Environment& environment, const Error& error) {
+  const std::optional<std::string> path = environment("TORCHELASTIC_ERROR_FILE");
+  if (!path) return;
+  const std::string text = to_string(error);
+  const nlohmann::json content = {
+      {"message",
+       {{"message", text},
+        {"extraInfo",
+         {{"py_callstack", error.trace.empty() ? text : text + "\n" + error.trace},
+          {"timestamp", std::to_string(std::time(nullptr))}}}}}};
+  std::ofstream(*path) << content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 Status run_worker(const WorkerOptions& options, const Program& program) {
-  Status status = run_placed(options, program);
-  if (!status.ok()) write_error_file(options, status.error());
+  bool starts_again = false;
+  Status status = run_placed(options, program, starts_again);
+  while (std::exchange(starts_again, false)) {
+    std::this_thread::sleep_for(kStartAgain);
+    status = run_placed(options, program, starts_again);
+  }
+  if (!status.ok()) tell_torchrun(options.environment, status.error());
   return status;
+}
+
+void refuse_to_join(const WorkerOptions& options, const Error& why) {
+  tell_torchrun(options.environment, why);
+  const Result<Placement> placement = find_placement(placement_flags(options), options.environment);
+  if (!placement.ok() || placement.value().world_size == 1u) return;
+  const Result<Auth> auth = choose_auth(options.auth, options.environment);
+  Rendezvous({.placement = placement.value(),
+              .names = {},
+              .timeout = options.node.join_timeout,
+              .auth = auth.ok() ? auth.value() : Auth{}})
+      .refuse(why);
 }
 
 }  // namespace rehearsal::real

@@ -39,6 +39,7 @@ uint64_t hash_of(const Frame& frame) {
   hash = mix(hash, header.destination.value);
   hash = mix(hash, header.sequence);
   hash = mix(hash, header.acknowledged);
+  for (const uint64_t received : header.received) hash = mix(hash, received);
   if (frame.body == nullptr) return hash;
   hash = hash_bytes(frame.body->envelope.data(), frame.body->envelope.size(), hash);
   for (const Segment& segment : frame.body->segments) {

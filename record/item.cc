@@ -81,6 +81,7 @@ FrameReceived take_frame_received(ByteReader& in, bool& fits) {
   item.header.destination = {in.word()};
   item.header.sequence = in.number();
   item.header.acknowledged = in.number();
+  for (uint64_t& received : item.header.received) received = in.number();
   item.has_body = take_flag(in, fits);
   if (!item.has_body) return item;
   item.envelope = in.text();
@@ -101,13 +102,24 @@ FrameReceived take_frame_received(ByteReader& in, bool& fits) {
 PeerUp take_peer_up(ByteReader& in, bool& fits) {
   const WorkerId peer = take_worker(in, fits);
   const Incarnation incarnation{in.word()};
-  return {peer, incarnation, in.text()};
+  PeerUp item{.peer = peer, .incarnation = incarnation, .greeting = in.text(), .position = {}};
+  item.position.source = {in.word()};
+  item.position.acknowledged = in.number();
+  for (uint64_t& received : item.position.received) received = in.number();
+  return item;
 }
 
 PeerLost take_peer_lost(ByteReader& in, bool& fits) {
   const WorkerId peer = take_worker(in, fits);
   const bool closed = take_flag(in, fits);
   return {peer, take_error(in, fits), closed};
+}
+
+PeerRefused take_peer_refused(ByteReader& in, bool& fits) {
+  PeerRefused item{take_worker(in, fits), {}};
+  item.refusals.count = in.number();
+  item.refusals.lasting = Duration(static_cast<int64_t>(in.word()));
+  return item;
 }
 
 Read take_read(ByteReader& in, bool& fits) {
@@ -137,6 +149,7 @@ Item take_item(ByteReader& in, bool& fits) {
   if (kind == tag<PeerUp>()) return take_peer_up(in, fits);
   if (kind == tag<PeerLost>()) return take_peer_lost(in, fits);
   if (kind == tag<Drained>()) return Drained{take_worker(in, fits)};
+  if (kind == tag<PeerRefused>()) return take_peer_refused(in, fits);
   if (kind == tag<Fired>()) return Fired{in.number()};
   if (kind == tag<Aborted>()) return Aborted{take_error(in, fits)};
   if (kind == tag<Read>()) return take_read(in, fits);
@@ -186,6 +199,7 @@ void append_bytes(WorkerId peer, const Frame& frame, std::string& out) {
   put_word(out, frame.header.destination.value);
   put_number(out, frame.header.sequence);
   put_number(out, frame.header.acknowledged);
+  for (const uint64_t received : frame.header.received) put_number(out, received);
   put_number(out, frame.body != nullptr ? 1 : 0);
   if (frame.body == nullptr) return;
   put_text(out, frame.body->envelope);
@@ -201,6 +215,9 @@ void append_bytes(const Hello& hello, std::string& out) {
   put_number(out, hello.worker.value);
   put_word(out, hello.incarnation.value);
   put_text(out, hello.greeting);
+  put_word(out, hello.position.source.value);
+  put_number(out, hello.position.acknowledged);
+  for (const uint64_t received : hello.position.received) put_number(out, received);
 }
 
 void append_bytes(const PeerLost& item, std::string& out) {
@@ -213,6 +230,13 @@ void append_bytes(const PeerLost& item, std::string& out) {
 void append_bytes(const Drained& item, std::string& out) {
   out += tag<Drained>();
   put_number(out, item.peer.value);
+}
+
+void append_bytes(const PeerRefused& item, std::string& out) {
+  out += tag<PeerRefused>();
+  put_number(out, item.peer.value);
+  put_number(out, item.refusals.count);
+  put_word(out, static_cast<uint64_t>(item.refusals.lasting.count()));
 }
 
 void append_bytes(const Fired& item, std::string& out) {

@@ -19,13 +19,16 @@
 // did with it, as digests, to be compared by who replays it.
 //
 // The ways by which the outside reaches a node, and where they are in a record:
-//   a frame, a link that stands, is lost or has drained       FrameReceived, PeerUp, PeerLost,
-//   Drained a timer that fires                                        Fired a stack (main, a
-//   function, a continuation) that enters    Posted, with its Source whoever ends the node from
-//   outside                        Aborted the clock and what the transport is asked: on the strand
-//   Read; off it, in Posted::readings whether a stack may park Posted::readings, if it may not what
-//   its checkpoints say                                  Posted::readings options, seed, names,
-//   incarnation, LibTorch's threads     RecordHeader
+//
+// - a frame; a link that stands, is lost or has drained; a connection that is refused:
+//   FrameReceived; PeerUp, PeerLost, Drained; PeerRefused
+// - a timer that fires: Fired
+// - a stack (main, a function, a continuation) that enters: Posted, with its Source
+// - whoever ends the node from outside: Aborted
+// - the clock and what the transport is asked: on the strand Read; off it, in Posted::readings
+// - whether a stack may park, and what its checkpoints say: Posted::readings
+// - options, seed, names, incarnation, LibTorch's threads: RecordHeader
+//
 // A function's arguments and what calls return come by frames. Random numbers follow from the seed.
 namespace rehearsal::record {
 
@@ -83,6 +86,7 @@ struct PeerUp {
   WorkerId peer;
   Incarnation incarnation;
   std::string_view greeting;
+  Position position;
 };
 struct PeerLost {
   WorkerId peer;
@@ -91,6 +95,10 @@ struct PeerLost {
 };
 struct Drained {
   WorkerId peer;
+};
+struct PeerRefused {
+  WorkerId peer;
+  Refusals refusals;
 };
 struct Fired {
   uint64_t timer = 0;
@@ -118,7 +126,7 @@ struct Ended {
 };
 
 using Item = std::variant<Posted, FrameReceived, PeerUp, PeerLost, Drained, Fired, Aborted, Read,
-                          Outcome, Ended>;
+                          Outcome, Ended, PeerRefused>;
 
 // The bytes of an item. Those of a frame's segments follow what `append_bytes` writes.
 void append_bytes(const Posted& item, std::string& out);
@@ -126,6 +134,7 @@ void append_bytes(WorkerId peer, const Frame& frame, std::string& out);
 void append_bytes(const Hello& hello, std::string& out);
 void append_bytes(const PeerLost& item, std::string& out);
 void append_bytes(const Drained& item, std::string& out);
+void append_bytes(const PeerRefused& item, std::string& out);
 void append_bytes(const Fired& item, std::string& out);
 void append_bytes(const Aborted& item, std::string& out);
 void append_bytes(const Read& item, std::string& out);

@@ -7,6 +7,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json json_of(const PeerLimits& limits) {
+  return {{"decoded_bytes", limits.decoded_bytes}, {"gaps", limits.gaps},
+          {"contexts", limits.contexts},           {"failed_passes", limits.failed_passes},
+          {"references", limits.references},       {"awaited_values", limits.awaited_values},
+          {"early_cancels", limits.early_cancels}, {"gatherings", limits.gatherings}};
+}
+
+PeerLimits limits_of(const Json& json) {
+  const auto number = [&json](const char* key) { return json.at(key).get<uint64_t>(); };
+  return {.decoded_bytes = number("decoded_bytes"),
+          .gaps = number("gaps"),
+          .contexts = number("contexts"),
+          .failed_passes = number("failed_passes"),
+          .references = number("references"),
+          .awaited_values = number("awaited_values"),
+          .early_cancels = number("early_cancels"),
+          .gatherings = number("gatherings")};
+}
+
 Json json_of(const NodeOptions& node) {
   return {{"id", node.id.value},
           {"incarnation", node.incarnation.value},
@@ -16,10 +35,12 @@ Json json_of(const NodeOptions& node) {
           {"rpc_timeout_ns", node.rpc_timeout.count()},
           {"peer_timeout_ns", node.peer_timeout.count()},
           {"heartbeat_ns", node.heartbeat.count()},
+          {"refusal_limit_ns", node.refusal_limit.count()},
           {"join_timeout_ns", node.join_timeout.count()},
           {"shutdown_timeout_ns", node.shutdown_timeout.count()},
           {"window_bytes", node.window_bytes},
           {"window_frames", node.window_frames},
+          {"limits", json_of(node.limits)},
           {"execution_limit", node.execution_limit},
           {"exception_traces", node.exception_traces},
           {"mutants", node.mutants}};
@@ -38,10 +59,12 @@ NodeOptions node_of(const Json& json) {
   node.rpc_timeout = duration("rpc_timeout_ns");
   node.peer_timeout = duration("peer_timeout_ns");
   node.heartbeat = duration("heartbeat_ns");
+  node.refusal_limit = duration("refusal_limit_ns");
   node.join_timeout = duration("join_timeout_ns");
   node.shutdown_timeout = duration("shutdown_timeout_ns");
   node.window_bytes = json.at("window_bytes").get<uint64_t>();
   node.window_frames = json.at("window_frames").get<uint64_t>();
+  node.limits = limits_of(json.at("limits"));
   node.execution_limit = json.at("execution_limit").get<uint32_t>();
   node.exception_traces = json.at("exception_traces").get<bool>();
   node.mutants = json.at("mutants").get<std::vector<std::string>>();

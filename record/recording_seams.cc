@@ -48,6 +48,10 @@ void RecordingSink::on_drained(WorkerId peer) {
   runtime_.enter([&] { sink_.on_drained(peer); }, Drained{peer});
 }
 
+void RecordingSink::on_refused(WorkerId peer, const Refusals& refusals) {
+  runtime_.enter([&] { sink_.on_refused(peer, refusals); }, PeerRefused{peer, refusals});
+}
+
 void RecordingTrace::on_event(const Event& event) {
   recorder_.note(digest_of(event));
   trace_.on_event(event);

@@ -31,10 +31,12 @@ class RecordingSink final : public FrameSink {
  public:
   RecordingSink(FrameSink& sink, RecordingRuntime& runtime) : sink_(sink), runtime_(runtime) {}
 
+  Position position(WorkerId peer) const override { return sink_.position(peer); }
   void on_peer_up(const Hello& hello) override;
   void on_frame(WorkerId peer, Frame frame) override;
   void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override;
   void on_drained(WorkerId peer) override;
+  void on_refused(WorkerId peer, const Refusals& refusals) override;
 
  private:
   FrameSink& sink_;

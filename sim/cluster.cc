@@ -3,16 +3,28 @@
 #include <utility>
 
 #include "core/fibers/thread_state.h"
+#include "sim/hunt/run_watch.h"
 #include "sim/world/clock_guard.h"
 #include "sim/world/cluster_parts.h"
 
 namespace rehearsal::sim {
+namespace {
+
+// Held while the cluster runs.
+struct Guards {
+  explicit Guards(const ClusterParts& parts)
+      : watch(parts.pulse(), parts.watchdog(), parts.reproduction()) {}
+  const RunWatch watch;
+  const ClockGuard clock;
+};
+
+}  // namespace
 
 Cluster::Cluster(Seed seed, const Program& program, ClusterOptions options)
     : parts_(std::make_unique<ClusterParts>(seed, program, std::move(options))) {}
 
 Cluster::~Cluster() {
-  const ClockGuard guard;
+  const Guards guards(*parts_);
   parts_.reset();
 }
 
@@ -20,12 +32,16 @@ net_fake::Network& Cluster::network() { return parts_->network(); }
 
 void Cluster::add_oracle(std::unique_ptr<Oracle> oracle) { parts_->add_oracle(std::move(oracle)); }
 
+void Cluster::add_invariant(std::string name, Invariant broken) {
+  parts_->add_invariant({std::move(name), std::move(broken)});
+}
+
 void Cluster::at(Duration since_start, std::function<void()> action) {
   parts_->at(Instant{} + since_start, std::move(action));
 }
 
 const RunReport& Cluster::try_run() {
-  const ClockGuard guard;
+  const Guards guards(*parts_);
   parts_->run_to_end();
   return parts_->report();
 }
@@ -38,7 +54,7 @@ const RunReport& Cluster::run() {
 
 bool Cluster::run_until(const std::function<bool()>& holds, Duration limit) {
   const fibers::DefaultThreadState state;
-  const ClockGuard guard;
+  const Guards guards(*parts_);
   parts_->begin();
   const Instant last = now() + limit;
   while (!holds())
@@ -48,7 +64,7 @@ bool Cluster::run_until(const std::function<bool()>& holds, Duration limit) {
 
 void Cluster::run_until_quiet(Duration gap) {
   const fibers::DefaultThreadState state;
-  const ClockGuard guard;
+  const Guards guards(*parts_);
   parts_->begin();
   while (parts_->step(now() + gap)) {
   }
@@ -56,7 +72,7 @@ void Cluster::run_until_quiet(Duration gap) {
 
 void Cluster::advance(Duration time) {
   const fibers::DefaultThreadState state;
-  const ClockGuard guard;
+  const Guards guards(*parts_);
   parts_->begin();
   const Instant end = now() + time;
   while (parts_->step(end)) {
@@ -65,7 +81,7 @@ void Cluster::advance(Duration time) {
 }
 
 void Cluster::crash(std::string_view worker) {
-  const ClockGuard guard;
+  const Guards guards(*parts_);
   parts_->crash({.worker = network().worker_named(worker)});
 }
 
@@ -93,6 +109,8 @@ bool Cluster::alive(std::string_view worker) const {
 uint32_t Cluster::life(std::string_view worker) const {
   return parts_->life(parts_->network().worker_named(worker)).id().life;
 }
+
+std::optional<net_fake::LifeId> Cluster::running() const { return parts_->running(); }
 
 const Status* Cluster::result(std::string_view worker) const {
   const auto& result = parts_->life(parts_->network().worker_named(worker)).result();

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "sim/cluster_options.h"
 #include "sim/oracle.h"
 #include "sim/run_report.h"
+#include "sim/values.h"
 
 namespace rehearsal::sim {
 
@@ -45,6 +47,21 @@ class Cluster {
   // Another oracle for this run; before it begins.
   void add_oracle(std::unique_ptr<Oracle> oracle);
 
+  // Something that must hold of the values that the workers' references own, after every step that
+  // has run code of the program. A run in which it does not fails there and then, by an oracle of
+  // this name, and so is made small and repeated as any other failure. Before the run begins.
+  //
+  //   cluster.add_invariant("balance", [](const Values& values) -> std::optional<std::string> {
+  //     for (const auto& account : values.of<Account>("bank"))
+  //       if (account->balance() < 0) return "an account is overdrawn";
+  //     return std::nullopt;
+  //   });
+  //
+  // It sees values also where a method has changed them in part and waits for something, as other
+  // calls do: OwnedValue::busy says so. Of values that belong together some may not be there yet,
+  // or not any more: count them first.
+  void add_invariant(std::string name, Invariant broken);
+
   // Runs `action` when so much time has passed since the start; an event of nobody's.
   void at(Duration since_start, std::function<void()> action);
 
@@ -77,6 +94,8 @@ class Cluster {
   [[nodiscard]] Node& node(std::string_view worker);
   [[nodiscard]] bool alive(std::string_view worker) const;
   [[nodiscard]] uint32_t life(std::string_view worker) const;
+  // The life whose code is running, if any is: who asks is called by it.
+  [[nodiscard]] std::optional<net_fake::LifeId> running() const;
   // How the main of the present life ended; null while it runs.
   [[nodiscard]] const Status* result(std::string_view worker) const;
 

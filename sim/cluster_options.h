@@ -14,6 +14,7 @@
 #include "net_fake/presets.h"
 #include "sim/decisions/keyed_decisions.h"
 #include "sim/strategies/strategy.h"
+#include "sim/values.h"
 #include "sim/world/fault_classes.h"
 
 namespace rehearsal::fibers {
@@ -47,6 +48,9 @@ struct ClusterOptions {
   StrategySettings strategy;  // the order of events
   FaultLevel faults = FaultLevel::mild;
   uint32_t crashes = 0;             // of workers and at moments that the seed draws
+  // One worker, which the seed draws, also says what is not true, and crashes after the storm: any
+  // well-formed message at any time. The oracles see the others only, and any main may fail.
+  bool mad = false;
   bool long_partitions = false;     // also partitions that outlast `peer_timeout`
   bool long_pauses = false;         // also pauses and jumps of clocks that outlast `peer_timeout`
   std::vector<FaultClass> without;  // left out, whatever else is said
@@ -67,12 +71,26 @@ struct ClusterOptions {
   // Zero: none. A run that lasts longer has failed.
   Duration virtual_time_max{};
 
+  // A run that has had no event for so long by the machine's clock hangs: the process ends with
+  // exit status 1, after it has said which worker is in which function, and the stack. Zero: never.
+  // In a debugger and under valgrind nothing is said; with sanitizers it takes ten times as long.
+  Duration watchdog = std::chrono::seconds(10);
+
+  // The failure of a main says where the exception behind it was thrown. Changes nothing in the
+  // run, but to note the first exception takes a tenth of a second, further ones microseconds.
+  bool exception_traces = false;
+
   // Called with what each node is about to be told.
   std::function<void(NodeOptions&)> adjust_node;
   net_fake::NetworkOptions network;
 
+  // Whether a run fails if references or autograd contexts are still held when their worker shuts
+  // down: by globals, or by values that hold each other. Without it they are in RunReport::leaks.
+  bool strict_leaks = true;
+
   // The oracles that every run has; see sim/oracle.h.
   bool oracles = true;
+  std::vector<NamedInvariant> invariants;  // as Cluster::add_invariant adds them
   // Tables are checked after every so many events of a worker; zero: only at the end.
   uint64_t check_interval = 16;
   // How a worker's main may fail once a worker has crashed, or long partitions or pauses were asked

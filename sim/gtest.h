@@ -33,8 +33,8 @@ using Scene = std::function<void(Seed, const ClusterOptions&)>;
 // only one, in this process, and what fails is reported where it fails, for a debugger. Every hunt
 // of a test that is repeated repeats that run. A report folder gets a folder for each test that
 // fails: `failure.run`, for REHEARSAL_RUN=@FILE, `failure.html`, a page to click through,
-// `failure.trace.json`, for ui.perfetto.dev, `failure.txt`, the message and a diagram, and
-// `events.txt`, a line for each event.
+// `failure.trace.json` and `failure.spans.json`, for ui.perfetto.dev, `failure.txt`, the message
+// and a diagram, and `events.txt`, a line for each event.
 //
 // sim/hunt/environment.h lists what a CI job may set. A variable that cannot be understood fails
 // the test with one line.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <string>
 
 namespace rehearsal::sim {
@@ -9,6 +10,7 @@ struct RunFailure {
   std::string oracle;
   std::string object;  // a worker, a call, a reference, …; empty: the run
   std::string message;
+  std::exception_ptr thrown = nullptr;  // that ended the scene of a test, if one did
 };
 
 // One line: oracle, object, message.

@@ -35,7 +35,8 @@ struct RunReport {
   uint64_t draws = 0;                 // choices made
   std::vector<WorkerReport> workers;  // in rank order
   std::optional<RunFailure> failure;
-  std::string faults;  // what the seed drew, in one line
+  std::vector<std::string> leaks;  // the references that were still held at shutdowns, a line each
+  std::string faults;              // what the seed drew, in one line
   uint64_t crashes = 0;
   uint64_t pauses = 0;
   uint64_t clock_jumps = 0;

@@ -53,7 +53,8 @@ bool is_source(const fs::path& path) {
 std::vector<std::string> repository_files() {
   std::vector<std::string> files;
   const auto take = [&files](const fs::directory_entry& entry) {
-    if (entry.is_regular_file())
+    const bool is_input = entry.path().generic_string().find("/fuzz/corpus/") != std::string::npos;
+    if (entry.is_regular_file() && !is_input)
       files.push_back(fs::relative(entry.path(), kRoot).generic_string());
   };
   for (const auto& entry : fs::directory_iterator(kRoot)) take(entry);

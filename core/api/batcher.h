@@ -60,8 +60,9 @@ inline constexpr std::string_view kBatcherGone =
 // that size without delay: an item then waits for as long as somebody is missing, or its time-out.
 //
 // A body that throws gives each of its items the error; so does one that returns another number of
-// results than it was given items. Gradients do not flow through a batch: its items may belong to
-// different autograd contexts.
+// results than it was given items. The calls of the body are recorded in the autograd context in
+// which all of its items were added; if they were added in different ones, in none. A gradient that
+// would have to flow from one context into another fails its pass.
 //
 // A handle: copies name the same batcher. When the last one is gone, items of a batch that is not
 // closed fail with `cancelled`. The objects that the body refers to must live until every future
@@ -86,8 +87,14 @@ class Batcher {
     const std::shared_ptr<NodeStrand>& strand = state.caller->strand();
     auto answer = std::make_shared<FutureState<Out>>(strand, CausalId{});
     // The strand comes to this before it comes to the end of the execution.
-    strand->post([state = owner_->state, adder = strand->running_or_null(), item = std::move(item),
-                  answer]() mutable { state->take(std::move(item), answer, adder); });
+    Execution* const adder = strand->running_or_null();
+    RecordedIn context = adder != nullptr ? adder->context : nullptr;
+    strand->post([state = owner_->state, adder, context = std::move(context),
+                  item = std::move(item), answer]() mutable {
+      answer->complete_by([&] {
+        state->take(std::move(item), answer, {adder, std::move(context)});
+      });
+    });
     return Future<Out>(answer);
   }
 
@@ -102,6 +109,13 @@ class Batcher {
     std::vector<std::shared_ptr<FutureState<Out>>> answers;  // by position
     std::shared_ptr<Monitor> monitor;
     uint32_t depth = 0;
+    RecordedIn context;  // of all items; null: of none, or of several
+  };
+
+  // Null for a thread that is not registered; and what it was recorded in when it added.
+  struct Adder {
+    Execution* execution;
+    RecordedIn context;
   };
 
   // Belongs to the strand, but for `caller` and what `perform` reads.
@@ -110,11 +124,13 @@ class Batcher {
         : caller(std::move(of)), options(given), body(std::move(does)) {
       options.check();
       NodeStrand& strand = *caller->strand();
-      source = strand.make_execution(strand.running().next_id(), "batcher");
+      const CausalId id = strand.running().next_id();
+      source = strand.make_execution(id, "batcher");
+      source->set_stream(strand.running().stream_of(id));
     }
 
     using Answer = std::shared_ptr<FutureState<Out>>;
-    void take(In item, const Answer& answer, Execution* adder);
+    void take(In item, const Answer& answer, const Adder& adder);
     void take_back(const Answer& answer);
     void close();
     void run_next();
@@ -147,8 +163,8 @@ class Batcher {
 };
 
 template <class In, class Out>
-void Batcher<In, Out>::State::take(In item, const Answer& answer, Execution* adder) {
-  if (adder != nullptr) {
+void Batcher<In, Out>::State::take(In item, const Answer& answer, const Adder& by) {
+  if (Execution* const adder = by.execution; adder != nullptr) {
     if (adder->given_up)
       return answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
     if (open.items.empty()) open.monitor = adder->monitor;
@@ -163,6 +179,10 @@ void Batcher<In, Out>::State::take(In item, const Answer& answer, Execution* add
             if (state != nullptr && answer != nullptr) state->take_back(answer);
           });
   }
+  if (open.items.empty())
+    open.context = by.context;
+  else if (open.context && !(by.context && *by.context == *open.context))
+    open.context = nullptr;
   open.items.push_back(std::move(item));
   open.answers.push_back(answer);
   if (open.items.size() == options.size) return close();
@@ -202,14 +222,17 @@ void Batcher<In, Out>::State::run_next() {
   running = true;
   const std::shared_ptr<Batch> batch = std::move(closed.front());
   closed.pop_front();
+  const CausalId id = source->next_id();
   caller->strand()->run_on_stack(
-      {source->next_id(), "batch", batch->monitor, batch->depth},
+      {id, "batch", batch->monitor, batch->depth, batch->context, source->stream_of(id)},
       [state = this->shared_from_this(), batch] {
         auto outcome = std::make_shared<Result<std::vector<Out>>>(state->perform(*batch));
         state->caller->strand()->post([state, batch, outcome] {
           for (size_t i = 0; i < batch->answers.size(); ++i)
-            batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
-                                                      : Result<Out>(outcome->error()));
+            batch->answers[i]->complete_by([&] {
+              batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
+                                                        : Result<Out>(outcome->error()));
+            });
           state->running = false;
           state->run_next();
         });

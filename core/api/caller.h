@@ -18,9 +18,13 @@
 namespace rehearsal {
 
 class AutogradContexts;
+class Checkpoints;
 class Deadlines;
 class Gatherings;
+class PublishedNames;
 class RecordHook;
+class WorkerPort;
+class WorkerStates;
 
 // The identity of a worker. Equal if the worker is; may be sent.
 struct WorkerInfo {
@@ -64,6 +68,12 @@ void read_given(ValueReader& reader, void* place) {
       std::make_unique<ValueOf<T>>(Value<T>::read(reader));
 }
 
+// Whether an A can be written as a P.
+template <class P, class A>
+concept writes = requires(ValueWriter& writer, const A& argument) {
+  Value<P>::write(writer, argument);
+};
+
 }  // namespace detail
 
 // The object by which typed code reaches its node. Outlives the node.
@@ -83,11 +93,16 @@ class Caller {
     AutogradContexts* contexts = nullptr;
     Deadlines* deadlines = nullptr;
     Gatherings* gatherings = nullptr;
+    PublishedNames* published = nullptr;
+    WorkerPort* node = nullptr;
+    const WorkerStates* states = nullptr;
+    Checkpoints* checkpoints = nullptr;  // null: this worker has no place for any
   };
   void set_parts(const Parts& parts) { parts_ = parts; }
 
-  // A draft of a call by the running execution. Throws RpcError for a worker that does not exist,
-  // std::logic_error on a thread that is not registered.
+  // A draft of a call by the running execution, in the autograd context that this is recorded in.
+  // Throws RpcError for a worker that does not exist, std::logic_error on a thread that is not
+  // registered.
   [[nodiscard]] Draft draft(const Target& target) const;
 
   // Records the arguments' tensors in the context, if the draft has one. Before the call starts.
@@ -115,7 +130,8 @@ class Caller {
   template <class T>
   [[nodiscard]] Future<T> start_typed(Draft&& draft) const {
     auto state = std::make_shared<FutureState<T>>(strand_, draft.call.id);
-    start_future(std::move(draft), state, &detail::read_given<T>);
+    if constexpr (detail::CheckedValue<T>::holds)
+      start_future(std::move(draft), state, &detail::read_given<T>);
     return Future<T>(std::move(state));
   }
   template <class T>
@@ -123,7 +139,7 @@ class Caller {
     std::optional<Result<Answer>> answer;
     if (Status status = wait_for(draft, answer); !status.ok()) return std::move(status.error());
     if (!answer->ok()) return std::move(answer->error());
-    return decode<T>(std::move(*answer).value());
+    if constexpr (detail::CheckedValue<T>::holds) return decode<T>(std::move(*answer).value());
   }
 
   // The name of a call: `rpc_sync#add(trainer -> ps)`.
@@ -149,17 +165,32 @@ class Caller {
   // Parks the calling stack until so much time has passed. Throws RpcError when the node ends.
   void sleep(Duration time) const;
 
+  // Parks until the worker is there; returns when the time would have been up, if ever. Throws
+  // RpcError: timeout, with why the worker was lost, if it was.
+  std::optional<Instant> await_worker(WorkerId worker, Timeout timeout) const;
+
   [[nodiscard]] WorkerId find(const Target& target) const;
   [[nodiscard]] const std::shared_ptr<NodeStrand>& strand() const { return strand_; }
   [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  // How long the draft's call may take. On the strand.
   [[nodiscard]] Duration time_left(const Draft& draft) const;
+
+  // How long calls may take that name no other time; zero: for ever. Fixed for each when it is
+  // sent. On the strand.
   [[nodiscard]] Duration rpc_timeout() const { return rpc_timeout_; }
+  void set_rpc_timeout(Duration timeout) const { rpc_timeout_ = timeout; }
+
+  // Off the strand as well.
+  [[nodiscard]] WorkerPort& node() const { return *parts_.node; }
+  [[nodiscard]] const WorkerStates& states() const { return *parts_.states; }
+  [[nodiscard]] Checkpoints* checkpoints() const { return parts_.checkpoints; }
 
   // To be used on the strand, while it is open.
   [[nodiscard]] CallPort& calls() const { return *parts_.calls; }
   [[nodiscard]] AutogradContexts& contexts() const { return *parts_.contexts; }
   [[nodiscard]] Gatherings& gatherings() const { return *parts_.gatherings; }
+  [[nodiscard]] PublishedNames& published() const { return *parts_.published; }
 
  private:
   void start_on_strand(Draft&& draft, CallForm form, WhenAnswered done) const;
@@ -172,21 +203,32 @@ class Caller {
   const std::shared_ptr<NodeStrand> strand_;
   const std::shared_ptr<const FunctionRegistry> registry_;
   const std::vector<std::string> names_;
-  const Duration rpc_timeout_;
+  mutable Duration rpc_timeout_;  // belongs to the strand
   Parts parts_;
 };
 
-// Encodes arguments as the parameters' types into an empty payload. Throws RpcError (bad_arguments)
-// for values that cannot be sent.
+// Encodes arguments as the parameters' types into the draft's payload, which is empty. Throws
+// RpcError (bad_arguments) for values that cannot be sent; it names the draft's function, and
+// `worker`, which calls.
 template <class... P, class... A>
-void encode_arguments(Parameters<P...>, Payload& payload, const A&... arguments) {
-  static_assert(sizeof...(P) == sizeof...(A), "wrong number of arguments");
-  try {
-    ValueWriter writer(payload);
-    (Value<P>::write(writer, arguments), ...);
-    writer.finish();
-  } catch (const BadValue& bad) {
-    throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
+void encode_arguments(Parameters<P...>, Draft& draft, const std::string& worker,
+                      const A&... arguments) {
+  constexpr bool fits = sizeof...(P) == sizeof...(A);
+  static_assert(fits, "wrong number of arguments");
+  if constexpr (fits) {
+    static_assert((detail::writes<P, A> && ...),
+                  "an argument is of another type than the function's parameter, and does not "
+                  "convert to it");
+    try {
+      ValueWriter writer(draft.call.arguments);
+      if constexpr ((detail::writes<P, A> && ...)) (Value<P>::write(writer, arguments), ...);
+      writer.finish();
+    } catch (const BadValue& bad) {
+      throw RpcError({.kind = ErrorKind::bad_arguments,
+                      .text = bad.what(),
+                      .worker = worker,
+                      .function = draft.function});
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/api/drafts.h"
+#include "core/api/note.h"
 #include "core/api/rref.h"
 #include "core/api/started_calls.h"
 #include "core/api/stream.h"
@@ -40,6 +41,17 @@ R from_ivalue(c10::IValue value) {
 // The calls that a worker, a function being served, or an autograd context can make. PyTorch's
 // three forms: `rpc_sync` parks until the value, `rpc_async` gives a Future, `remote` gives a
 // reference to the result, which stays at the callee. Calling oneself takes the same path.
+//
+// The calls of an execution are recorded in the autograd context that it runs in, whatever object
+// it calls through, a reference's own methods too: a served function runs in that of its call, the
+// body given to Future::then in that of whoever gave it, a main in one while a Recording lives.
+// Calls made through an AutogradContext are recorded in that one. With gradients switched off
+// (NoGradGuard) nothing is recorded but those.
+//
+// The time-out of `remote` bounds the creation only: how long the owner may take to answer that it
+// has begun, which at oneself it does at once. Then the function runs for as long as it likes, at
+// oneself as elsewhere; but what it calls has no more time than the creation had left. To wait no
+// longer than so for the value, give the time-out to `to_here` or `created`.
 //
 // A target is a worker's name, id or WorkerInfo. Errors are thrown as RpcError: by `rpc_sync` all,
 // by the others only those that are found before anything is sent.
@@ -77,6 +89,23 @@ class Calls {
                               "00-<32 hex digits>-<16 hex digits>-01",
                       .worker = caller_->strand()->name()});
     return calls;
+  }
+
+  // Writes down a value that the program has at this moment, under a name: a loss, a step, a state.
+  // The note is an event of this worker, as its calls are: it is in the diagram and the page of a
+  // failure, in the trace for Perfetto (numbers as a curve of that name, all else where it was
+  // said), among the lines of `--trace`, in log and metrics of a worker over TCP (event=note,
+  // rehearsal_note), and in its record, so that a replay which says something else is named. It is
+  // part of a simulated run's fingerprint: what it says must follow from the seed, and so be no
+  // address.
+  //
+  // `value`: a number, a length of time (in seconds), text, a tensor (its numbers, if they are
+  // few), a range or an optional of such, a struct that describes its fields, or anything that has
+  // a `to_string` or an operator<<. Any thread, any stack; never parks. Where nobody listens no
+  // text is made: that costs a branch.
+  template <class T>
+  void note(std::string_view name, const T& value) const {
+    if (caller_->strand()->hears_notes()) add_note(*caller_, name, note_value(value));
   }
 
   // ---- registered functions ----
@@ -129,6 +158,10 @@ class Calls {
   template <class T>
   T to_here(const RRef<T>& rref) const {
     return wait<T>(fetch_draft(handle_of(rref), timeout_));
+  }
+  template <class T>
+  [[nodiscard]] Future<T> to_here_async(const RRef<T>& rref) const {
+    return start<T>(fetch_draft(handle_of(rref), timeout_));
   }
 
   // ---- by name: a registered function, or an ATen operator ("aten::add.Tensor", or "aten::add"
@@ -186,7 +219,7 @@ class Calls {
   }
   Draft&& with_options(Draft& draft) const {
     draft.timeout = timeout_;
-    draft.call.context = context_;
+    if (context_) draft.call.context = context_;
     draft.call.trace = trace_;
     return std::move(draft);
   }

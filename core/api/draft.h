@@ -44,13 +44,17 @@ struct Draft {
   std::shared_ptr<RRefHandle> target;      // of proxy calls and fetches; lives until the answer
   std::optional<Instant> deadline;         // of the execution that calls
   std::shared_ptr<IncomingStream> stream;  // what comes of it, if that is a stream
+  std::string made_in;                     // of creations: the label of the execution that calls
 };
 
-// The answer to a call: the value, encoded, and the autograd message it carries.
+// The answer to a call: the value, encoded, and the autograd message it carries; with the function
+// that was called, and whether that was in an autograd context.
 struct Answer {
   WorkerId from;
   Payload value;
   std::optional<AutogradMetadata> autograd;
+  std::string function = {};
+  bool in_context = false;
 };
 
 // Told the answer, or why there is none; once, on the strand.

@@ -19,7 +19,7 @@ Draft function_draft(const Caller& caller, const Target& target, F function,
   Draft draft = caller.draft(target);
   draft.call.function = caller.registry().position<void>(function).or_throw();
   draft.function = caller.registry().functions()[draft.call.function].name;
-  encode_arguments(ParametersOf<F>{}, draft.call.arguments, arguments...);
+  encode_arguments(ParametersOf<F>{}, draft, caller.strand()->name(), arguments...);
   return draft;
 }
 
@@ -30,7 +30,7 @@ Draft method_draft(const std::shared_ptr<RRefHandle>& handle, F method, const A&
   draft.target = handle;
   draft.call.function = caller.registry().position<T>(method).or_throw();
   draft.function = caller.registry().functions()[draft.call.function].name;
-  encode_arguments(ParametersOf<F>{}, draft.call.arguments, arguments...);
+  encode_arguments(ParametersOf<F>{}, draft, caller.strand()->name(), arguments...);
   return draft;
 }
 
@@ -46,10 +46,12 @@ template <class T, class... A>
 Draft constructor_draft(const Caller& caller, const Target& target, const A&... arguments) {
   using Types = Parameters<Decayed<A>...>;
   Draft draft = caller.draft(target);
-  draft.call.function =
-      caller.registry().constructor(typeid(T), detail::sign_parameters(Types{})).or_throw();
-  draft.function = caller.registry().functions()[draft.call.function].name;
-  encode_arguments(Types{}, draft.call.arguments, arguments...);
+  if constexpr ((detail::CheckedValue<Decayed<A>>::holds && ...)) {
+    draft.call.function =
+        caller.registry().constructor(typeid(T), detail::sign_parameters(Types{})).or_throw();
+    draft.function = caller.registry().functions()[draft.call.function].name;
+    encode_arguments(Types{}, draft, caller.strand()->name(), arguments...);
+  }
   return draft;
 }
 
@@ -67,7 +69,7 @@ void add_typed(const Caller& caller, Draft& draft, const std::string& name, cons
                     .text = "it is registered as (" + function.parameters + ") -> " +
                             function.result + ", not (" + parameters + ") -> " + result,
                     .function = name});
-  encode_arguments(Types{}, draft.call.arguments, arguments...);
+  encode_arguments(Types{}, draft, caller.strand()->name(), arguments...);
 }
 
 // Whether such arguments can be given to what has a LibTorch schema, and to a C++ function.
@@ -83,14 +85,14 @@ inline constexpr bool fits_schema_result = std::is_constructible_v<c10::IValue, 
 
 // Of an ATen operator, or of a registered script function.
 template <class R, class... A>
-void add_schema_arguments(Draft& draft, const A&... arguments) {
+void add_schema_arguments(const Caller& caller, Draft& draft, const A&... arguments) {
   draft.gives_ivalue = true;
   if (!fits_schema_result<R>)
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "its result is asked for as a type that LibTorch does not know",
                     .function = draft.function});
   if constexpr (fit_schemas<A...>)
-    encode_arguments(Parameters<SchemaArguments>{}, draft.call.arguments,
+    encode_arguments(Parameters<SchemaArguments>{}, draft, caller.strand()->name(),
                      schema_arguments(arguments...));
   else
     throw RpcError({.kind = ErrorKind::bad_arguments,
@@ -109,12 +111,12 @@ Draft named_draft(const Caller& caller, const Target& target, const std::string&
   if (is_operator && !caller.registry().contains(name)) {
     draft.call.kind = CallKind::operator_;
     draft.call.name = name;
-    add_schema_arguments<R>(draft, arguments...);
+    add_schema_arguments<R>(caller, draft, arguments...);
     return draft;
   }
   draft.call.function = caller.registry().position(name).or_throw();
   if (caller.registry().functions()[draft.call.function].takes_schema) {
-    add_schema_arguments<R>(draft, arguments...);
+    add_schema_arguments<R>(caller, draft, arguments...);
     return draft;
   }
   if constexpr (fit_functions<A...>)

@@ -37,7 +37,7 @@ GatherShare share_of(const T& value) {
   try {
     Payload payload;
     ValueWriter writer(payload);
-    Value<T>::write(writer, value);
+    if constexpr (detail::CheckedValue<T>::holds) Value<T>::write(writer, value);
     writer.finish();
     return detail::share_of_payload(std::move(payload));
   } catch (const BadValue& bad) {

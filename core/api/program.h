@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/api/worker_state.h"
 #include "core/functions/function_registry.h"
 
 namespace rehearsal {
@@ -25,6 +26,8 @@ class Program {
   struct Member {
     std::string name;
     Main main;  // empty: it only serves
+    std::vector<StateMaker> states = {};
+    uint32_t restarts_max = 0;  // zero: its failure is final
   };
 
   // Adds what the library itself calls: names that begin with "rehearsal.".
@@ -36,6 +39,34 @@ class Program {
   Program& worker(const std::string& name, Main main = {});
   Program& worker(const std::string& name, Count count) { return worker(name, {}, count); }
   Program& worker(const std::string& name, Main main, Count count);
+
+  // Gives the workers declared last (all of a Count) a value each, so that the functions they serve
+  // need no globals: `state<T>()` and `with_state<T>()` of CallContext and Worker reach it. One of
+  // a type. Each life makes its own, before it joins and so before it serves anybody: from copies
+  // of the arguments, behind a Worker& if T's constructor takes one, or by a function that takes a
+  // Worker&. Meanwhile checkpoints can be loaded, references made and earlier states used, but
+  // nobody be called. An exception of the maker ends the worker, and the others are told. The value
+  // ends when the group has shut down and nothing runs here any more, before what references still
+  // hold is reported; after a failure with the node. Throws std::invalid_argument if there is no
+  // worker, or it has one of this type.
+  //
+  //   program.worker("ps").state<Table>(1000)
+  //       .worker("trainer", train, Count{2})
+  //       .state<Model>([](Worker& worker) { return Model(worker.load_checkpoint("model")); });
+  template <class T, class... A>
+  Program& state(A... arguments) {
+    return add_state({typeid(T), [... arguments = std::move(arguments)](Worker& worker) {
+                        return detail::make_state<T>(worker, arguments...);
+                      }});
+  }
+
+  // Lets the workers declared last (all of a Count) go on when others crash: one that fails since
+  // it has lost another, while it joins or in its main, begins a new life, as after a crash of its
+  // own. Its main runs from the beginning, with what its checkpoints have kept: see
+  // DistributedCheckpoint. After `restarts_max` lives its failure is final. `ended_lives`
+  // (recovery.h) says why they ended. Let all workers of a group recover: one that serves the
+  // others fails when one of them does.
+  Program& recovering(uint32_t restarts_max = 100);
 
   // Makes the group dynamic: its workers come and go at any time, each on its own. A worker's main
   // begins when the worker has joined: all members know it, and it knows them. When its main ends
@@ -51,6 +82,9 @@ class Program {
   }
   [[nodiscard]] bool is_dynamic() const { return is_dynamic_; }
 
+  // The same program, but for the mains: each worker has the one that `make` gives for it.
+  [[nodiscard]] Program with_mains(const std::function<Main(const Member&)>& make) const;
+
   [[nodiscard]] const FunctionRegistry& registry() const { return *registry_; }
   // For those who may outlive the Program.
   [[nodiscard]] std::shared_ptr<const FunctionRegistry> shared_registry() const {
@@ -60,8 +94,11 @@ class Program {
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
+  Program& add_state(const StateMaker& maker);
+
   std::shared_ptr<const FunctionRegistry> registry_;
   std::vector<Member> members_;
+  size_t last_declared_ = 0;  // the first of those that were declared last
   bool is_dynamic_ = false;
 };
 

@@ -20,9 +20,10 @@ class RemoteLayerBase : public torch::nn::Module {
  protected:
   explicit RemoteLayerBase(WorkerInfo owner) : owner_(std::move(owner)) {}
 
-  // The calls of the CallThrough that is in force; null if there is none and nothing could be
-  // recorded, because gradients are switched off. Throws RpcError (autograd) if there is none.
-  [[nodiscard]] const Calls* through() const;
+  // The calls of the CallThrough that is in force; null if there is none and none is needed: the
+  // calling execution is recorded in a context, or nothing could be recorded, because gradients are
+  // switched off. Else throws RpcError (autograd).
+  [[nodiscard]] const Calls* through(const Caller& caller) const;
 
  private:
   friend class CallThrough;
@@ -30,12 +31,10 @@ class RemoteLayerBase : public torch::nn::Module {
   const Calls* through_ = nullptr;
 };
 
-// While it lives, the remote layers in and below a local module call through a context:
+// While it lives, the remote layers in and below a local module call through other calls than their
+// own: through a context without a Recording of it, or with another time-out.
 //
-//   torch::nn::Sequential model(torch::nn::Linear(4, 8),
-//                               std::make_shared<RemoteLayer<Net>>(net));
-//   const AutogradContext context = worker.autograd_context();
-//   const CallThrough scope(*model, context);
+//   const CallThrough scope(*model, context.with_timeout(5s));
 //   context.backward({loss(model->forward(input))});
 //
 // The context and the layers outlive it. One execution uses a layer at a time: throws
@@ -54,9 +53,16 @@ class CallThrough {
 
 // A remote module as a layer of a local one, of a torch::nn::Sequential for example. `forward`
 // calls the module where it lives and parks; `train` and `eval` reach it there. It has no
-// parameters here: give those of RemoteModule::remote_parameters to the optimizer. Which context
-// its calls are recorded in, CallThrough says; without one it computes only where gradients are
-// switched off.
+// parameters here: give those of RemoteModule::remote_parameters to the optimizer.
+//
+//   torch::nn::Sequential model(torch::nn::Linear(4, 8),
+//                               std::make_shared<RemoteLayer<Net>>(net));
+//   const AutogradContext context = worker.autograd_context();
+//   const auto recording = context.record();
+//   context.backward({loss(model->forward(input))});
+//
+// Outside of any context it computes only where gradients are switched off: `forward` throws
+// RpcError (autograd) otherwise.
 template <ModuleLike T, class Sent = ForwardParameters<ModuleOf<T>>>
 class RemoteLayer;
 
@@ -67,7 +73,7 @@ class RemoteLayer<T, Parameters<D...>> final : public RemoteLayerBase {
       : RemoteLayerBase(module.owner()), module_(std::move(module)) {}
 
   typename Awaited<ForwardReturned<ModuleOf<T>>>::type forward(D... arguments) {
-    const Calls* const calls = through();
+    const Calls* const calls = through(*module_.module_rref().shared_handle()->caller());
     return (calls != nullptr ? module_.with(*calls) : module_).forward(arguments...);
   }
 

@@ -61,7 +61,10 @@ class ModuleType {
         .method("train", &Served::train)
         .method("is_training", &Served::is_training)
         .method("device", &Served::device)
+        .method("keep_for_checkpoint", &Served::keep_for_checkpoint)
+        .method("load_from_checkpoint", &Served::load_from_checkpoint)
         .method("to", &Served::to);
+    if constexpr (Served::kIsStage) type_.method("forward_in_turn", &Served::forward_in_turn);
   }
 
   template <class... P>
@@ -106,7 +109,8 @@ ModuleType<T> register_module(FunctionRegistry& registry, const std::string& nam
 //   RemoteModule<Net> net(worker, "ps/cpu", 64);
 //   DistributedOptimizer optimizer(worker, net.remote_parameters(), torch::optim::SGDOptions(0.1));
 //   AutogradContext context = worker.autograd_context();
-//   torch::Tensor out = net.with(context).forward(in);      // recorded in the context
+//   auto recording = context.record();
+//   torch::Tensor out = net.forward(in);      // recorded in the context
 //
 // A handle: copies name the same module, which lives until the last one, anywhere, is gone. It can
 // be sent to other workers, which call the owner directly. Its methods run in the module's monitor,
@@ -117,8 +121,8 @@ ModuleType<T> register_module(FunctionRegistry& registry, const std::string& nam
 // - zero_grad: gradients are of an autograd context, and a new one has none;
 // - parameters, buffers, children, state_dict: they are there; use remote_parameters, or register
 //   a method of the module that does the work where they are;
-// - apply, clone, register_…, save, load: the same; a checkpoint is made by a function that calls
-//   Worker::save_checkpoint at the owner.
+// - apply, clone, register_…: the same;
+// - save, load: see DistributedCheckpoint.
 template <ModuleLike T>
 class RemoteModule {
  public:
@@ -149,9 +153,8 @@ class RemoteModule {
   // The module behind a reference: that of module_rref.
   explicit RemoteModule(RRef<Served> rref) : rref_(std::move(rref)) {}
 
-  // The same module, whose forward and methods are called through `calls`: recorded in an autograd
-  // context, with another timeout, or within the time of a call being served. Lasts as long as
-  // these.
+  // The same module, whose forward and methods are called through `calls`: recorded in another
+  // autograd context than the execution's, or with another timeout. Lasts as long as these.
   [[nodiscard]] RemoteModule with(const Calls& calls) const {
     RemoteModule bound = *this;
     bound.calls_ = calls;
@@ -231,7 +234,7 @@ class RemoteModule {
   }
 
   RRef<Served> rref_;
-  std::optional<Calls> calls_;  // none: unrecorded, with the worker's own timeout
+  std::optional<Calls> calls_;  // none: the execution's context, the worker's own timeout
 };
 
 }  // namespace rehearsal

@@ -26,7 +26,8 @@ namespace detail {
 // unless it is fetched.
 //
 // A reference that could not be made (its `remote` failed or timed out) gives that error on every
-// use. References may outlive their node: then every use gives node_stopped.
+// use. References may outlive their node: then every use gives node_stopped. One that is still held
+// when its worker shuts down is released and told: see NodeOptions::strict_leaks.
 template <class T>
 class RRef {
  public:
@@ -54,6 +55,8 @@ class RRef {
   }
 
   // The same reference; what is called through it has another timeout than the worker's default.
+  // That of a `remote` bounds its creation only, here as in Calls, at oneself as elsewhere: the
+  // function then runs for as long as it likes.
   [[nodiscard]] RRef with_timeout(Timeout timeout) const {
     RRef limited = *this;
     limited.timeout_ = timeout;
@@ -102,10 +105,17 @@ class RRef {
   }
 
   // A backward pass of an AutogradContext from the referenced tensor, which has one element; see
-  // AutogradContext::backward_at. Parks.
-  template <class Context>
-  void backward(const Context& context, bool retain_graph = false) const {
-    context.backward_at(*this, retain_graph);
+  // AutogradContext::backward_at, which takes the same options. Parks.
+  template <class Context, class... Options>
+  requires(!std::same_as<Context, bool>) void backward(const Context& context,
+                                                       const Options&... options) const {
+    context.backward_at(*this, options...);
+  }
+
+  // LibTorch's own backward pass of a graph that is at the owner alone, which adds to `.grad`. At
+  // the owner; throws RpcError elsewhere (give an AutogradContext). Parks until the value is there.
+  void backward(bool retain_graph = false) const requires std::same_as<T, at::Tensor> {
+    local_value().backward({}, retain_graph);
   }
 
   // Two references are equal if they name the same value, wherever they are; the order is any fixed

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/api/call_context.h"
+#include "core/api/checkpoint_parts.h"
 #include "core/api/module_traits.h"
+#include "core/api/pipeline_seat.h"
 #include "core/api/remote_device.h"
 
 namespace rehearsal {
@@ -31,6 +33,13 @@ class ServedModuleBase {
 
   void train(bool on);
   bool is_training() const;
+
+  // Its parameters and buffers in a DistributedCheckpoint, as "name.first.weight": see
+  // kept_tensors.h in core/checkpoint. Park.
+  void keep_for_checkpoint(CallContext& call, const CheckpointOrder& order,
+                           const std::string& name) const;
+  std::vector<std::string> load_from_checkpoint(CallContext& call, const CheckpointOrder& order,
+                                                const std::string& name) const;
 
   c10::Device device() const { return device_; }
   // Throws as the constructor does.
@@ -89,6 +98,25 @@ class ServedModule<T, Parameters<D...>> : public ServedModuleBase {
       run();
     else
       return moved_to<ForwardReturned<T>>(c10::kCPU, run());
+  }
+
+  // Whether it can be a stage of a Pipeline.
+  static constexpr bool kIsStage =
+      sizeof...(D) > 0 && (std::is_same_v<D, at::Tensor> && ...) &&
+      std::is_same_v<ForwardReturned<T>, at::Tensor>;
+
+  // The same as a stage of a pipeline, whose inputs are fetched. Parks until its turn has come.
+  // Throws RpcError, also for another number of inputs.
+  at::Tensor forward_in_turn(CallContext& call, const RRef<PipelineSeat>& seat,
+                             const PipelineAction& action,
+                             const std::vector<RRef<at::Tensor>>& inputs) requires kIsStage {
+    const std::vector<at::Tensor> fetched = fetch_inputs(inputs, sizeof...(D));
+    PipelineTurn turn(call, seat, action);
+    const std::vector<at::Tensor> here = turn.enter(fetched);
+    const auto run = [&]<size_t... I>(std::index_sequence<I...>) {
+      return forward(call, static_cast<D>(here[I])...);
+    };
+    return turn.leave(run(std::index_sequence_for<D...>()));
   }
 
   [[nodiscard]] T& operator*() const { return *module_; }

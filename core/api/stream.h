@@ -122,7 +122,7 @@ Future<std::optional<T>> Stream<T>::next_async() {
     if (!next.value()) return promise.complete(std::optional<T>());
     // User code reads the value: off the strand.
     strand->run_continuation(
-        id, [&caller, promise, value = std::move(*std::move(next).value())]() mutable {
+        id, nullptr, [&caller, promise, value = std::move(*std::move(next).value())]() mutable {
           Result<T> read = caller.decode<T>(std::move(value));
           if (!read.ok()) return promise.complete(std::move(read.error()));
           promise.complete(std::optional<T>(std::move(read).value()));

@@ -47,7 +47,7 @@ void trace_end(const NodeStrand& strand, const CausalId& id, const Status& statu
 }
 
 void run_pass(const Caller& caller, const ContextName& context,
-              const std::vector<at::Tensor>& roots, bool retain_graph, Timeout deadline) {
+              const std::vector<at::Tensor>& roots, const BackwardOptions& options) {
   NodeStrand& strand = *caller.strand();
   Execution& running = strand.running();
   const CausalId id = running.next_id();
@@ -61,15 +61,18 @@ void run_pass(const Caller& caller, const ContextName& context,
                                .id = id,
                                .text = "backward"});
     caller.contexts().start_pass(
-        context, {.roots = std::move(checked),
-                  .retain_graph = retain_graph,
-                  .deadline = deadline_of(strand, deadline.or_default({}), running.deadline),
-                  .done = [&outcome, wait, id, &strand](Status status) {
-                    trace_end(strand, id, status);
-                    if (!wait.lasts()) return;
-                    outcome = std::move(status);
-                    wait.end();
-                  }});
+        context,
+        {.roots = std::move(checked),
+         .retain_graph = options.retain_graph || options.create_graph,
+         .create_graph = options.create_graph,
+         .mode = options.mode,
+         .deadline = deadline_of(strand, options.deadline.or_default({}), running.deadline),
+         .done = [&outcome, wait, id, &strand](Status status) {
+           trace_end(strand, id, status);
+           if (!wait.lasts()) return;
+           outcome = std::move(status);
+           wait.end();
+         }});
   });
   if (!waited.ok()) throw RpcError(waited.error());
   std::move(outcome).or_throw();
@@ -85,11 +88,15 @@ LeafGradients gradients_in(const Caller& caller, const ContextName& context) {
   return std::move(gradients).or_throw();
 }
 
-// Serves AutogradContext::backward_at.
-void backward_here(CallContext& call, const RRef<at::Tensor>& root, bool retain_graph) {
-  if (!call.autograd_context()) refuse(*call.caller(), "the call is recorded in no context");
-  const at::Tensor value = root.local_value();
-  run_pass(*call.caller(), *call.autograd_context(), {value}, retain_graph, Timeout::never());
+// Serves AutogradContext::backward_at. `nanoseconds`: how long the pass may take; zero: no limit.
+// The call itself has none: its caller must not give up a pass that may yet succeed.
+void backward_here(CallContext& call, const RRef<at::Tensor>& root, bool retain_graph,
+                   bool create_graph, bool fast, int64_t nanoseconds) {
+  backward(call, {root.local_value()},
+           {.retain_graph = retain_graph,
+            .create_graph = create_graph,
+            .mode = fast ? PassMode::fast : PassMode::smart,
+            .deadline = Timeout(Duration(nanoseconds))});
 }
 
 }  // namespace
@@ -116,15 +123,62 @@ AutogradContext::AutogradContext(Calls calls) : Calls(std::move(calls)) {
   ending_ = std::make_shared<const Ending>(caller(), id);
 }
 
+Recording AutogradContext::record() const {
+  return {caller()->strand(), std::make_shared<const ContextName>(*context_name()), ending_};
+}
+
+Recording::Recording(std::shared_ptr<NodeStrand> strand, RecordedIn context,
+                     std::shared_ptr<const void> kept)
+    : strand_(std::move(strand)),
+      execution_(&strand_->running()),
+      before_(execution_->context),
+      kept_(std::move(kept)) {
+  if (before_ != nullptr && *before_ != *context)
+    throw RpcError({.kind = ErrorKind::autograd,
+                    .text = "this execution is recorded in autograd context " +
+                            to_string(before_->id) +
+                            " already, by a Recording or by the call that it serves: call through "
+                            "context " +
+                            to_string(context->id) + " itself",
+                    .worker = strand_->name(),
+                    .function = "record"});
+  execution_->context = std::move(context);
+}
+
+Recording::~Recording() {
+  if (strand_->running_or_null() == execution_) execution_->context = std::move(before_);
+}
+
+void AutogradContext::backward(const std::vector<at::Tensor>& roots,
+                               const BackwardOptions& options) const {
+  run_pass(*caller(), *context_name(), roots, options);
+}
+
 void AutogradContext::backward(const std::vector<at::Tensor>& roots, bool retain_graph,
                                Timeout deadline) const {
-  run_pass(*caller(), *context_name(), roots, retain_graph, deadline);
+  backward(roots, {.retain_graph = retain_graph, .deadline = deadline});
+}
+
+void AutogradContext::backward_at(const RRef<at::Tensor>& root,
+                                  const BackwardOptions& options) const {
+  with_timeout(Timeout::never())
+      .rpc_sync(root.owner(), &backward_here, root, options.retain_graph, options.create_graph,
+                options.mode == PassMode::fast,
+                static_cast<int64_t>(options.deadline.or_default({}).count()));
 }
 
 void AutogradContext::backward_at(const RRef<at::Tensor>& root, bool retain_graph,
                                   Timeout deadline) const {
-  with_timeout(Timeout(deadline.or_default({})))
-      .rpc_sync(root.owner(), &backward_here, root, retain_graph);
+  backward_at(root, {.retain_graph = retain_graph, .deadline = deadline});
+}
+
+void AutogradContext::backward_at(const std::vector<RRef<at::Tensor>>& roots,
+                                  const BackwardOptions& options) const {
+  std::vector<Future<at::Tensor>> fetched;
+  for (const RRef<at::Tensor>& root : roots) fetched.push_back(to_here_async(root));
+  std::vector<at::Tensor> here;
+  for (const Future<at::Tensor>& root : fetched) here.push_back(root.wait());
+  backward(here, options);
 }
 
 LeafGradients AutogradContext::get_gradients() const {
@@ -134,11 +188,17 @@ LeafGradients AutogradContext::get_gradients() const {
 LeafGradients get_gradients(const CallContext& call) {
   if (!call.autograd_context())
     throw RpcError({.kind = ErrorKind::autograd,
-                    .text = "the call is recorded in no autograd context",
+                    .text = "the call is recorded in no autograd context: make it in one",
                     .worker = call.caller()->strand()->name(),
                     .function = {},
                     .chain = {}});
   return gradients_in(*call.caller(), *call.autograd_context());
+}
+
+void backward(const CallContext& call, const std::vector<at::Tensor>& roots,
+              const BackwardOptions& options) {
+  if (!call.autograd_context()) refuse(*call.caller(), "the call is recorded in no context");
+  run_pass(*call.caller(), *call.autograd_context(), roots, options);
 }
 
 void register_autograd(FunctionRegistry& registry) {

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
-#include "core/api/leaf_gradients.h"
+#include "core/autograd/context_gradients.h"
 #include "core/autograd/send_rpc_backward.h"
 #include "core/base/error.h"
 #include "core/base/ids.h"
@@ -17,20 +19,27 @@ namespace rehearsal {
 // A send function that the context owns, and what its message was, for people.
 struct SentMessage {
   std::shared_ptr<SendRpcBackward> function;
-  std::string what;  // "the result of 'forward'"
+  std::string what;               // "the result of 'forward'"
+  std::optional<PassId> made_by;  // the pass whose gradients the message carries
 };
 
 // The part of one autograd context that one worker holds. Belongs to the strand.
 struct ContextRecord {
   AutogradContextId id;
   WorkerId creator;
+  std::optional<WorkerId> met_through;  // whose call has brought it here, as long as that counts
 
   std::map<CausalId, SentMessage> sent;  // by autograd message id
   std::set<WorkerId> peers;              // sent a call of the context to us, or got one
   std::map<WorkerId, Error> lost;        // of the peers
-  LeafGradients gradients;               // of this worker's leaves, of all passes that succeeded
-  std::map<PassId, Error> dead;          // passes that failed, and why
-  uint64_t next_epoch = 1;               // of passes that start here
+  ContextGradients gradients;
+  std::map<PassId, Error> dead;      // passes that failed, and why
+  // Of these, those that were told of before they were known here: how many, by whom.
+  std::map<WorkerId, uint64_t> told_dead;
+  std::set<PassId> ended;            // passes that ended well: none begins again
+  uint64_t next_epoch = 1;           // of passes that start here
+  std::vector<uint64_t> taken_back;  // of these, those that failed when some may have kept them
+  MaybeError in_doubt;  // nobody can tell any more how a pass ended whose gradients are here
 
   // At the creator only: who has to hear the release, and calls that may not have arrived there.
   std::set<WorkerId> holders;

@@ -1,5 +1,8 @@
 #include "core/autograd/contexts.h"
 
+#include <ATen/core/grad_mode.h>
+
+#include "core/autograd/unrecorded.h"
 #include "core/base/check.h"
 #include "core/session/session.h"
 
@@ -30,7 +33,8 @@ void AutogradContexts::trace(EventKind kind, const ContextRecord& context) {
 
 Error AutogradContexts::ended_error(const AutogradContextId& id) const {
   return {.kind = ErrorKind::autograd,
-          .text = "the autograd context " + to_string(id) + " has ended",
+          .text = "the autograd context " + to_string(id) +
+                  " has ended: keep it for as long as something is called in it",
           .worker = strand_.name(),
           .function = {},
           .chain = {}};
@@ -47,7 +51,10 @@ ContextRecord& AutogradContexts::add(const ContextName& name) {
   return place->second;
 }
 
-void AutogradContexts::open(const AutogradContextId& id) { add({id, options_.self}); }
+void AutogradContexts::open(const AutogradContextId& id) {
+  // One that is there: a worker has called with the id of another call.
+  if (!contexts_.contains(id)) add({id, options_.self});
+}
 
 void AutogradContexts::end(const AutogradContextId& id) {
   ContextRecord* const context = find(id);
@@ -71,6 +78,8 @@ void AutogradContexts::release(ContextRecord& context, const Error& why) {
   passes_.end_context(context, why);
   if (released_by_relays())
     for (const WorkerId peer : context.peers) send_release(context.id, peer);
+  if (context.met_through)
+    (*context.met_through == context.creator ? own_ : relayed_).remove(*context.met_through);
   trace(EventKind::context_released, context);
   const CausalId id = context.id;
   if (context.creator != options_.self && ended_.insert(id).second) {
@@ -85,8 +94,35 @@ void AutogradContexts::release(ContextRecord& context, const Error& why) {
   strand_.progressed();
 }
 
+MaybeError AutogradContexts::why_ended(const ContextName& context) const {
+  if (contexts_.contains(context.id)) return std::nullopt;
+  if (context.creator != options_.self && !ended_.contains(context.id)) return std::nullopt;
+  strand_.mark("a call was made in an autograd context that has ended");
+  return ended_error(context.id);
+}
+
+// A worker that names so many contexts of others may have been told that they are: it is not
+// blamed.
+MaybeError AutogradContexts::why_too_many(const ContextName& context, WorkerId from) {
+  if (from == options_.self) return std::nullopt;
+  const bool is_own = from == context.creator;
+  if ((is_own ? own_ : relayed_).add(from, options_.limits.contexts)) return std::nullopt;
+  if (is_own)
+    sessions_.accuse(from, {"Call.context", "is one more than one worker may have at once"});
+  return Error{.kind = ErrorKind::overloaded,
+               .text = "worker '" + name(from) + "' has brought " +
+                       std::to_string(options_.limits.contexts) + " autograd contexts that last",
+               .worker = strand_.name(),
+               .function = {},
+               .chain = {}};
+}
+
 Status AutogradContexts::meet_context(const ContextName& context, WorkerId from) {
   if (ContextRecord* const known = find(context.id)) {
+    if (known->creator != context.creator)
+      return Error{.kind = ErrorKind::protocol,
+                   .text = "Call.context_creator is not the worker that has made the context",
+                   .worker = name(from)};
     if (from != options_.self) known->peers.insert(from);
     return Unit{};
   }
@@ -104,8 +140,12 @@ Status AutogradContexts::meet_context(const ContextName& context, WorkerId from)
                  .function = {},
                  .chain = {}};
   }
+  if (MaybeError too_many = why_too_many(context, from)) return *too_many;
   ContextRecord& met = add(context);
-  if (from != options_.self) met.peers.insert(from);
+  if (from != options_.self) {
+    met.met_through = from;
+    met.peers.insert(from);
+  }
   if (from != context.creator && !released_by_relays())
     sessions_.send(context.creator, Message{ContextReached{context.id}});
   return Unit{};
@@ -123,19 +163,16 @@ void AutogradContexts::on_reached(WorkerId from, const ContextReached& message) 
 void AutogradContexts::on_release(WorkerId from, const ContextRelease& message) {
   ContextRecord* const context = find(message.context);
   // It comes twice to a worker that the creator called and that others reached at the end.
-  if (context == nullptr || (context->creator != from && !released_by_relays())) return;
+  if (context == nullptr) return;
+  if (context->creator != from && !released_by_relays())
+    return sessions_.accuse(from, {"ContextRelease.context", "is a context of another worker"});
   release(*context, ended_error(message.context));
 }
 
 void AutogradContexts::call_sent(const AutogradContextId& id, WorkerId to) {
   if (to == options_.self) return;
   ContextRecord* const context = find(id);
-  if (context == nullptr) {
-    // A function that runs here on behalf of the context has outlived it: whom it calls now, and
-    // who takes a call of the creator for its word that the context lives, must hear of its end.
-    if (id.incarnation == options_.incarnation) ++late_releases_[{id, to}];
-    return;
-  }
+  if (context == nullptr) return;
   context->peers.insert(to);
   if (context->creator != options_.self) return;
   context->holders.insert(to);
@@ -160,14 +197,19 @@ void AutogradContexts::on_peer_fenced(WorkerId peer, Incarnation incarnation, co
   std::erase_if(late_releases_, [peer](const auto& late) { return late.first.second == peer; });
   std::vector<CausalId> orphans;
   for (auto& [id, context] : contexts_) {
+    if (context.met_through == peer) context.met_through.reset();
+    context.told_dead.erase(peer);
     context.holders.erase(peer);
     context.undelivered.erase(peer);
     if (context.peers.erase(peer) > 0) context.lost.emplace(peer, why);
+    if (context.gradients.has_unsettled(incarnation)) context.in_doubt = why;
     if (context.creator == peer && id.incarnation == incarnation &&
         !options_.mutants.on(Mutant::lost_creator_keeps_contexts))
       orphans.push_back(id);
   }
   for (const CausalId& id : orphans) release(contexts_.at(id), why);
+  own_.forget(peer);
+  relayed_.forget(peer);
 }
 
 std::vector<std::string> AutogradContexts::release_all() {
@@ -176,7 +218,7 @@ std::vector<std::string> AutogradContexts::release_all() {
   for (const auto& [id, context] : contexts_) {
     if (context.creator != options_.self) continue;
     created.push_back(context.id);
-    lines.push_back("autograd context " + to_string(id));
+    lines.push_back("'" + strand_.name() + "' holds autograd context " + to_string(id));
   }
   for (const AutogradContextId& id : created) end(id);
   return lines;
@@ -201,6 +243,13 @@ void AutogradContexts::clear(const Error& why) {
 
 // ---- what calls record ------------------------------------------------------------
 
+std::optional<ContextName> AutogradContexts::context_of(const Execution& running) const {
+  if (!at::GradMode::is_enabled()) return std::nullopt;
+  if (running.label() == kContinuation && options_.mutants.on(Mutant::continuation_forgets_context))
+    return std::nullopt;
+  return *running.context;
+}
+
 std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName& context,
                                                               WorkerId to, Payload& payload,
                                                               const std::string& what) {
@@ -213,21 +262,31 @@ std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName&
       strand_.mark("tensors were sent in an autograd context that has ended");
       return strand_.release_later(std::move(function));
     }
-    record->sent.emplace(message, SentMessage{std::move(function), std::move(what)});
+    record->sent.emplace(message, SentMessage{std::move(function), std::move(what), std::nullopt});
   });
   return AutogradMetadata{context.id, message, context.creator};
 }
 
-void AutogradContexts::record_receive(const AutogradMetadata& metadata, WorkerId from,
+void AutogradContexts::record_receive(const AutogradMetadata& metadata, const MessageText& text,
                                       Payload& payload) {
-  std::vector<at::Tensor> received;
-  for (at::Tensor& tensor : payload.tensors) {
-    if (!tensor.defined() || !tensor.requires_grad()) continue;
-    tensor.set_requires_grad(false);
-    received.push_back(tensor);
-  }
-  if (received.empty()) return;
-  RecvRpcBackward::make({metadata.context, metadata.message, from}, received);
+  RecvRpcBackward::receive({metadata.context, metadata.message, text.from}, payload.tensors,
+                           text_of(text));
+}
+
+void AutogradContexts::mark_unrecorded(const MessageText& text, Unrecorded why, Payload& payload) {
+  if (options_.mutants.on(Mutant::unrecorded_not_marked)) return;
+  const std::string_view reason = why == Unrecorded::outside ? " outside any autograd context"
+                                  : why == Unrecorded::gradients_off
+                                      ? " with gradients switched off"
+                                      : " with an exception, which no context records";
+  const auto how = std::make_shared<const std::string>(text_of(text) + std::string(reason));
+  for (const at::Tensor& tensor : payload.tensors)
+    if (tensor.defined() && tensor.requires_grad()) mark_as_unrecorded(tensor, how);
+}
+
+std::string AutogradContexts::text_of(const MessageText& text) const {
+  return std::string(text.what) + " '" + std::string(text.function) + "', which '" +
+         name(text.from) + "' sent to '" + strand_.name() + "'";
 }
 
 // ---- passes and gradients -----------------------------------------------------------
@@ -241,17 +300,30 @@ void AutogradContexts::start_pass(const ContextName& context, PassRequest reques
 Result<LeafGradients> AutogradContexts::gradients(const ContextName& context) const {
   const auto found = contexts_.find(context.id);
   if (found == contexts_.end()) return ended_error(context.id);
-  return LeafGradients(found->second.gradients);
+  return found->second.gradients.sum();
+}
+
+Status AutogradContexts::replace_gradients(const ContextName& context, LeafGradients gradients) {
+  const auto found = contexts_.find(context.id);
+  if (found == contexts_.end()) return ended_error(context.id);
+  found->second.gradients.replace(std::move(gradients));
+  return Unit{};
 }
 
 // ---- for people and oracles -----------------------------------------------------------
+
+uint64_t AutogradContexts::send_function_count() const {
+  uint64_t count = 0;
+  for (const auto& [id, context] : contexts_) count += context.sent.size();
+  return count;
+}
 
 std::string AutogradContexts::debug_info() const {
   std::string lines;
   for (const auto& [id, context] : contexts_)
     lines += "autograd context " + to_string(id) + " of " + name(context.creator) + ": " +
              std::to_string(context.sent.size()) + " send functions, " +
-             std::to_string(context.gradients.all().size()) + " gradients, " +
+             std::to_string(context.gradients.size()) + " gradients, " +
              std::to_string(context.peers.size()) + " peers\n";
   return lines;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -41,15 +42,22 @@ class AutogradContexts final : public RecordHook {
   // The gradients of this worker's leaves; the error: the context is not here.
   [[nodiscard]] Result<LeafGradients> gradients(const ContextName& context) const;
 
+  // They become these, whatever the passes so far have added; the error: the same.
+  [[nodiscard]] Status replace_gradients(const ContextName& context, LeafGradients gradients);
+
   // Guards the parameters of this worker: optimizers step one at a time.
   [[nodiscard]] Monitor& parameters_monitor() { return parameters_monitor_; }
 
   // ---- RecordHook ----
 
+  [[nodiscard]] std::optional<ContextName> context_of(const Execution& running) const override;
+  [[nodiscard]] MaybeError why_ended(const ContextName& context) const override;
   [[nodiscard]] std::optional<AutogradMetadata> record_send(const ContextName& context, WorkerId to,
                                                             Payload& payload,
                                                             const std::string& what) override;
-  void record_receive(const AutogradMetadata& metadata, WorkerId from, Payload& payload) override;
+  void record_receive(const AutogradMetadata& metadata, const MessageText& text,
+                      Payload& payload) override;
+  void mark_unrecorded(const MessageText& text, Unrecorded why, Payload& payload) override;
   [[nodiscard]] Status meet_context(const ContextName& context, WorkerId from) override;
   void call_sent(const AutogradContextId& context, WorkerId to) override;
   void call_delivered(const AutogradContextId& context, WorkerId to) override;
@@ -65,14 +73,20 @@ class AutogradContexts final : public RecordHook {
   void on_answered(WorkerId from, const GradientsAnswered& message) {
     passes_.on_answered(from, message);
   }
+  void on_marks(WorkerId from, const Marks& message) {
+    passes_.on_marks(from, find(message.pass.id.context), message);
+  }
+  void on_marks_answered(WorkerId from, const MarksAnswered& message) {
+    passes_.on_marks_answered(from, message);
+  }
   void on_finish(WorkerId from, const PassFinish& message) {
     passes_.on_finish(from, find(message.pass.id.context), message);
   }
   void on_finished(WorkerId from, const PassFinished& message) {
     passes_.on_finished(from, message);
   }
-  void on_failed(const PassFailed& message) {
-    passes_.on_failed(find(message.pass.id.context), message);
+  void on_failed(WorkerId from, const PassFailed& message) {
+    passes_.on_failed(from, find(message.pass.id.context), message);
   }
   void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why);
 
@@ -86,8 +100,14 @@ class AutogradContexts final : public RecordHook {
   void clear(const Error& why);
 
   [[nodiscard]] uint64_t size() const { return contexts_.size(); }
+  // The most contexts that one peer has brought here.
+  [[nodiscard]] uint64_t peak() const { return std::max(own_.peak(), relayed_.peak()); }
+  [[nodiscard]] uint64_t failed_passes_peak() const { return passes_.told_dead_peak(); }
   [[nodiscard]] uint64_t pass_count() const { return passes_.size(); }
+  // Of all contexts here.
+  [[nodiscard]] uint64_t send_function_count() const;
   [[nodiscard]] uint64_t running_walks() const { return passes_.running_walks(); }
+  [[nodiscard]] uint64_t late_release_count() const { return late_releases_.size(); }
   [[nodiscard]] std::string debug_info() const;
   [[nodiscard]] std::string describe_waits() const { return passes_.describe(); }
   [[nodiscard]] std::string check_invariants() const;
@@ -101,12 +121,15 @@ class AutogradContexts final : public RecordHook {
   [[nodiscard]] ContextRecord* find(const CausalId& id);
   ContextRecord& add(const ContextName& name);
   void release(ContextRecord& context, const Error& why);
+  [[nodiscard]] MaybeError why_too_many(const ContextName& context, WorkerId from);
   void send_release(const AutogradContextId& id, WorkerId to);
   // A mutant: whoever called there tells of the end, and the creator is not told who was reached.
   [[nodiscard]] bool released_by_relays() const {
     return options_.mutants.on(Mutant::contexts_released_by_relays);
   }
   [[nodiscard]] Error ended_error(const AutogradContextId& id) const;
+  // "the result of 'forward', which 'ps' sent to 'trainer'"
+  [[nodiscard]] std::string text_of(const MessageText& text) const;
   void trace(EventKind kind, const ContextRecord& context);
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
 
@@ -114,6 +137,8 @@ class AutogradContexts final : public RecordHook {
   NodeStrand& strand_;
   Sessions& sessions_;
   std::map<CausalId, ContextRecord> contexts_;
+  PeerTally own_;             // of them, by the peer that has brought and created them
+  PeerTally relayed_;         // by the peer that has brought those of others
   std::set<CausalId> ended_;  // of other creators; no more than kEndedMax
   std::deque<CausalId> ended_order_;
   // Releases that wait for the arrival of so many calls.

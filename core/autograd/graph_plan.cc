@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <tuple>
+#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 
+#include "core/autograd/gate_backward.h"
 #include "core/autograd/recv_rpc_backward.h"
 #include "core/base/check.h"
 
@@ -23,10 +25,20 @@ constexpr uint32_t kSends = 2;
 constexpr uint32_t kFirstMaker = 3;
 
 NodeRole role_of(Node* node) {
-  if (!node->next_edges().empty()) return NodeRole::ordinary;
+  if (!node->next_edges().empty()) {
+    const Node& inner = *node;
+    const std::type_info& type = typeid(inner);
+    if (type == typeid(GateBackward)) return NodeRole::gate;
+    return type == typeid(SectionInputBackward) ? NodeRole::input : NodeRole::ordinary;
+  }
   if (dynamic_cast<AccumulateGrad*>(node) != nullptr) return NodeRole::leaf;
   if (dynamic_cast<RecvRpcBackward*>(node) != nullptr) return NodeRole::receive;
   return NodeRole::ordinary;
+}
+
+// Made with the graph, in the order of the forward pass.
+bool has_maker(NodeRole role) {
+  return role == NodeRole::ordinary || role == NodeRole::gate || role == NodeRole::input;
 }
 
 bool on_device(const Node& node) {
@@ -133,7 +145,7 @@ void GraphPlan::explore(const MakerTable& makers) {
     const NodeRole role = nodes_[index].role;
     nodes_[index].first_edge = static_cast<uint32_t>(edges_.size());
     nodes_[index].edge_count = node->num_outputs();
-    if (role == NodeRole::ordinary) {
+    if (has_maker(role)) {
       nodes_[index].group = groups.meet(*node);
       nodes_[index].sequence = node->sequence_nr();
     } else if (role == NodeRole::send) {
@@ -144,7 +156,7 @@ void GraphPlan::explore(const MakerTable& makers) {
   }
   groups.rank();
   for (PlannedNode& planned : nodes_)
-    if (planned.role == NodeRole::ordinary) planned.group = groups.final_group(planned.group);
+    if (has_maker(planned.role)) planned.group = groups.final_group(planned.group);
 }
 
 uint32_t GraphPlan::discover(Node* node) {

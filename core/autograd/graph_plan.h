@@ -36,6 +36,8 @@ enum class NodeRole : uint8_t {
   leaf,     // AccumulateGrad: its gradient is collected
   send,     // a SendRpcBackward of the pass: a gradient message starts it
   receive,  // a RecvRpcBackward: its gradients leave this worker
+  gate,     // a GateBackward: the walk rests in front of it until it may go on
+  input,    // a SectionInputBackward: where the section behind a gate ends
 };
 
 struct PlannedNode {

@@ -74,7 +74,51 @@ variable_list run_retain_grad_hooks(Node& node, variable_list inputs) {
   return inputs;
 }
 
+// Those that compute the gradient of one input without those of the others.
+constexpr std::string_view kInParts[] = {
+    "AddmmBackward0",       "MmBackward0",     "LinearBackward0", "BmmBackward0",
+    "BaddbmmBackward0",     "AddbmmBackward0", "AddmvBackward0",  "MvBackward0",
+    "ConvolutionBackward0", "AddBackward0",    "SubBackward0",    "MulBackward0",
+    "DivBackward0"};
+
+// Takes edges away for as long as it lives: a node computes nothing for an output that leads
+// nowhere.
+class WithoutEdges {
+ public:
+  WithoutEdges(Node& node, const std::vector<bool>& wanted) : node_(node) {
+    for (uint32_t i = 0; i < wanted.size(); ++i)
+      if (!wanted[i]) taken_.emplace_back(i, std::exchange(node.next_edges()[i], {}));
+  }
+  ~WithoutEdges() {
+    for (auto& [i, edge] : taken_) node_.next_edges()[i] = std::move(edge);
+  }
+  WithoutEdges(const WithoutEdges&) = delete;
+  WithoutEdges& operator=(const WithoutEdges&) = delete;
+
+ private:
+  Node& node_;
+  std::vector<std::pair<uint32_t, torch::autograd::Edge>> taken_;
+};
+
 }  // namespace
+
+bool can_evaluate_in_parts(const Node& node) {
+  if (!node.post_hooks().empty()) return false;
+  const std::string name = node.name();
+  return std::find(std::begin(kInParts), std::end(kInParts), name) != std::end(kInParts);
+}
+
+variable_list evaluate_part(Node& node, variable_list inputs, const std::vector<bool>& wanted,
+                            bool release) {
+  return with_clear_errors(node, [&] {
+    const WithoutEdges without(node, wanted);
+    if (release) node.will_release_variables();
+    variable_list outputs = apply_node(node, std::move(inputs));
+    if (release) node.release_variables();
+    refuse_nan(node, outputs);
+    return outputs;
+  });
+}
 
 variable_list run_hooks_before(Node& node, variable_list inputs) {
   return with_clear_errors(node, [&] {

@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include <vector>
+
 namespace rehearsal {
 
 // Evaluates one node as LibTorch's engine does: tensor hooks, retain_grad hooks, pre hooks, the
@@ -13,6 +15,18 @@ namespace rehearsal {
 [[nodiscard]] torch::autograd::variable_list evaluate_node(torch::autograd::Node& node,
                                                            torch::autograd::variable_list inputs,
                                                            bool retain_graph);
+
+// True for a node that computes the gradient of each input by itself, and has no hooks that see all
+// of them: products of matrices, convolutions, sums and products of numbers.
+[[nodiscard]] bool can_evaluate_in_parts(const torch::autograd::Node& node);
+
+// One of the two parts of such a node, whose hooks before it have run: computes those of its
+// outputs that `wanted` says, by next_edges(), and leaves the others undefined. `release`: what the
+// node saved is not needed any more. Nobody else may be in the node meanwhile. Never parks.
+[[nodiscard]] torch::autograd::variable_list evaluate_part(torch::autograd::Node& node,
+                                                           torch::autograd::variable_list inputs,
+                                                           const std::vector<bool>& wanted,
+                                                           bool release);
 
 // The hooks that run before a node, which are all that run before a leaf or a receive function.
 [[nodiscard]] torch::autograd::variable_list run_hooks_before(

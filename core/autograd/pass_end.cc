@@ -1,58 +1,71 @@
-// How passes end: the two waves, and failure.
+// How passes end: the waves, and failure.
 #include "core/autograd/passes.h"
 #include "core/base/check.h"
+#include "core/base/user_code.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
 
 // ---- the waves ----------------------------------------------------------------
 
-void Passes::start_wave(Pass& pass, Stage stage) {
+void Passes::start_wave(Pass& pass, PassWave wave) {
   pass.wave_parent.reset();
-  if (stage == Stage::committed) {
+  if (wave == PassWave::commit) {
     // Nothing can take long or fail any more but by the loss of a worker.
     deadlines_.remove(pass.deadline);
     pass.deadline = {};
   }
-  join_wave(pass, stage);
+  join_wave(pass, wave);
 }
 
-// Does this worker's part, passes the wave on, and reports once all others have.
-void Passes::join_wave(Pass& pass, Stage stage) {
+// Passes the wave on and does this worker's part, then reports once all others have.
+void Passes::join_wave(Pass& pass, PassWave wave) {
   REHEARSAL_CHECK(pass.wave_waits.empty(), pass.name.id.epoch);
-  pass.stage = stage;
+  pass.wave = wave;
   pass.wave_error.reset();
-  if (!pass.context->lost.empty()) return fail(pass, pass.context->lost.begin()->second);
-  if (stage == Stage::checked)
-    pass.wave_error = why_incomplete(pass);
-  else
-    commit(pass);
+  pass.in_wave = true;
+  if (wave == PassWave::commit)
+    if (Status committed = commit(pass); !committed.ok()) return fail(pass, committed.error());
+  const bool fast = pass.name.mode == PassMode::fast;
+  if (wave == PassWave::check && fast) pass.wave_error = why_incomplete(pass);
   if (pass.wave_error && options_.mutants.on(Mutant::unused_result_hangs)) return;
   for (const WorkerId peer : pass.context->peers)
     if (peer != pass.wave_parent) pass.wave_waits.insert(peer);
   for (const WorkerId peer : pass.wave_waits)
-    send(pass, peer, Message{PassFinish{pass.name, stage == Stage::committed}});
-  settle_wave(pass);
+    send(pass, peer, Message{PassFinish{pass.name, wave}});
+  if (!fast && pass.walk && wave != PassWave::commit) {
+    pass.next.look = wave == PassWave::check && (!pass.walk->resting() || !pass.walk->complete());
+    pass.next.resume = wave == PassWave::resume;
+    if (!pass.next.empty()) go_on(pass);
+  }
+  settle(pass);
 }
 
 void Passes::on_finish(WorkerId from, ContextRecord* context, const PassFinish& message) {
   const PassName& name = message.pass;
-  const Message nothing_here{PassFinished{name, std::nullopt}};
+  const Message nothing_here{PassFinished{name, std::nullopt, false}};
   const auto found = passes_.find(name.id);
-  if (found == passes_.end() && (message.commit || context == nullptr)) {
+  const bool commit = message.wave == PassWave::commit;
+  // The call of a worker that is not known to take part is on its way: others tell of the wave.
+  if (context != nullptr && !takes_part(from, *context)) return sessions_.send(from, nothing_here);
+  if (found == passes_.end() && (commit || context == nullptr)) {
     // It has committed already, or holds nothing of the context.
     const bool dead = context != nullptr && context->dead.contains(name.id);
     if (!dead) return sessions_.send(from, nothing_here);
   }
   if (!admit(from, context, name)) return;
-  const Stage stage = message.commit ? Stage::committed : Stage::checked;
   Pass& pass = pass_of(*context, name);
   pass.neighbours.insert(from);
-  if (pass.stage == stage) return send(pass, from, nothing_here);
-  if ((pass.walk && !pass.walk->resting()) || !pass.wave_waits.empty())
-    return fail(pass, protocol_error(from, "announced the end of a pass that goes on"));
+  if (pass.wave == message.wave) return send(pass, from, nothing_here);
+  const bool walks = pass.walk && !pass.walk->resting();
+  // Its sender may have been told so by another one: it is not to blame.
+  if (pass.started_here || pass.in_wave || message.wave < pass.wave ||
+      (walks && message.wave == PassWave::commit))
+    return fail(
+        pass,
+        protocol_error(from, "announced the end of a pass that goes on, by its PassFinish.wave"));
   pass.wave_parent = from;
-  join_wave(pass, stage);
+  join_wave(pass, message.wave);
 }
 
 void Passes::on_finished(WorkerId from, const PassFinished& message) {
@@ -61,58 +74,86 @@ void Passes::on_finished(WorkerId from, const PassFinished& message) {
   Pass& pass = found->second;
   if (pass.wave_waits.erase(from) == 0) return;
   if (message.error && !pass.wave_error) pass.wave_error = message.error;
-  settle_wave(pass);
+  pass.undecided |= message.undecided;
+  settle(pass);
 }
 
+bool Passes::own_part_done(const Pass& pass) const {
+  if (pass.wave == PassWave::commit) return true;
+  const bool holds = pass.walk && pass.walk->held_sections() > 0;
+  if (pass.wave == PassWave::resume) return pass.gradients.unanswered() == 0 && !holds;
+  // In SMART mode what is held back is a reason for the next wave.
+  return pass.marks.unanswered() == 0 && !(holds && pass.name.mode == PassMode::fast);
+}
+
+// REQUIRES: its walk rests.
 void Passes::settle_wave(Pass& pass) {
-  const bool committed = pass.stage == Stage::committed;
+  if (!pass.in_wave || !own_part_done(pass)) return;
+  const bool commits = pass.wave == PassWave::commit;
   const bool hasty =
-      pass.started_here && committed && options_.mutants.on(Mutant::backward_returns_before_commit);
+      pass.started_here && commits && options_.mutants.on(Mutant::backward_returns_before_commit);
   if (!pass.wave_waits.empty() && !hasty) return;
-  if (!pass.started_here) {
-    send(pass, *pass.wave_parent, Message{PassFinished{pass.name, pass.wave_error}});
-    if (committed) end(pass, Unit{});
-    return;
-  }
+  pass.in_wave = false;
+  if (pass.wave == PassWave::check && pass.name.mode == PassMode::smart && pass.walk)
+    pass.undecided |= !pass.walk->complete();
+  if (pass.started_here) return start_next_wave(pass);
+  send(pass, *pass.wave_parent,
+       Message{PassFinished{pass.name, pass.wave_error, std::exchange(pass.undecided, false)}});
+  if (commits) end(pass, Unit{});
+}
+
+// All have reported to this worker, the starter.
+void Passes::start_next_wave(Pass& pass) {
   if (pass.wave_error) {
     const Error why = *pass.wave_error;
     return fail(pass, why);
   }
-  if (committed) return end(pass, Unit{});
-  start_wave(pass, Stage::committed);
+  if (pass.wave == PassWave::commit) return end(pass, Unit{});
+  if (!std::exchange(pass.undecided, false)) return start_wave(pass, PassWave::commit);
+  strand_.mark("a pass waits for what may not come");
+  if (options_.mutants.on(Mutant::unused_result_hangs)) return;
+  start_wave(pass,
+             options_.mutants.on(Mutant::pass_not_resumed) ? PassWave::commit : PassWave::resume);
 }
 
 MaybeError Passes::why_incomplete(const Pass& pass) const {
   size_t missing = 0;
   const SentMessage* first = nullptr;
   for (const auto& [id, sent] : pass.context->sent) {
-    if (pass.given.contains(id)) continue;
+    if (pass.given.contains(id) || sent.made_by == pass.name.id) continue;
     if (missing++ == 0) first = &sent;
   }
   if (missing == 0) return std::nullopt;
   strand_.mark("a send function got no gradient");
   const WorkerId peer = first->function->route().peer;
+  if (const auto lost = pass.context->lost.find(peer); lost != pass.context->lost.end())
+    return lost->second;
   const std::string others =
       missing == 1 ? "" : " (and " + std::to_string(missing - 1) + " more messages)";
   return Error{.kind = ErrorKind::autograd,
                .text = "no gradient came back for " + first->what + ", which '" + strand_.name() +
                        "' sent to '" + this->name(peer) + "'" + others +
-                       ": the roots do not depend on it. Every tensor that requires gradients and "
-                       "crosses workers in the context must be used",
+                       ": the roots do not depend on it. In FAST mode every tensor that requires "
+                       "gradients and crosses workers in the context must be used; SMART mode "
+                       "leaves out what is not",
                .worker = strand_.name(),
                .function = "backward",
                .chain = {}};
 }
 
-void Passes::commit(Pass& pass) {
-  if (!pass.walk) return;
-  LeafGradients added = pass.walk->take_gradients();
-  LeafGradients& sums = pass.context->gradients;
-  if (sums.empty()) {
-    sums = std::move(added);
-    return;
-  }
-  for (const LeafGradient& gradient : added.all()) sums.accumulate(gradient);
+Status Passes::commit(Pass& pass) {
+  if (!pass.walk) return Unit{};
+  if (!pass.walk->complete())
+    return Error{.kind = ErrorKind::autograd,
+                 .text =
+                     "gradients are missing at the end of the pass: a message that announced "
+                     "them went astray",
+                 .worker = strand_.name(),
+                 .function = "backward",
+                 .chain = {}};
+  return run_user_code(strand_.name(), "backward", [&] {
+    pass.context->gradients.keep(pass.name, pass.walk->take_gradients(), pass.neighbours);
+  });
 }
 
 Error Passes::protocol_error(WorkerId peer, const std::string& what) const {
@@ -128,7 +169,12 @@ Error Passes::protocol_error(WorkerId peer, const std::string& what) const {
 void Passes::fail(Pass& pass, const Error& why) {
   Error error = why;
   if (error.function.empty()) error.function = "backward";
+  if (error.worker.empty()) error.worker = strand_.name();
   pass.context->dead.emplace(pass.name.id, error);
+  if (pass.wave == PassWave::commit) {
+    pass.context->gradients.take_back(pass.name.id);
+    if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
+  }
   std::set<WorkerId> told = pass.neighbours;
   if (options_.mutants.on(Mutant::failure_told_upwards_only)) told.clear();
   if (!pass.started_here) told.insert(pass.name.starter);
@@ -141,27 +187,45 @@ void Passes::fail(Pass& pass, const Error& why) {
 
 void Passes::end(Pass& pass, const Status& status) {
   deadlines_.remove(pass.deadline);
+  if (status.ok()) pass.context->ended.insert(pass.name.id);
   strand_.trace().on_event({.kind = EventKind::pass_ended,
                             .worker = options_.self,
                             .peer = pass.name.starter,
                             .id = pass.context->id,
                             .number = pass.name.id.epoch,
+                            .digest = pass.name.id.starter_incarnation.value,
                             .text = status.ok() ? std::string_view() : status.error().text});
   auto node = passes_.extract(pass.name.id);
   Pass& ended = node.mapped();
   strand_.release_later(std::move(ended.walk));
-  if (!ended.arrived.empty())
-    strand_.release_later(std::make_shared<std::vector<Delivery>>(std::move(ended.arrived)));
+  if (!ended.next.empty()) strand_.release_later(std::make_shared<WalkTurn>(std::move(ended.next)));
   if (ended.done) ended.done(status);
   if (on_progress_) on_progress_();
 }
 
-void Passes::on_failed(ContextRecord* context, const PassFailed& message) {
+bool Passes::may_tell_of_one_more(WorkerId from, ContextRecord& context) {
+  const uint64_t told = ++context.told_dead[from];
+  told_dead_peak_ = std::max(told_dead_peak_, told);
+  return told <= options_.limits.failed_passes;
+}
+
+void Passes::on_failed(WorkerId from, ContextRecord* context, const PassFailed& message) {
   if (context == nullptr) return;
+  // A pass that failed elsewhere is told of by those as well with which it was exchanged.
+  if (!takes_part(from, *context)) return;
   const auto found = passes_.find(message.pass.id);
   if (found != passes_.end()) return fail(found->second, message.error);
   // It may overtake the pass's first message.
-  context->dead.emplace(message.pass.id, message.error);
+  if (context->dead.emplace(message.pass.id, message.error).second && from != options_.self &&
+      !may_tell_of_one_more(from, *context))
+    return sessions_.accuse(from, {"PassFailed.pass", "is one of more than a context has"});
+  if (!takes_back()) return;
+  const auto neighbours = context->gradients.take_back(message.pass.id);
+  if (!neighbours) return;
+  strand_.mark("the gradients of a pass were taken back");
+  for (const WorkerId worker : *neighbours)
+    if (worker != options_.self && !sessions_.lost(worker))
+      sessions_.send(worker, Message{message});
 }
 
 void Passes::on_peer_fenced(WorkerId peer, const Error& why) {
@@ -191,11 +255,42 @@ void Passes::clear(const Error& why) {
 }
 
 std::string Passes::describe() const {
+  const auto listed = [this](const std::set<WorkerId>& workers) {
+    std::string text;
+    for (const WorkerId worker : workers)
+      text += (text.empty() ? "'" : ", '") + this->name(worker) + "'";
+    return text;
+  };
   std::string lines;
-  for (const auto& [id, pass] : passes_)
+  for (const auto& [id, pass] : passes_) {
+    std::string waits;
+    const auto add = [&waits](const std::string& what) {
+      waits += (waits.empty() ? "" : ", ") + what;
+    };
+    if (pass.walk && !pass.walk->resting()) add("its walk goes on");
+    if (pass.walk && pass.walk->resting() && pass.walk->closed_gates() > 0)
+      add("its turn at " + std::to_string(pass.walk->closed_gates()) + " gates");
+    if (pass.walk && pass.walk->resting() && pass.walk->held_sections() > 0)
+      add("its turn to work on the leaves behind " + std::to_string(pass.walk->held_sections()) +
+          " gates");
+    if (pass.gradients.unanswered() + pass.marks.unanswered() > 0)
+      add("answers to " + std::to_string(pass.gradients.unanswered()) +
+          " messages with gradients and " + std::to_string(pass.marks.unanswered()) +
+          " with marks, exchanged with " + listed(pass.neighbours));
+    if (!pass.wave_waits.empty()) add("reports of " + listed(pass.wave_waits));
+    size_t missing = 0;
+    const SentMessage* first = nullptr;
+    for (const auto& [message, sent] : pass.context->sent)
+      if (!pass.given.contains(message) && missing++ == 0) first = &sent;
+    if (missing > 0)
+      add("no gradient has come for " + first->what + ", sent to '" +
+          this->name(first->function->route().peer) + "'" +
+          (missing == 1 ? "" : ", and " + std::to_string(missing - 1) + " more messages"));
+    // observe/log/slow_passes.h finds the line by its beginning.
     lines += "backward pass " + std::to_string(id.epoch) + " of context " + to_string(id.context) +
-             ": " + std::to_string(pass.unanswered) + " gradient messages unanswered, " +
-             std::to_string(pass.wave_waits.size()) + " reports awaited\n";
+             " by '" + this->name(pass.name.starter) +
+             "': " + (waits.empty() ? "nothing of its own" : waits) + "\n";
+  }
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include "core/autograd/node_evaluation.h"
 #include "core/base/check.h"
 #include "core/base/user_code.h"
+#include "core/values/value_io.h"
 
 namespace rehearsal {
 namespace {
@@ -33,6 +34,7 @@ bool needs_turn(torch::autograd::Node& node) {
 PassWalk::PassWalk(const PassName& pass, WalkScope scope, NodeStrand& strand, NodeTurns& turns,
                    PassWalkListener& listener)
     : pass_(pass.id),
+      create_graph_(pass.create_graph),
       strand_(strand),
       turns_(turns),
       listener_(listener),
@@ -46,7 +48,7 @@ void PassWalk::trace(EventKind kind) {
                             .text = execution_->label()});
 }
 
-void PassWalk::take_turn(std::vector<Delivery> arrived) {
+void PassWalk::take_turn(WalkTurn turn) {
   REHEARSAL_CHECK(resting());
   walking_ = true;
   trace(EventKind::execution_started);
@@ -54,9 +56,8 @@ void PassWalk::take_turn(std::vector<Delivery> arrived) {
       *execution_, StackPlacement::pool,
       // The execution lasts as long as this closure; the walk may not.
       [self = shared_from_this(), execution = execution_, strand = strand_.shared_from_this(),
-       arrived = std::move(arrived)]() mutable {
-        Status status =
-            run_user_code(strand->name(), kLabel, [&] { self->run(std::move(arrived)); });
+       turn = std::move(turn)]() mutable {
+        Status status = run_user_code(strand->name(), kLabel, [&] { self->run(std::move(turn)); });
         strand->post_always([self = std::move(self), strand, status = std::move(status)]() mutable {
           self->trace(EventKind::execution_ended);
           self->walking_ = false;
@@ -68,45 +69,120 @@ void PassWalk::take_turn(std::vector<Delivery> arrived) {
       });
 }
 
-void PassWalk::run(std::vector<Delivery> arrived) {
+void PassWalk::run(WalkTurn turn) {
   if (!walk_) {
     walk_.emplace(std::move(*scope_), *this);
     scope_.reset();
   }
-  for (Delivery& delivery : arrived)
-    walk_->deliver(*delivery.function, std::move(delivery.gradients));
+  for (Delivery& delivery : turn.arrived) deliver(std::move(delivery));
+  if (turn.look || !turn.marked.empty()) tell_marks(walk_->find_live(turn.marked));
+  if (turn.resume) walk_->drop_undecided();
   walk_->run();
-  if (!walk_->finished()) return;
-  for (LeafGradient& gradient : walk_->take_gradients()) gradients_.accumulate(std::move(gradient));
+  for (const OpenedGate& opened : turn.opened) {
+    --waiting_.at(static_cast<size_t>(opened.part));
+    walk_->run_behind(opened.gate, opened.part);
+  }
+  for (auto& [place, gradient] : walk_->take_gradients())
+    gradients_[place].accumulate(std::move(gradient));
+}
+
+void PassWalk::deliver(Delivery delivery) {
+  if (!walk_->waits_for(*delivery.function))
+    throw RpcError({.kind = ErrorKind::protocol,
+                    .text = "gradients came for a message that the roots were said not to depend "
+                            "on: " +
+                            to_string(delivery.function->route().message),
+                    .worker = strand_.name(),
+                    .function = {},
+                    .chain = {}});
+  if (delivery.recorded)
+    RecvRpcBackward::receive(*delivery.recorded, delivery.gradients,
+                             "the gradients of a backward pass for '" + strand_.name() + "'");
+  walk_->deliver(*delivery.function, std::move(delivery.gradients), std::move(delivery.unreached));
+}
+
+void PassWalk::tell_marks(std::vector<LiveInputs> inputs) {
+  std::vector<LeavingMark> marks;
+  for (LiveInputs& live : inputs)
+    // One of another context is an error once its gradients are there.
+    if (live.function->route().context == pass_.context)
+      marks.push_back({live.function->route(), std::move(live.tensors)});
+  if (marks.empty()) return;
+  strand_.post([this, self = shared_from_this(), marks = std::move(marks)]() mutable {
+    listener_.on_marks_leave(pass_, std::move(marks));
+  });
+}
+
+void PassWalk::on_gate(uint32_t number, PassGate& gate, GatePart part) {
+  ++waiting_.at(static_cast<size_t>(part));
+  gate.ask(part, [strand = strand_.shared_from_this(), listener = &listener_, pass = pass_,
+                  opened = OpenedGate{number, part}](Status status) {
+    if (!strand->closed()) listener->on_gate_opens(pass, opened, std::move(status));
+  });
 }
 
 LeafGradients PassWalk::take_gradients() {
   REHEARSAL_CHECK(resting());
-  REHEARSAL_CHECK(walk_.has_value());
-  REHEARSAL_CHECK(walk_->finished());
-  return std::move(gradients_);
+  REHEARSAL_CHECK(complete());
+  LeafGradients all;
+  for (const auto& [place, gradients] : gradients_) all.add_all(gradients);
+  gradients_.clear();
+  return all;
+}
+
+Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients) const {
+  Payload payload;
+  payload.tensors = std::move(gradients);
+  try {
+    for (const at::Tensor& gradient : payload.tensors)
+      if (std::string why = gradient.defined() ? why_without_form(gradient) : ""; !why.empty())
+        throw BadValue(why);
+    payload.sent = sent_tensors(payload.tensors);
+  } catch (const BadValue& bad) {
+    throw RpcError({.kind = ErrorKind::autograd,
+                    .text = std::string("a gradient cannot be sent: ") + bad.what(),
+                    .worker = strand_.name(),
+                    .function = "backward",
+                    .chain = {}});
+  }
+  return payload;
 }
 
 void PassWalk::on_received_gradients(RecvRpcBackward& function,
-                                     torch::autograd::variable_list gradients) {
+                                     torch::autograd::variable_list gradients,
+                                     std::vector<uint32_t> unreached) {
   const GradientRoute& route = function.route();
   if (route.context != pass_.context)
     throw RpcError({.kind = ErrorKind::autograd,
-                    .text = "a root depends on a tensor that was received in another autograd "
-                            "context, " +
-                            to_string(route.context) + ": a pass follows one context only",
+                    .text = "gradients would be lost: the pass reached " + function.message() +
+                            " in another autograd context, " + to_string(route.context) +
+                            ": a pass follows one context only. Make that call in the context of "
+                            "the pass, or detach() the tensor",
                     .worker = strand_.name(),
                     .function = {},
                     .chain = {}});
-  for (at::Tensor& gradient : gradients) {
-    if (!gradient.defined()) continue;
-    if (gradient.is_sparse()) gradient = gradient.to_dense();
-    gradient = gradient.detach();
-  }
-  strand_.post(
-      [this, self = shared_from_this(), route, gradients = std::move(gradients)]() mutable {
-        listener_.on_gradients_leave(pass_, route, std::move(gradients));
-      });
+  std::shared_ptr<SendRpcBackward> recorded;
+  if (create_graph_)
+    recorded = record_leaving(route, gradients);
+  else
+    for (at::Tensor& gradient : gradients)
+      if (gradient.defined()) gradient = gradient.detach();
+  LeavingGradients leaving{route, ready_to_send(std::move(gradients)), std::move(recorded),
+                           std::move(unreached)};
+  strand_.post([this, self = shared_from_this(), leaving = std::move(leaving)]() mutable {
+    listener_.on_gradients_leave(pass_, std::move(leaving));
+  });
+}
+
+// The id of the message follows from the pass and from the message whose gradients it carries: it
+// is the same in every schedule.
+std::shared_ptr<SendRpcBackward> PassWalk::record_leaving(
+    const GradientRoute& route, const torch::autograd::variable_list& gradients) const {
+  if (!need_gradients(gradients)) return nullptr;
+  const CausalId& walk = execution_->started_by();
+  const CausalId id{walk.incarnation, mix(walk.place(), route.message.ordinal),
+                    route.message.path.low};
+  return SendRpcBackward::make({route.context, AutogradMessageId{id}, route.peer}, gradients);
 }
 
 void PassWalk::enter(torch::autograd::Node& node) {

@@ -1,20 +1,39 @@
 #include "core/autograd/passes.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/base/check.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
+namespace {
+
+// Positions in ascending order, none twice, as a walk gives them.
+bool all_below(const std::vector<uint32_t>& positions, size_t end) {
+  return std::adjacent_find(positions.begin(), positions.end(), std::greater_equal<>()) ==
+             positions.end() &&
+         (positions.empty() || positions.back() < end);
+}
+
+}  // namespace
 
 // ---- starting and joining -----------------------------------------------------
 
 void Passes::start(ContextRecord& context, PassRequest request) {
-  if (!context.lost.empty()) return request.done(context.lost.begin()->second);
-  const PassName name{.id = {context.id, context.next_epoch++, options_.incarnation},
-                      .starter = options_.self,
-                      .retain_graph = request.retain_graph,
-                      .context_creator = context.creator};
+  if (context.in_doubt) return request.done(*context.in_doubt);
+  PassName name{.id = {context.id, context.next_epoch++, options_.incarnation},
+                .starter = options_.self,
+                .retain_graph = request.retain_graph,
+                .create_graph = request.create_graph,
+                .mode = request.mode,
+                .context_creator = context.creator,
+                .settled = 0,
+                .taken_back = context.taken_back};
+  name.settled = name.id.epoch;
+  for (const auto& [id, pass] : passes_)
+    if (pass.started_here && pass.context == &context)
+      name.settled = std::min(name.settled, id.epoch);
   Pass& pass = pass_of(context, name);
   pass.started_here = true;
   pass.done = std::move(request.done);
@@ -30,7 +49,7 @@ void Passes::start(ContextRecord& context, PassRequest request) {
     });
   make_walk(pass, std::move(request.roots));
   pass.walk->set_deadline(request.deadline);
-  take_turn(pass);
+  go_on(pass);
 }
 
 Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
@@ -39,11 +58,13 @@ Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
   if (!fresh) return pass;
   pass.name = name;
   pass.context = &context;
+  context.gradients.settle(name);
   strand_.trace().on_event({.kind = EventKind::pass_started,
                             .worker = options_.self,
                             .peer = name.starter,
                             .id = context.id,
-                            .number = name.id.epoch});
+                            .number = name.id.epoch,
+                            .digest = name.id.starter_incarnation.value});
   return pass;
 }
 
@@ -51,7 +72,9 @@ void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
   WalkScope scope{.roots = std::move(roots),
                   .sends = {},
                   .makers = makers_.table(),
-                  .retain_graph = pass.name.retain_graph};
+                  .retain_graph = pass.name.retain_graph,
+                  .create_graph = pass.name.create_graph,
+                  .hands_out_nothing = pass.name.mode == PassMode::fast};
   for (const auto& [id, sent] : pass.context->sent) scope.sends.push_back(sent.function);
   pass.walk = std::make_shared<PassWalk>(pass.name, std::move(scope), strand_, turns_, *this);
 }
@@ -76,6 +99,11 @@ bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& 
              dead != context->dead.end() && !options_.mutants.on(Mutant::forget_dead_epochs)) {
     strand_.mark("a late message of a failed pass was refused");
     why = dead->second;
+  } else if (context->ended.contains(name.id)) {
+    why.kind = ErrorKind::protocol;
+    why.text = "the backward pass has ended, and '" + this->name(from) + "' goes on with it";
+  } else if (context->in_doubt && !passes_.contains(name.id)) {
+    why = *context->in_doubt;
   } else if (started_by_other_life(name)) {
     why.kind = ErrorKind::peer_lost;
     why.text = "the backward pass ends: its starter '" + this->name(name.starter) + "' is lost";
@@ -98,24 +126,29 @@ void Passes::send(Pass& pass, WorkerId to, Message message, SendOptions options)
   sessions_.send(to, std::move(message), std::move(options));
 }
 
-void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
-                                std::vector<at::Tensor> gradients) {
+MaybeError Passes::why_unreachable(const Pass& pass, WorkerId peer) const {
+  if (const auto lost = pass.context->lost.find(peer); lost != pass.context->lost.end())
+    return lost->second;
+  if (const MaybeError& lost = sessions_.lost(peer)) return lost;
+  if (!leavers_.contains(peer)) return std::nullopt;
+  return Error{.kind = ErrorKind::peer_lost,
+               .text = "worker '" + name(peer) + "' is leaving the group",
+               .worker = name(peer)};
+}
+
+void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
   const auto found = passes_.find(id);
   if (found == passes_.end())
-    return strand_.release_later(std::make_shared<std::vector<at::Tensor>>(std::move(gradients)));
+    return strand_.release_later(std::make_shared<LeavingGradients>(std::move(leaving)));
   Pass& pass = found->second;
-  if (const MaybeError& lost = sessions_.lost(route.peer)) return fail(pass, *lost);
-  if (leavers_.contains(route.peer)) {
-    const std::string& name = options_.names[route.peer.value];
-    return fail(pass, {.kind = ErrorKind::peer_lost,
-                       .text = "worker '" + name + "' is leaving the group",
-                       .worker = name});
-  }
+  const GradientRoute& route = leaving.route;
+  if (const MaybeError why = why_unreachable(pass, route.peer)) return fail(pass, *why);
+  const std::vector<at::Tensor>& tensors = leaving.gradients.tensors;
   const auto is_defined = [](const at::Tensor& gradient) { return gradient.defined(); };
   if (options_.mutants.on(Mutant::undefined_gradient_not_sent) &&
-      std::none_of(gradients.begin(), gradients.end(), is_defined))
+      std::none_of(tensors.begin(), tensors.end(), is_defined))
     return;
-  ++pass.unanswered;
+  pass.gradients.note_sent(route.peer, route.message);
   const Error changed{.kind = ErrorKind::autograd,
                       .text =
                           "a gradient was changed in place before it was acknowledged, and "
@@ -125,50 +158,173 @@ void Passes::on_gradients_leave(const PassId& id, const GradientRoute& route,
                       .chain = {}};
   SendOptions options;
   options.carried = std::make_unique<CarriedTensors>(
-      CarriedTensors{.tensors = gradients,
+      CarriedTensors{.tensors = tensors,
                      .instead = Message{PassFailed{pass.name, changed}},
                      .on_changed = [this, id, changed] {
                        const auto still = passes_.find(id);
                        if (still != passes_.end()) fail(still->second, changed);
                      }});
-  Gradients message{.pass = pass.name, .message = route.message, .gradients = {}};
-  message.gradients.tensors = std::move(gradients);
+  Gradients message{pass.name, route.message, std::move(leaving.gradients), std::nullopt,
+                    std::move(leaving.unreached)};
+  if (leaving.recorded) {
+    const AutogradMessageId made = leaving.recorded->route().message;
+    message.autograd = AutogradMetadata{pass.context->id, made, pass.context->creator};
+    pass.context->sent.insert_or_assign(
+        made, SentMessage{std::move(leaving.recorded), "the gradients of a backward pass", id});
+  }
   send(pass, route.peer, Message{std::move(message)}, std::move(options));
 }
 
 void Passes::on_gradients(WorkerId from, ContextRecord* context, Gradients message) {
   const PassName name = message.pass;
+  if (context != nullptr)
+    if (const auto violation = violation_of(from, *context, message))
+      return sessions_.accuse(from, *violation);
   if (admit(from, context, name)) take_in(pass_of(*context, name), from, std::move(message));
+}
+
+// Gradients come from whom the message was sent to, one for each tensor. A message that is not
+// known may be one of a pass that has failed meanwhile.
+std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord& context,
+                                              const Gradients& message) const {
+  if (!takes_part(from, context))
+    return Violation{"Gradients.pass", "is in a context that its sender takes no part in"};
+  const auto sent = context.sent.find(message.message);
+  if (sent == context.sent.end()) return std::nullopt;
+  const SendRpcBackward& function = *sent->second.function;
+  const size_t tensors = message.gradients.tensors.size();
+  if (function.route().peer != from)
+    return Violation{"Gradients.message", "was sent to another worker"};
+  if (function.num_outputs() != tensors)
+    return Violation{"Gradients.gradients", "are not as many as the message has tensors"};
+  if (!all_below(message.unreached, tensors))
+    return Violation{"Gradients.unreached", "names tensors that the message has not"};
+  return std::nullopt;
+}
+
+// Sends the answer at once, unless it engages this worker: then once it rests.
+void Passes::engage(Pass& pass, Diffusion& diffusion, WorkerId from, Message answer) {
+  const bool is_root = pass.started_here || pass.in_wave;
+  const bool hasty = &diffusion == &pass.marks
+                         ? options_.mutants.on(Mutant::mark_answered_at_once)
+                         : options_.mutants.on(Mutant::backward_returns_early);
+  if (auto now = diffusion.take_in({from, std::move(answer)}, !is_root && !hasty))
+    send(pass, now->to, std::move(now->message));
 }
 
 void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
   if (from != options_.self) pass.neighbours.insert(from);
   const auto sent = pass.context->sent.find(message.message);
+  const size_t tensors = message.gradients.tensors.size();
   const bool known = sent != pass.context->sent.end() &&
-                     sent->second.function->num_outputs() == message.gradients.tensors.size();
-  if (!known || pass.stage != Stage::gradients || !pass.given.insert(message.message).second)
+                     sent->second.function->num_outputs() == tensors &&
+                     all_below(message.unreached, tensors);
+  const bool early = pass.wave == PassWave::check;  // before we were told to go on
+  const bool expected =
+      !pass.wave || (pass.name.mode == PassMode::smart && pass.wave != PassWave::commit &&
+                     !(early && options_.mutants.on(Mutant::early_gradient_refused)));
+  if (!known || !expected || !pass.given.insert(message.message).second)
     return fail(pass, {.kind = ErrorKind::autograd,
                        .text = "'" + this->name(from) +
                                "' sent gradients that fit no message "
-                               "which waits for them: " +
+                               "which waits for them, by their Gradients.message: " +
                                to_string(message.message),
                        .worker = strand_.name(),
                        .function = "backward",
                        .chain = {}});
-  const bool engages = !pass.started_here && !pass.engaged_by &&
-                       !options_.mutants.on(Mutant::backward_returns_early);
-  if (engages)
-    pass.engaged_by = {from, message.message};
-  else
-    send(pass, from, Message{GradientsAnswered{pass.name, message.message}});
-  pass.arrived.push_back({sent->second.function, std::move(message.gradients.tensors)});
-  if (!pass.walk) make_walk(pass, {});
-  if (pass.walk->resting()) take_turn(pass);
+  engage(pass, pass.gradients, from, Message{GradientsAnswered{pass.name, message.message}});
+  Delivery delivery{sent->second.function, std::move(message.gradients.tensors), std::nullopt,
+                    std::move(message.unreached)};
+  if (message.autograd && pass.name.create_graph)
+    delivery.recorded = {pass.context->id, message.autograd->message, from};
+  pass.next.arrived.push_back(std::move(delivery));
+  go_on(pass);
 }
 
-void Passes::take_turn(Pass& pass) {
+// ---- marks --------------------------------------------------------------------
+
+void Passes::on_marks_leave(const PassId& id, std::vector<LeavingMark> marks) {
+  const auto found = passes_.find(id);
+  if (found == passes_.end()) return;
+  Pass& pass = found->second;
+  std::map<WorkerId, std::vector<Mark>> by_peer;
+  for (LeavingMark& mark : marks)
+    by_peer[mark.route.peer].push_back({mark.route.message, std::move(mark.tensors)});
+  for (const auto& [peer, of_peer] : by_peer)
+    if (const MaybeError why = why_unreachable(pass, peer)) return fail(pass, *why);
+  for (auto& [peer, of_peer] : by_peer) {
+    pass.marks.note_sent(peer);
+    send(pass, peer, Message{Marks{pass.name, std::move(of_peer)}});
+  }
+}
+
+void Passes::on_marks(WorkerId from, ContextRecord* context, const Marks& message) {
+  if (context != nullptr)
+    if (const auto violation = violation_of(from, *context, message))
+      return sessions_.accuse(from, *violation);
+  if (admit(from, context, message.pass)) take_in(pass_of(*context, message.pass), from, message);
+}
+
+std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord& context,
+                                              const Marks& message) const {
+  if (!takes_part(from, context))
+    return Violation{"Marks.pass", "is in a context that its sender takes no part in"};
+  for (const Mark& mark : message.marks) {
+    const auto sent = context.sent.find(mark.message);
+    if (sent == context.sent.end()) continue;
+    if (sent->second.function->route().peer != from)
+      return Violation{"Marks.marks", "has a message that was sent to another worker"};
+    if (!all_below(mark.tensors, sent->second.function->num_outputs()))
+      return Violation{"Marks.marks", "names tensors that its message has not"};
+  }
+  return std::nullopt;
+}
+
+void Passes::take_in(Pass& pass, WorkerId from, const Marks& message) {
+  if (from != options_.self) pass.neighbours.insert(from);
+  const bool expected = !pass.wave || pass.wave == PassWave::check;
+  for (const Mark& mark : message.marks) {
+    const auto sent = pass.context->sent.find(mark.message);
+    if (!expected || sent == pass.context->sent.end() || pass.given.contains(mark.message) ||
+        !all_below(mark.tensors, sent->second.function->num_outputs()))
+      return fail(pass, protocol_error(from,
+                                       "marked what it cannot have to send gradients for, by its "
+                                       "Marks.marks: message " +
+                                           to_string(mark.message)));
+    pass.next.marked.push_back({sent->second.function, mark.tensors});
+  }
+  engage(pass, pass.marks, from, Message{MarksAnswered{pass.name}});
+  go_on(pass);
+}
+
+void Passes::on_marks_answered(WorkerId from, const MarksAnswered& message) {
+  const auto found = passes_.find(message.pass.id);
+  if (found == passes_.end()) return;  // It has failed.
+  Pass& pass = found->second;
+  if (!pass.marks.note_answered(from))
+    return sessions_.accuse(from, {"MarksAnswered.pass", "has no marks that it could answer"});
+  settle(pass);
+}
+
+// ---- the walk -----------------------------------------------------------------
+
+// Lets the walk take its next turn, if it rests.
+void Passes::go_on(Pass& pass) {
+  if (!pass.walk) make_walk(pass, {});
+  if (!pass.walk->resting()) return;
   ++running_walks_;
-  pass.walk->take_turn(std::exchange(pass.arrived, {}));
+  WalkTurn turn = std::exchange(pass.next, {});
+  if (options_.mutants.on(Mutant::undecided_ignored)) turn.resume = true;
+  pass.walk->take_turn(std::move(turn));
+}
+
+void Passes::on_gate_opens(const PassId& id, const OpenedGate& opened, Status status) {
+  const auto found = passes_.find(id);
+  if (found == passes_.end()) return;  // It has failed.
+  Pass& pass = found->second;
+  if (!status.ok()) return fail(pass, status.error());
+  pass.next.opened.push_back(opened);
+  go_on(pass);
 }
 
 void Passes::on_walk_rests(const PassId& id, Status status) {
@@ -178,8 +334,8 @@ void Passes::on_walk_rests(const PassId& id, Status status) {
     Pass& pass = found->second;
     if (!status.ok())
       fail(pass, status.error());
-    else if (!pass.arrived.empty())
-      take_turn(pass);
+    else if (!pass.next.empty())
+      go_on(pass);
     else
       settle(pass);
   }
@@ -190,21 +346,19 @@ void Passes::on_answered(WorkerId from, const GradientsAnswered& message) {
   const auto found = passes_.find(message.pass.id);
   if (found == passes_.end()) return strand_.mark("an answer came for a pass that has failed");
   Pass& pass = found->second;
-  if (pass.unanswered == 0)
-    return fail(pass, protocol_error(from, "answered gradients that were not sent, for message " +
-                                               to_string(message.message)));
-  --pass.unanswered;
+  if (!pass.gradients.note_answered(from, message.message))
+    return sessions_.accuse(from,
+                            {"GradientsAnswered.message", "has no gradients that it could answer"});
   settle(pass);
 }
 
 // A worker that rests with all its messages answered tells who engaged it.
 void Passes::settle(Pass& pass) {
-  if (pass.stage != Stage::gradients || pass.unanswered > 0) return;
-  if (!pass.walk || !pass.walk->resting()) return;
-  if (pass.started_here) return start_wave(pass, Stage::checked);
-  if (!pass.engaged_by) return;
-  const auto [to, message] = *std::exchange(pass.engaged_by, std::nullopt);
-  send(pass, to, Message{GradientsAnswered{pass.name, message}});
+  if (pass.walk && (!pass.walk->resting() || pass.walk->closed_gates() > 0)) return;
+  for (Diffusion* const diffusion : {&pass.gradients, &pass.marks})
+    if (auto answer = diffusion->rest()) send(pass, answer->to, std::move(answer->message));
+  if (pass.wave) return settle_wave(pass);
+  if (pass.started_here && pass.gradients.unanswered() == 0) start_wave(pass, PassWave::check);
 }
 
 }  // namespace rehearsal

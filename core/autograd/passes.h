@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/autograd/context_record.h"
+#include "core/autograd/diffusion.h"
 #include "core/autograd/node_makers.h"
 #include "core/autograd/node_turns.h"
 #include "core/autograd/pass_walk.h"
@@ -19,29 +20,41 @@ namespace rehearsal {
 
 class Sessions;
 struct SendOptions;
+struct Violation;
 
 // A backward pass that is about to start here.
 struct PassRequest {
   std::vector<WalkRoot> roots;
   bool retain_graph = false;
+  bool create_graph = false;
+  PassMode mode = PassMode::smart;
   std::optional<Instant> deadline;
   UniqueFunction<void(Status)> done;  // once; on the strand
 };
 
-// The backward passes that this worker takes part in, in FAST mode: every send function of the
-// context is expected to get a gradient. On the strand; nothing in it parks.
+// The backward passes that this worker takes part in. On the strand; nothing in it parks.
 //
-// Gradient messages are a diffusing computation (Dijkstra and Scholten 1980): the message that
-// engages an idle worker is answered when the worker rests and its own messages are answered, any
-// other at once; so the starter learns when no gradient is on its way any more. Then two waves go
-// over the workers of the context (echo algorithm; Chang 1982): in the first each looks whether all
-// its send functions have got gradients; in the second each adds the gradients to the context. So a
-// pass that fails adds nothing anywhere, unless a worker is lost in the second wave, after which
-// no pass in that context can succeed.
+// Gradients flow first, and as far as they can: a node waits for those send functions only that may
+// still contribute to it. They are a diffusing computation (diffusion.h), so that the starter
+// learns when none is on its way any more. Then waves go over the workers of the context (echo
+// algorithm; Chang 1982):
+// - *check*. In FAST mode each looks whether all its send functions have got gradients. In SMART
+//   mode a worker whose live nodes have not all been evaluated waits for send functions that may
+//   get nothing. It marks those that its live nodes lead to, at their workers, and so on: a second
+//   diffusing computation, over when the wave is. Where the roots depend on all that was sent there
+//   is no such worker, and SMART costs no message more than FAST.
+// - *resume*, only if some worker waits: what no mark has reached gets nothing. Gradients flow
+// again.
+// - *commit*: each adds the gradients to the context.
 //
-// A worker that fails, or loses the starter or a worker with which it exchanged messages of the
-// pass, tells the starter and these workers, once; so does each that hears it. The context
-// remembers the pass as dead: its late messages are refused.
+// A walk that rests at a gate has gradients on their way: its worker answers nothing before. Work
+// on leaves that is held back behind one sends nothing: only the pass's end waits for it, in the
+// wave before the commit wave.
+//
+// A pass that fails adds nothing anywhere: those who have committed take their gradients back
+// (ContextGradients). A worker that fails, or loses the starter or a worker with which it exchanged
+// messages of the pass, tells the starter and these workers, once; so does each that hears it. The
+// context remembers the pass as dead: its late messages are refused.
 class Passes final : public PassWalkListener {
  public:
   Passes(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
@@ -53,9 +66,11 @@ class Passes final : public PassWalkListener {
   // Messages. `context` is null where this worker does not hold it.
   void on_gradients(WorkerId from, ContextRecord* context, Gradients message);
   void on_answered(WorkerId from, const GradientsAnswered& message);
+  void on_marks(WorkerId from, ContextRecord* context, const Marks& message);
+  void on_marks_answered(WorkerId from, const MarksAnswered& message);
   void on_finish(WorkerId from, ContextRecord* context, const PassFinish& message);
   void on_finished(WorkerId from, const PassFinished& message);
-  void on_failed(ContextRecord* context, const PassFailed& message);
+  void on_failed(WorkerId from, ContextRecord* context, const PassFailed& message);
 
   void on_peer_fenced(WorkerId peer, const Error& why);
   // `peer` leaves, and was told that nothing more is asked of it: what needs it fails.
@@ -72,6 +87,8 @@ class Passes final : public PassWalkListener {
   }
 
   [[nodiscard]] uint64_t size() const { return passes_.size(); }
+  // The most passes of one context that one peer has said have failed, before they were known here.
+  [[nodiscard]] uint64_t told_dead_peak() const { return told_dead_peak_; }
   // Turns of walks that have not ended, also of passes that have.
   [[nodiscard]] uint64_t running_walks() const { return running_walks_; }
   [[nodiscard]] std::string describe() const;
@@ -79,13 +96,12 @@ class Passes final : public PassWalkListener {
   void set_on_progress(Task task) { on_progress_ = std::move(task); }
 
   // PassWalkListener.
-  void on_gradients_leave(const PassId& pass, const GradientRoute& route,
-                          std::vector<at::Tensor> gradients) override;
+  void on_gradients_leave(const PassId& pass, LeavingGradients leaving) override;
+  void on_marks_leave(const PassId& pass, std::vector<LeavingMark> marks) override;
+  void on_gate_opens(const PassId& pass, const OpenedGate& opened, Status status) override;
   void on_walk_rests(const PassId& pass, Status status) override;
 
  private:
-  enum class Stage : uint8_t { gradients, checked, committed };
-
   struct Pass {
     PassName name;
     ContextRecord* context = nullptr;  // of this node's tables; outlives the pass
@@ -95,35 +111,56 @@ class Passes final : public PassWalkListener {
     std::set<WorkerId> neighbours;  // with whom messages of the pass were exchanged
 
     std::shared_ptr<PassWalk> walk;
-    std::vector<Delivery> arrived;  // for the walk's next turn
-    std::set<CausalId> given;       // send functions that have got their gradients
-    uint64_t unanswered = 0;        // gradient messages that we sent
-    std::optional<std::pair<WorkerId, AutogradMessageId>> engaged_by;
+    WalkTurn next;             // for the walk
+    std::set<CausalId> given;  // send functions that have got their gradients
+    Diffusion gradients;
+    Diffusion marks;
 
-    Stage stage = Stage::gradients;
+    std::optional<PassWave> wave;   // the last one; none while gradients flow for the first time
+    bool in_wave = false;           // it has not reported to that wave
     std::set<WorkerId> wave_waits;  // who has not reported
     std::optional<WorkerId> wave_parent;
     MaybeError wave_error;
+    bool undecided = false;  // here or behind us nodes wait for what may not come
   };
+
+  // Whether a message by which a worker takes part in passes may come from `from`: it has called
+  // here in the context, or was called.
+  [[nodiscard]] bool takes_part(WorkerId from, const ContextRecord& context) const {
+    return from == options_.self || context.peers.contains(from);
+  }
+  [[nodiscard]] std::optional<Violation> violation_of(WorkerId from, const ContextRecord& context,
+                                                      const Gradients& message) const;
+  [[nodiscard]] std::optional<Violation> violation_of(WorkerId from, const ContextRecord& context,
+                                                      const Marks& message) const;
 
   // Joining.
   [[nodiscard]] bool admit(WorkerId from, const ContextRecord* context, const PassName& name);
   Pass& pass_of(ContextRecord& context, const PassName& name);
   void make_walk(Pass& pass, std::vector<WalkRoot> roots);
-
-  // Gradients.
-  void take_in(Pass& pass, WorkerId from, Gradients message);
-  void take_turn(Pass& pass);
-  void settle(Pass& pass);
   [[nodiscard]] bool started_by_other_life(const PassName& name) const;
 
+  // Gradients and marks.
+  void take_in(Pass& pass, WorkerId from, Gradients message);
+  void take_in(Pass& pass, WorkerId from, const Marks& message);
+  void engage(Pass& pass, Diffusion& diffusion, WorkerId from, Message answer);
+  void go_on(Pass& pass);
+  void settle(Pass& pass);
+  [[nodiscard]] MaybeError why_unreachable(const Pass& pass, WorkerId peer) const;
+
   // The end.
-  void start_wave(Pass& pass, Stage stage);
-  void join_wave(Pass& pass, Stage stage);
+  void start_wave(Pass& pass, PassWave wave);
+  void join_wave(Pass& pass, PassWave wave);
+  [[nodiscard]] bool own_part_done(const Pass& pass) const;
   void settle_wave(Pass& pass);
+  void start_next_wave(Pass& pass);
   [[nodiscard]] MaybeError why_incomplete(const Pass& pass) const;
-  void commit(Pass& pass);
+  [[nodiscard]] Status commit(Pass& pass);
+  [[nodiscard]] bool takes_back() const {
+    return !options_.mutants.on(Mutant::committed_not_taken_back);
+  }
   void fail(Pass& pass, const Error& why);
+  [[nodiscard]] bool may_tell_of_one_more(WorkerId from, ContextRecord& context);
   void end(Pass& pass, const Status& status);
 
   void send(Pass& pass, WorkerId to, Message message);
@@ -139,6 +176,7 @@ class Passes final : public PassWalkListener {
   NodeTurns turns_;
   std::map<PassId, Pass> passes_;
   uint64_t running_walks_ = 0;
+  uint64_t told_dead_peak_ = 0;
   Task on_progress_;
   std::set<WorkerId> leavers_;
 };

@@ -2,15 +2,18 @@
 
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include <utility>
+
 #include "core/base/check.h"
 #include "core/base/error.h"
 
 namespace rehearsal {
 
 std::shared_ptr<RecvRpcBackward> RecvRpcBackward::make(const GradientRoute& route,
-                                                       const std::vector<at::Tensor>& tensors) {
+                                                       const std::vector<at::Tensor>& tensors,
+                                                       std::string message) {
   REHEARSAL_CHECK(!tensors.empty(), route.message);
-  std::shared_ptr<RecvRpcBackward> function(new RecvRpcBackward(route),
+  std::shared_ptr<RecvRpcBackward> function(new RecvRpcBackward(route, std::move(message)),
                                             torch::autograd::deleteNode);
   for (const at::Tensor& tensor : tensors) {
     REHEARSAL_CHECK(tensor.defined(), route.message);
@@ -20,7 +23,20 @@ std::shared_ptr<RecvRpcBackward> RecvRpcBackward::make(const GradientRoute& rout
   return function;
 }
 
-RecvRpcBackward::RecvRpcBackward(const GradientRoute& route) : Node(kSequenceNr), route_(route) {}
+std::shared_ptr<RecvRpcBackward> RecvRpcBackward::receive(const GradientRoute& route,
+                                                          const std::vector<at::Tensor>& tensors,
+                                                          std::string message) {
+  std::vector<at::Tensor> received;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || !tensor.requires_grad()) continue;
+    tensor.set_requires_grad(false);
+    received.push_back(tensor);
+  }
+  return received.empty() ? nullptr : make(route, received, std::move(message));
+}
+
+RecvRpcBackward::RecvRpcBackward(const GradientRoute& route, std::string message)
+    : Node(kSequenceNr), route_(route), message_(std::move(message)) {}
 
 torch::autograd::variable_list RecvRpcBackward::apply(torch::autograd::variable_list&&) {
   throw RpcError({.kind = ErrorKind::autograd,

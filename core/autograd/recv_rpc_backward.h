@@ -23,18 +23,28 @@ class RecvRpcBackward final : public torch::autograd::Node {
 
   // Makes the function and enters it as the history of `tensors`: those of the message that
   // required gradients at the sender. They are fresh (no history, not requiring gradients),
-  // differentiable and distinct, and there is at least one.
+  // differentiable and distinct, and there is at least one. `message` says for people what brought
+  // them: "the result of 'forward', which 'ps' sent to 'trainer'".
   static std::shared_ptr<RecvRpcBackward> make(const GradientRoute& route,
-                                               const std::vector<at::Tensor>& tensors);
+                                               const std::vector<at::Tensor>& tensors,
+                                               std::string message = {});
+
+  // The same for those of the tensors of a message that require gradients, which are as they came
+  // from the wire. Null if there is none.
+  static std::shared_ptr<RecvRpcBackward> receive(const GradientRoute& route,
+                                                  const std::vector<at::Tensor>& tensors,
+                                                  std::string message);
 
   [[nodiscard]] const GradientRoute& route() const { return route_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
   [[nodiscard]] std::string name() const override { return "RecvRpcBackward"; }
 
  private:
-  explicit RecvRpcBackward(const GradientRoute& route);
+  RecvRpcBackward(const GradientRoute& route, std::string message);
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
 
   const GradientRoute route_;
+  const std::string message_;
 };
 
 }  // namespace rehearsal

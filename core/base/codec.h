@@ -15,7 +15,7 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  // Tensor data is not copied if it is contiguous: the body shares the storage.
+  // The message's payload is ready to be sent (ValueWriter::finish): no code of LibTorch runs here.
   [[nodiscard]] virtual std::shared_ptr<const FrameBody> encode(const Message& message) = 0;
 
   // Every byte is checked: bad input is an Error of kind protocol. Tensors share the segments.

@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 
 #include "core/base/check.h"
+#include "core/base/printable.h"
 
 namespace rehearsal {
 
@@ -35,18 +36,20 @@ std::string_view name_of(ErrorKind kind) {
       return "protocol";
     case storage:
       return "storage";
+    case rref_leaked:
+      return "rref_leaked";
   }
   REHEARSAL_CHECK(false, static_cast<int>(kind));
 }
 
 std::string to_string(const Error& error) {
   std::string line(name_of(error.kind));
-  if (!error.worker.empty()) line += " at '" + error.worker + "'";
-  if (!error.function.empty()) line += " in " + error.function;
-  line += ": " + error.text;
+  if (!error.worker.empty()) line += " at '" + printable(error.worker) + "'";
+  if (!error.function.empty()) line += " in " + printable(error.function);
+  line += ": " + printable(error.text);
   if (error.chain.empty()) return line;
   line += " [through";
-  for (const std::string& worker : error.chain) line += " " + worker;
+  for (const std::string& worker : error.chain) line += " " + printable(worker);
   return line + "]";
 }
 

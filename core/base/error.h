@@ -27,10 +27,11 @@ enum class ErrorKind : uint8_t {
   autograd,          // a context or a pass was used wrongly, or failed
   protocol,          // a peer broke the protocol, or does not fit (version, registry)
   storage,           // a checkpoint cannot be written or read
+  rref_leaked,       // references were still held when their worker shut down
 };
 
 // A kind that is read from elsewhere is one up to this, or malformed.
-inline constexpr ErrorKind kLastErrorKind = ErrorKind::storage;
+inline constexpr ErrorKind kLastErrorKind = ErrorKind::rref_leaked;
 
 [[nodiscard]] std::string_view name_of(ErrorKind kind);
 

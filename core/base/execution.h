@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,6 +16,9 @@ namespace rehearsal {
 
 class Monitor;
 
+// The autograd context that something is recorded in; null: none. Never changed once made.
+using RecordedIn = std::shared_ptr<const ContextName>;
+
 // One run of user code: a worker's main, a call being served, a continuation, a backward walk, or
 // a thread that the user brought. It numbers what it makes. An execution runs on one stack at a
 // time, and only that stack touches its counters; its other members belong to the node's strand.
@@ -25,6 +29,7 @@ class Execution {
   Execution(const CausalId& started_by, std::string_view label, Seed seed)
       : started_by_(started_by),
         path_(started_by.place()),
+        stream_(path_),
         label_(label),
         seed_(seed),
         incarnation_(started_by.incarnation) {}
@@ -35,12 +40,21 @@ class Execution {
   // When whoever waits for it gives up: what it calls has no more time than that.
   std::optional<Instant> deadline;
 
+  // Its calls are recorded in this context, but for those that name another. Set before it runs;
+  // then touched only by the stack that runs it.
+  RecordedIn context;
+
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
   // The next causal id. Take two of them in two statements: their order is part of the program.
   // It has the incarnation of the node that runs the execution.
   [[nodiscard]] CausalId next_id() { return {incarnation_, path_, next_ordinal_++}; }
+
+  // The ordinal of the next causal id, and another one for it, not an earlier one: those between
+  // are never used. An execution that goes on where one of an earlier life was saved skips there.
+  [[nodiscard]] uint64_t next_ordinal() const { return next_ordinal_; }
+  void skip_to(uint64_t ordinal) { next_ordinal_ = std::max(next_ordinal_, ordinal); }
 
   // The incarnation of the node; that of what started it unless set.
   void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
@@ -50,15 +64,34 @@ class Execution {
   [[nodiscard]] std::string_view label() const { return label_; }
 
   // The seed of this execution's stream of random numbers: depends on what started it, never on
-  // when it runs.
-  [[nodiscard]] uint64_t generator_seed() const { return mix(seed_.value, path_.low ^ path_.high); }
+  // when it runs, and not on how many lives its worker has had: for what a later life starts has
+  // the path as its stream that it would have had in the first.
+  [[nodiscard]] uint64_t generator_seed() const {
+    return mix(seed_.value, stream_.low ^ stream_.high);
+  }
+  [[nodiscard]] const Hash128& stream() const { return stream_; }
+  // The stream of what `made`, an id of this execution, starts; none: that of its place.
+  [[nodiscard]] std::optional<Hash128> stream_of(const CausalId& made) const {
+    if (stream_ == path_) return std::nullopt;
+    return mix(stream_, made.ordinal);
+  }
+  // Before it draws.
+  void set_stream(const std::optional<Hash128>& stream) {
+    if (stream) stream_ = *stream;
+  }
 
   // LibTorch's generator of this execution, made at its first draw by whoever supplies LibTorch's
   // default generator. Touched only by the stack that runs the execution.
   std::shared_ptr<void> generator;
 
-  // The monitor that this execution has entered, if any. Belongs to the strand.
+  // The monitor that this execution has entered, if any, and gives up while it parks. Belongs to
+  // the strand.
   std::shared_ptr<Monitor> monitor;
+
+  // The monitors that it keeps while it parks, and what the last of them guards, for people. Belong
+  // to the strand.
+  uint32_t monitors_kept = 0;
+  std::string_view kept_for;
 
   // Whether whoever waits for it has given up, and what runs when that is known. Belong to the
   // strand.
@@ -68,6 +101,7 @@ class Execution {
  private:
   const CausalId started_by_;
   const Hash128 path_;
+  Hash128 stream_;
   const std::string_view label_;
   const Seed seed_;
   uint64_t next_ordinal_ = 0;

@@ -12,7 +12,7 @@ namespace rehearsal {
 namespace {
 
 constexpr uint32_t kMagic = 0x31534852;  // "RHS1"
-constexpr uint16_t kVersion = 3;         // of the frames and of the messages in them
+constexpr uint16_t kVersion = 4;         // of the frames and of the messages in them
 
 // The fixed header as bytes. The checksum comes last: it covers all that precedes it.
 struct HeaderBytes {
@@ -26,7 +26,7 @@ struct HeaderBytes {
   uint64_t acknowledged;
   uint32_t envelope_bytes;
   uint32_t segment_count;
-  uint64_t reserved_words[2];
+  uint64_t received[2];
   uint64_t checksum;
 };
 static_assert(sizeof(HeaderBytes) == kWireHeaderBytes);
@@ -69,6 +69,7 @@ void append_wire_prefix(const Frame& frame, std::string& out) {
   header.destination = frame.header.destination.value;
   header.sequence = frame.header.sequence;
   header.acknowledged = frame.header.acknowledged;
+  for (size_t lane = 0; lane < 2; ++lane) header.received[lane] = frame.header.received[lane];
   if (frame.body) {
     REHEARSAL_CHECK(frame.body->envelope.size() <= kEnvelopeBytesMax);
     REHEARSAL_CHECK(frame.body->segments.size() <= kSegmentCountMax);
@@ -95,11 +96,16 @@ Result<WireHeader> parse_wire_header(std::span<const std::byte> bytes) {
   if (header.version != kVersion)
     return malformed("version " + std::to_string(header.version) + " is not spoken here");
   if (header.kind > static_cast<uint8_t>(FrameKind::fenced)) return malformed("unknown kind");
+  if (header.reserved != 0) return malformed("reserved bytes");
   if (header.envelope_bytes > kEnvelopeBytesMax) return malformed("envelope too large");
   if (header.segment_count > kSegmentCountMax) return malformed("too many segments");
   WireHeader parsed;
-  parsed.frame = {static_cast<FrameKind>(header.kind), Incarnation{header.source},
-                  Incarnation{header.destination}, header.sequence, header.acknowledged};
+  parsed.frame = {static_cast<FrameKind>(header.kind),
+                  Incarnation{header.source},
+                  Incarnation{header.destination},
+                  header.sequence,
+                  header.acknowledged,
+                  {header.received[0], header.received[1]}};
   parsed.envelope_bytes = header.envelope_bytes;
   parsed.segment_count = header.segment_count;
   parsed.checksum = header.checksum;
@@ -120,6 +126,8 @@ Result<std::vector<Segment>> parse_wire_segments(const WireHeader& header,
     SegmentBytes entry;
     std::memcpy(&entry, bytes + kWireHeaderBytes + i * kWireSegmentBytes, sizeof entry);
     if (entry.bytes > kSegmentBytesMax) return malformed("segment too large");
+    constexpr uint8_t kNone[sizeof entry.reserved] = {};
+    if (std::memcmp(entry.reserved, kNone, sizeof kNone) != 0) return malformed("reserved bytes");
     segments[i].bytes = entry.bytes;
     segments[i].device = {entry.device_type, entry.device_index};
   }

@@ -50,6 +50,9 @@ struct FrameHeader {
   Incarnation destination;
   uint64_t sequence = 0;      // from 1 for kind message, else 0
   uint64_t acknowledged = 0;  // all of 1 … acknowledged were received
+  // By lane: the last number that was received on it. All that were sent on the lane before it were
+  // received, too, for a lane is FIFO; zero: none.
+  std::array<uint64_t, 2> received{};
 };
 
 // A frame as it goes through a Transport. The body is shared, never changed: the session keeps it
@@ -64,9 +67,10 @@ struct Frame {
 // unordered to each other.
 enum class Lane : uint8_t { small, large };
 inline constexpr uint64_t kSmallFrameBytes = 64 * 1024;
-[[nodiscard]] inline Lane lane_of(const Frame& frame) {
-  return frame.bytes() <= kSmallFrameBytes ? Lane::small : Lane::large;
+[[nodiscard]] inline Lane lane_of_bytes(uint64_t bytes) {
+  return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
 }
+[[nodiscard]] inline Lane lane_of(const Frame& frame) { return lane_of_bytes(frame.bytes()); }
 
 // Limits that are checked before anything is allocated.
 inline constexpr uint32_t kEnvelopeBytesMax = 64 * 1024 * 1024;
@@ -74,8 +78,9 @@ inline constexpr uint32_t kSegmentCountMax = 1 << 20;
 inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 40;
 
 // The bytes of a frame, in order, little-endian: the fixed header (magic, version, kind, ids,
-// sequence, acknowledgement, envelope bytes, segment count, checksum of all before it in the
-// header, of the segment table and of the envelope), the segment table (bytes and device of each),
+// sequence, acknowledgement, envelope bytes, segment count, the last received of both lanes,
+// checksum of all before it in the header, of the segment table and of the envelope), the segment
+// table (bytes and device of each),
 // the envelope, the segments, and, if there are segments, an 8-byte checksum of their bytes.
 inline constexpr size_t kWireHeaderBytes = 72;
 inline constexpr size_t kWireSegmentBytes = 16;

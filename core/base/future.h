@@ -35,11 +35,13 @@ class FutureState final : public FutureCore {
   }
 
   // Once; but what comes after it was cancelled comes too late, and is dropped: whoever makes the
-  // value need not know. Observers run in the order they came.
+  // value need not know. Observers run in the order they came. Throws what moving the value throws;
+  // then it is not complete.
   void complete(Result<T> result) {
     if (!result.ok()) return fail(std::move(result.error()));
-    if (!become_ready()) return;
-    value_.emplace(std::move(result).value());
+    if (ready()) return static_cast<void>(become_ready());
+    value_.emplace(std::move(result).value());  // It is not complete if this throws.
+    static_cast<void>(become_ready());
     run_observers();
   }
 
@@ -241,96 +243,6 @@ auto Future<T>::then(F body) const {
   auto next = std::make_shared<FutureState<U>>(state_->strand(), state_->source());
   continue_with(state_, next, std::make_unique<detail::ContinuationOf<T, F>>(std::move(body)));
   return Future<U>(std::move(next));
-}
-
-// A future of all values, in the order given; the first error completes it at once. An empty
-// vector gives an empty one. All futures belong to the node of `strand`.
-template <class T>
-Future<std::vector<T>> when_all(const std::shared_ptr<NodeStrand>& strand,
-                                std::vector<Future<T>> futures) {
-  struct Gathered {
-    std::vector<std::optional<T>> values;
-    size_t missing = 0;
-  };
-  auto next = std::make_shared<FutureState<std::vector<T>>>(strand, CausalId{});
-  strand->post([next, futures = std::move(futures)] {
-    if (futures.empty()) return next->complete(std::vector<T>());
-    auto gathered = std::make_shared<Gathered>();
-    std::vector<std::weak_ptr<FutureCore>> parts;
-    for (const Future<T>& future : futures) parts.push_back(future.core());
-    next->set_canceller([next = next.get(), parts = std::move(parts)] {
-      for (const auto& weak : parts)
-        if (const auto part = weak.lock()) part->cancel();
-      return next->cancelled_error();
-    });
-    gathered->values.resize(futures.size());
-    gathered->missing = futures.size();
-    for (size_t i = 0; i < futures.size(); ++i) {
-      futures[i].core()->observe([next, gathered, i](FutureCore& part) {
-        if (next->ready()) return;
-        if (part.error() != nullptr) return next->fail(*part.error());
-        gathered->values[i].emplace(FutureState<T>::of(part).value());
-        if (--gathered->missing > 0) return;
-        std::vector<T> values;
-        for (std::optional<T>& value : gathered->values) values.push_back(std::move(*value));
-        next->complete(std::move(values));
-      });
-    }
-  });
-  return Future<std::vector<T>>(next);
-}
-
-// The same, of at least one future.
-template <class T>
-Future<std::vector<T>> when_all(std::vector<Future<T>> futures) {
-  REHEARSAL_CHECK(!futures.empty());
-  const std::shared_ptr<NodeStrand> strand = futures.front().core()->strand();
-  return when_all(strand, std::move(futures));
-}
-
-// The outcomes of all futures, values and errors, in the order given: complete when the last is,
-// never with an error of its own. An empty vector gives an empty one. All belong to the node of
-// `strand`.
-template <class T>
-Future<std::vector<Result<T>>> collect_all(const std::shared_ptr<NodeStrand>& strand,
-                                           std::vector<Future<T>> futures) {
-  struct Gathered {
-    std::vector<std::optional<Result<T>>> results;
-    size_t missing = 0;
-  };
-  auto next = std::make_shared<FutureState<std::vector<Result<T>>>>(strand, CausalId{});
-  strand->post([next, futures = std::move(futures)] {
-    if (futures.empty()) return next->complete(std::vector<Result<T>>());
-    auto gathered = std::make_shared<Gathered>();
-    gathered->results.resize(futures.size());
-    gathered->missing = futures.size();
-    for (size_t i = 0; i < futures.size(); ++i) {
-      futures[i].core()->observe([next, gathered, i](FutureCore& part) {
-        gathered->results[i].emplace(FutureState<T>::of(part).result());
-        if (--gathered->missing > 0) return;
-        std::vector<Result<T>> results;
-        for (auto& result : gathered->results) results.push_back(std::move(*result));
-        next->complete(std::move(results));
-      });
-    }
-  });
-  return Future<std::vector<Result<T>>>(next);
-}
-
-// The position of the first future that is complete, by value or by error; its `result` is there
-// then. If several are, the one that came first on the strand. At least one future.
-template <class T>
-Future<size_t> when_any(const std::vector<Future<T>>& futures) {
-  REHEARSAL_CHECK(!futures.empty());
-  const std::shared_ptr<NodeStrand> strand = futures.front().core()->strand();
-  auto next = std::make_shared<FutureState<size_t>>(strand, CausalId{});
-  strand->post([next, futures] {
-    for (size_t i = 0; i < futures.size(); ++i)
-      futures[i].core()->observe([next, i](FutureCore&) {
-        if (!next->ready()) next->complete(i);
-      });
-  });
-  return Future<size_t>(next);
 }
 
 }  // namespace rehearsal

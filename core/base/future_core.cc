@@ -25,6 +25,11 @@ void FutureCore::fail(Error why) {
   run_observers();
 }
 
+void FutureCore::fail_with_exception() {
+  if (ready_) throw;
+  fail(current_exception_as_error(strand_->name(), "a value's copy", strand_->exception_hook()));
+}
+
 void FutureCore::cancel() {
   if (ready_) return;
   Canceller canceller = std::exchange(canceller_, nullptr);
@@ -95,7 +100,7 @@ void settle(FutureCore& state, Given given) {
   if (state.ready()) {
     if (given.ok()) given.value()->come_too_late();
   } else if (given.ok()) {
-    given.value()->complete(state);
+    state.complete_by([&] { given.value()->complete(state); });
   } else {
     state.fail(std::move(given.error()));
   }
@@ -115,29 +120,47 @@ void PromiseCore::complete(Given given) const {
       [state = state_, given = std::move(given)]() mutable { settle(*state, std::move(given)); }));
 }
 
-void continue_with(const std::shared_ptr<FutureCore>& state,
-                   const std::shared_ptr<FutureCore>& next, std::unique_ptr<Continuation> body) {
-  NodeStrand& strand = *state->strand();
-  const CausalId id = strand.running().next_id();
-  const uint64_t tag = CausalIdHash()(id);
-  cancel_with(*next, state);
+namespace {
 
-  // The body dies where it has run: user code is not destroyed on the strand.
-  auto run = [next, tag, body = std::move(body)](const FutureCore& complete) {
+// Runs a continuation off the strand. The body dies where it has run: user code is not destroyed on
+// the strand.
+struct ContinuationRun {
+  std::shared_ptr<FutureCore> next;
+  uint64_t tag;
+  std::unique_ptr<Continuation> body;
+
+  void operator()(const FutureCore& complete) const {
     NodeStrand& strand = *next->strand();
     Given given = [&]() -> Given {
       if (complete.error() != nullptr && !body->takes_errors()) return *complete.error();
       return run_user_code(
-          strand.name(), "continuation", [&] { return body->run(complete); },
+          strand.name(), kContinuation, [&] { return body->run(complete); },
           strand.exception_hook());
     }();
-    strand.post(Tagged(
-        tag, [next, given = std::move(given)]() mutable { settle(*next, std::move(given)); }));
-  };
-  strand.post(Tagged(tag, [state, id, run = std::move(run)]() mutable {
-    state->observe([id, run = std::move(run)](FutureCore& complete) mutable {
-      complete.strand()->run_continuation(id, [state = complete.shared_from_this(),
-                                               run = std::move(run)]() mutable { run(*state); });
+    strand.post(Tagged(tag, [next = next, given = std::move(given)]() mutable {
+      settle(*next, std::move(given));
+    }));
+  }
+};
+
+}  // namespace
+
+void continue_with(const std::shared_ptr<FutureCore>& state,
+                   const std::shared_ptr<FutureCore>& next, std::unique_ptr<Continuation> body) {
+  NodeStrand& strand = *state->strand();
+  Execution& running = strand.running();
+  const CausalId id = running.next_id();
+  const uint64_t tag = CausalIdHash()(id);
+  cancel_with(*next, state);
+  body->context = running.context;
+  strand.post(Tagged(tag, [state, id, stream = running.stream_of(id),
+                           run = ContinuationRun{next, tag, std::move(body)}]() mutable {
+    state->observe([id, stream, run = std::move(run)](FutureCore& complete) mutable {
+      RecordedIn context = run.body->context;
+      complete.strand()->run_continuation(
+          id, std::move(context),
+          [state = complete.shared_from_this(), run = std::move(run)]() mutable { run(*state); },
+          stream);
     });
   }));
 }
@@ -152,7 +175,7 @@ void FollowedFuture::complete(FutureCore& state) {
                        .function = "continuation"});
   cancel_with(state, followed_);
   followed_->observe([next = state.shared_from_this(), copy = copy_](FutureCore& followed) {
-    if (!next->ready()) copy(followed, *next);
+    if (!next->ready()) next->complete_by([&] { copy(followed, *next); });
   });
 }
 

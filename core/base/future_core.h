@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/execution.h"
 #include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/base/unique_function.h"
@@ -40,6 +41,17 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   // Completes it with an error, by the rule of FutureState::complete.
   void fail(Error why);
 
+  // Runs `body`, which completes it: with its exception, if it throws one. Copying and moving a
+  // value runs the value's own code. On the strand.
+  template <class F>
+  void complete_by(F body) {
+    try {
+      body();
+    } catch (...) {
+      fail_with_exception();
+    }
+  }
+
   // Gives up whatever makes the value; returns why for those who wait for it. It must not own the
   // state, nor a state that owns this one.
   using Canceller = UniqueFunction<Error()>;
@@ -72,6 +84,9 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   void run_observers();
 
  private:
+  // Of the exception that is handled. One that comes when it is complete is rethrown.
+  void fail_with_exception();
+
   const std::shared_ptr<NodeStrand> strand_;
   const CausalId source_;
   const std::type_info& value_type_;
@@ -120,6 +135,8 @@ class PromiseCore {
 class Continuation {
  public:
   virtual ~Continuation() = default;
+  // Its calls are recorded in the context of the execution that gave it.
+  RecordedIn context;
   [[nodiscard]] virtual bool takes_errors() const = 0;
   // User code: off the strand, and may throw.
   [[nodiscard]] virtual std::unique_ptr<GivenValue> run(const FutureCore& complete) = 0;

@@ -53,6 +53,13 @@ struct ForkId : CausalId {};
 struct AutogradContextId : CausalId {};
 struct AutogradMessageId : CausalId {};
 
+// An autograd context, and the worker that made it.
+struct ContextName {
+  AutogradContextId id;
+  WorkerId creator;
+  bool operator==(const ContextName&) const = default;
+};
+
 // Names a value and its owner. `counter` is dense for each (creator incarnation, owner), from 0:
 // it tells the owner whether the id is to come, alive or gone.
 struct RRefId {

@@ -18,6 +18,10 @@ class IntervalSet {
   // The smallest number that is not in.
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] bool contiguous() const { return above_.empty(); }
+  // How many stretches of numbers are missing.
+  [[nodiscard]] uint64_t gaps() const { return above_.size(); }
+  // The numbers beyond the first one that is missing are taken out again.
+  void forget_above() { above_.clear(); }
 
  private:
   uint64_t base_;

@@ -23,6 +23,7 @@ NodeStrand::NodeStrand(std::shared_ptr<Runtime> runtime, const Executions* execu
     : runtime_(std::move(runtime)),
       executions_(executions),
       trace_(trace),
+      hears_notes_(trace->hears_notes()),
       self_(self),
       name_(std::move(name)),
       seed_(seed),
@@ -78,14 +79,18 @@ Status NodeStrand::wait(std::string_view what, const CausalId& id,
   return Unit{};
 }
 
-Execution& NodeStrand::running() const {
+Execution& NodeStrand::running() {
   if (executions_ == nullptr) throw RpcError(*why_closed_);
   if (killed_) throw NodeKilled{};
-  Execution* execution = executions_->running();
-  if (execution == nullptr)
-    throw std::logic_error("this thread is not known to worker '" + name_ +
-                           "': register it before it calls");
-  return *execution;
+  if (Execution* const execution = executions_->running()) return *execution;
+  // Only the strand knows whether the node has ended. Where nothing parks, the strand is free.
+  const Status open = wait("the worker's state", {}, [](WaitHandle wait) { wait.end(); });
+  const bool nothing_parks = !open.ok() && open.error().kind == ErrorKind::would_park;
+  if (nothing_parks && closed()) throw RpcError(*why_closed_);
+  if (!open.ok() && !nothing_parks) throw RpcError(open.error());
+  throw std::logic_error("this thread is not known to worker '" + name_ +
+                         "': keep what worker.register_thread(\"a name\") returns on it while it "
+                         "calls");
 }
 
 std::shared_ptr<Execution> NodeStrand::make_execution(const CausalId& id,
@@ -101,14 +106,20 @@ void NodeStrand::make_execution(std::optional<Execution>& place, const CausalId&
   if (incarnation_) place->set_incarnation(*incarnation_);
 }
 
-void NodeStrand::run_continuation(const CausalId& id, Task body) {
+void NodeStrand::run_continuation(const CausalId& id, RecordedIn context, Task body,
+                                  const std::optional<Hash128>& stream) {
   if (killed_) return;
-  start(make_execution(id, "continuation"), StackPlacement::inline_, std::move(body));
+  auto execution = make_execution(id, kContinuation);
+  execution->set_stream(stream);
+  execution->context = std::move(context);
+  start(std::move(execution), StackPlacement::inline_, std::move(body));
 }
 
 void NodeStrand::run_on_stack(const StackRun& run, Task body) {
   auto execution = make_execution(run.id, run.label);
+  execution->set_stream(run.stream);
   execution->depth = run.depth;
+  execution->context = run.context;
   if (run.monitor == nullptr)
     return start(std::move(execution), StackPlacement::pool, std::move(body));
   ++entering_;
@@ -125,17 +136,22 @@ void NodeStrand::run_on_stack(const StackRun& run, Task body) {
   });
 }
 
-void NodeStrand::start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body) {
-  Execution& running = *execution;
+void NodeStrand::begin(const Execution& execution) {
   ++running_;
   trace_->on_event({.kind = EventKind::execution_started,
                     .worker = self_,
-                    .id = running.started_by(),
-                    .text = running.label()});
+                    .id = execution.started_by(),
+                    .text = execution.label()});
+}
+
+void NodeStrand::start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body) {
+  Execution& running = *execution;
+  begin(running);
   runtime_->execute(running, placement,
                     [strand = shared_from_this(), execution = std::move(execution),
                      body = std::move(body)]() mutable {
                       body();
+                      body = nullptr;  // The references in it die before it has ended.
                       strand->post_always([strand, execution] { strand->end(*execution); });
                     });
 }
@@ -157,9 +173,18 @@ void NodeStrand::release_later(std::shared_ptr<void> value) {
   const CausalId id{{}, {kReleases, incarnation_.value_or(Incarnation{}).value}, releases_++};
   auto execution = make_execution(id, "release");
   Execution& running = *execution;
-  runtime_->execute(
-      running, StackPlacement::inline_,
-      [execution = std::move(execution), value = std::move(value)]() mutable { value.reset(); });
+  const bool counted = counts_releases_ && !closed();
+  if (counted) ++running_;
+  runtime_->execute(running, StackPlacement::inline_,
+                    [execution = std::move(execution), value = std::move(value),
+                     strand = counted ? shared_from_this() : nullptr]() mutable {
+                      value.reset();
+                      if (strand == nullptr) return;
+                      strand->post_always([strand] {
+                        --strand->running_;
+                        strand->progressed();
+                      });
+                    });
 }
 
 void NodeStrand::close(const Error& why) {

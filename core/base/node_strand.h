@@ -18,6 +18,9 @@ namespace rehearsal {
 class ExceptionHook;  // core/base/user_code.h
 class NodeStrand;
 
+// The label of the executions of Future::then.
+inline constexpr std::string_view kContinuation = "continuation";
+
 // Told on the strand that the execution which `maker` started made LibTorch's autograd nodes with
 // the numbers from … to − 1 of this thread. For each thread in ascending order.
 using NodesMade =
@@ -37,12 +40,15 @@ class WaitHandle {
 };
 
 // User code that is no call being served: what started it, its name for people, the monitor that it
-// is in except while it parks (null: none), and how deeply it is nested in calls.
+// is in except while it parks (null: none), how deeply it is nested in calls, and the autograd
+// context that its calls are recorded in.
 struct StackRun {
   CausalId id;
   std::string_view label;  // outlives the run
   std::shared_ptr<Monitor> monitor;
   uint32_t depth = 0;
+  RecordedIn context = nullptr;
+  std::optional<Hash128> stream = std::nullopt;  // of random numbers; none: that of the id's place
 };
 
 // The way by which handles, contexts, futures and autograd nodes reach their node: its strand. It
@@ -64,9 +70,10 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   [[nodiscard]] Status wait(std::string_view what, const CausalId& id,
                             UniqueFunction<void(WaitHandle)> arrange);
 
-  // The execution of the calling stack. Throws std::logic_error on threads that were not
-  // registered, and NodeKilled if the node was killed.
-  [[nodiscard]] Execution& running() const;
+  // The execution of the calling stack. On a thread that was not registered it parks for a moment
+  // and throws: RpcError with why the node ended, else std::logic_error. Throws NodeKilled if the
+  // node was killed.
+  [[nodiscard]] Execution& running();
   [[nodiscard]] Execution* running_or_null() const {
     return executions_ != nullptr ? executions_->running() : nullptr;
   }
@@ -80,16 +87,31 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   void make_execution(std::optional<Execution>& place, const CausalId& id,
                       std::string_view label) const;
 
-  // Runs `body` inline as user code of a continuation that `id` started; traced. On the strand.
-  void run_continuation(const CausalId& id, Task body);
+  // Runs `body` inline as user code of a continuation that `id` started, and whose calls are
+  // recorded in `context`; traced. `stream`: of its random numbers, if it is not that of the id's
+  // place. On the strand.
+  void run_continuation(const CausalId& id, RecordedIn context, Task body,
+                        const std::optional<Hash128>& stream = std::nullopt);
 
   // Runs `body` as user code that may park, on a stack of its own; traced. A shutdown waits for it.
   // Dropped unrun if the node ends first. On the strand.
   void run_on_stack(const StackRun& run, Task body);
 
+  // Counts and traces an execution that runs, or has run. A shutdown waits for it. On the strand.
+  void begin(const Execution& execution);
+  void end(Execution& execution);
+
+  // Has the calling thread run `execution`; see Executions::adopt_thread.
+  [[nodiscard]] std::unique_ptr<AdoptedThread> adopt_thread(Execution& execution) const {
+    return executions_ != nullptr ? executions_->adopt_thread(execution) : nullptr;
+  }
+
   // Destroys `value` off the strand: values, graphs and closures of users may do anything when
-  // they die. On the strand.
+  // they die, but throw. On the strand.
   void release_later(std::shared_ptr<void> value);
+
+  // From now on a shutdown waits for what is destroyed: it may hold references. On the strand.
+  void count_releases() { counts_releases_ = true; }
 
   // On the strand. After close, waits end with `why` and later ones fail at once.
   void close(const Error& why);
@@ -112,6 +134,8 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
 
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] Trace& trace() const { return *trace_; }
+  // Whether anybody hears what user code notes. Any thread.
+  [[nodiscard]] bool hears_notes() const { return hears_notes_; }
   [[nodiscard]] WaitTable& waits() { return waits_; }
   [[nodiscard]] WorkerId self() const { return self_; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -132,13 +156,13 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   struct Posting;
 
   void start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body);
-  void end(Execution& execution);
   void note_dropped() const;
   void note_nodes();
 
   const std::shared_ptr<Runtime> runtime_;
   const Executions* executions_;  // null once the node is destroyed, as is the trace
   Trace* trace_;
+  const bool hears_notes_;
   const WorkerId self_;
   const std::string name_;
   const Seed seed_;
@@ -148,6 +172,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   uint64_t running_ = 0;   // continuations started and not ended
   uint64_t entering_ = 0;  // continuations that wait for their turn with a value
   uint64_t releases_ = 0;  // so far
+  bool counts_releases_ = false;
   Task on_progress_;
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "core/base/execution.h"
 #include "core/base/ids.h"
@@ -71,6 +72,12 @@ class Runtime {
   virtual void wake(Waiter& waiter) = 0;
 };
 
+// A thread that runs an execution for as long as this lives; it dies on that thread.
+class AdoptedThread {
+ public:
+  virtual ~AdoptedThread() = default;
+};
+
 // Tells which execution runs on the calling stack.
 class Executions {
  public:
@@ -87,6 +94,13 @@ class Executions {
   // Whether `park` may be called here: false on the strand, in an inline body, and where
   // LibTorch's own engine is below on the stack.
   [[nodiscard]] virtual bool may_park() const = 0;
+
+  // The calling thread, which the user has started and which runs no execution, runs this one until
+  // what is returned dies. Null where users have no threads.
+  [[nodiscard]] virtual std::unique_ptr<AdoptedThread> adopt_thread(Execution& execution) const {
+    static_cast<void>(execution);
+    return nullptr;
+  }
 };
 
 }  // namespace rehearsal

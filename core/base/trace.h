@@ -21,8 +21,8 @@ enum class EventKind : uint8_t {
   // CallForm. A call that only creates a reference (`remote`) is never completed.
   api_call,
   execution_started,  // id of what started it, text: label
-  execution_parked,   // id of what started it, text: label
-  execution_resumed,  // the same
+  execution_parked,   // the same, number: monitors kept meanwhile, value: what the last guards
+  execution_resumed,  // id of what started it, text: label
   execution_ended,    // the same
   // Acts of the node.
   frame_sent,     // peer, id, message_type, bytes
@@ -43,14 +43,18 @@ enum class EventKind : uint8_t {
   user_deleted,      // the same
   context_opened,    // id of the context, number: 1 at its creator
   context_released,  // the same
-  pass_started,      // id of the context, number: epoch
-  pass_ended,        // the same, text: empty or the error
+  pass_started,  // id of the context, peer: its starter, number: epoch, digest: of its incarnation
+  pass_ended,    // the same, text: empty or the error
   // id of the context, number: CausalIdHash of the call of the step, text: empty or the error
   optimizer_stepped,
   checkpoint_saved,   // text: its name, digest: of its bytes
   checkpoint_loaded,  // the same; digest 0: there was none
+  reference_leaked,   // text: the reference that was still held at the shutdown, by whom
   node_stopped,       // text: why
-  mark,               // text: the name of a rare branch that was reached
+  // id of what started the execution that says it, text: a name, value: what the program says,
+  // number: 1 if that is a number, digest: of the value
+  note,
+  mark,  // text: the name of a rare branch that was reached
 };
 
 // How a call was made.
@@ -73,6 +77,7 @@ struct Event {
   uint64_t digest = 0;
   uint64_t bytes = 0;  // of a message: its envelope and its tensors
   std::string_view text;
+  std::string_view value;  // of a note, and of a monitor; lives as long as the text
   // On the time line of its worker. The node leaves it out: whoever gave the node its time and its
   // trace fills it in.
   Instant when{};
@@ -83,6 +88,10 @@ class Trace {
  public:
   virtual ~Trace() = default;
   virtual void on_event(const Event& event) = 0;
+
+  // Whether notes of user code are heard: only then are their texts made. Always the same answer;
+  // any thread.
+  [[nodiscard]] virtual bool hears_notes() const { return true; }
 };
 
 }  // namespace rehearsal

@@ -1,20 +1,32 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "core/base/error.h"
 #include "core/base/frame.h"
 #include "core/base/ids.h"
+#include "core/base/time.h"
 
 namespace rehearsal {
 
+// How much of one incarnation's messages has arrived at its peer, as the two last fields of
+// FrameHeader say it.
+struct Position {
+  Incarnation source;  // whose messages; zero: of none
+  uint64_t acknowledged = 0;
+  std::array<uint64_t, 2> received{};
+  bool operator==(const Position&) const = default;
+};
+
 // Each end of a link gives it to the other when the link is made. `greeting` is the node's own text
-// (core/node/hello.h); the transport carries it unread.
+// (core/node/hello.h); the transport carries it unread. `position` is the giver's FrameSink's.
 struct Hello {
   WorkerId worker;
   Incarnation incarnation;
   std::string greeting;
+  Position position;
 };
 
 // Moves frames between this worker's incarnation and its peers. A link has two lanes (see
@@ -48,10 +60,20 @@ class Transport {
   virtual void stop() = 0;
 };
 
+// How the last attempts to connect to a peer ended: all alike, nobody listens at its address.
+struct Refusals {
+  uint64_t count = 0;
+  Duration lasting{};  // from the first of them to the last
+};
+
 // The reports of a Transport; called on the strand, one at a time.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
+
+  // How much has arrived of `peer`, for the hello to it. Asked when a link is being made, and none
+  // stands: what the hello says is true when the peer hears it, or too little. Changes nothing.
+  [[nodiscard]] virtual Position position(WorkerId peer) const = 0;
 
   // A link to `hello.worker` stands, both lanes of it. It replaces an earlier one of that peer:
   // if that was not reported lost, it is lost now.
@@ -67,6 +89,10 @@ class FrameSink {
   // queued_bytes(peer) fell below the transport's low-water mark after having been above the
   // high one.
   virtual void on_drained(WorkerId peer) = 0;
+
+  // Once more an attempt to connect to `peer` was refused where it is reached, since the last
+  // connection, arrival or attempt that ended otherwise. Never while a link to it stands.
+  virtual void on_refused(WorkerId peer, const Refusals& refusals) = 0;
 };
 
 }  // namespace rehearsal

@@ -3,27 +3,20 @@
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 
-#include <cstdlib>
 #include <exception>
 #include <typeinfo>
 
+#include "core/base/symbols.h"
+
 namespace rehearsal {
 namespace {
-
-std::string readable_type_name(const std::type_info& type) {
-  int status = 0;
-  char* readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? readable : type.name();
-  std::free(readable);
-  return name;
-}
 
 Error remote_exception(std::string_view worker, std::string_view function,
                        const std::type_info* type) {
   return {.kind = ErrorKind::remote_exception,
           .worker = std::string(worker),
           .function = std::string(function),
-          .type = type ? readable_type_name(*type) : "unknown"};
+          .type = type ? type_name(*type) : "unknown"};
 }
 
 Error error_from(const std::exception& thrown, std::string_view worker, std::string_view function) {

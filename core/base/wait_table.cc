@@ -1,5 +1,7 @@
 #include "core/base/wait_table.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 #include "core/base/monitor.h"
 
@@ -15,10 +17,13 @@ WaitId WaitTable::begin(Wait& wait) {
   slots_[slot].wait = &wait;
   const WaitId id{slot, ++slots_[slot].generation};
   if (wait.execution != nullptr) {
+    const bool keeps = wait.execution->monitors_kept > 0;
     trace_.on_event({.kind = EventKind::execution_parked,
                      .worker = self_,
                      .id = wait.execution->started_by(),
-                     .text = wait.execution->label()});
+                     .number = wait.execution->monitors_kept,
+                     .text = wait.execution->label(),
+                     .value = keeps ? wait.execution->kept_for : std::string_view()});
     if (wait.execution->monitor) wait.execution->monitor->leave();
   }
   return id;
@@ -76,6 +81,13 @@ void WaitTable::forget_all() {
 }
 
 uint64_t WaitTable::size() const { return slots_.size() - free_.size(); }
+
+bool WaitTable::has_entered(const Monitor& monitor) const {
+  return std::any_of(slots_.begin(), slots_.end(), [&monitor](const Slot& slot) {
+    return slot.wait != nullptr && slot.wait->execution != nullptr &&
+           slot.wait->execution->monitor.get() == &monitor;
+  });
+}
 
 std::vector<WaitViews::Stack> WaitTable::views() const {
   std::vector<WaitViews::Stack> stacks;

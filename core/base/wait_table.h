@@ -50,6 +50,8 @@ class WaitTable {
   void forget_all();
 
   [[nodiscard]] uint64_t size() const;
+  // Whether an execution that has entered this monitor waits for something.
+  [[nodiscard]] bool has_entered(const Monitor& monitor) const;
   [[nodiscard]] std::vector<WaitViews::Stack> views() const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/api/worker_port.h"
 #include "core/calls/deadlines.h"
 #include "core/calls/hooks.h"
 #include "core/calls/profiler_range.h"
@@ -30,8 +31,11 @@ Draft Caller::draft(const Target& target) const {
   Draft draft;
   draft.to = find(target);
   draft.call.id = CallId{running.next_id()};
+  draft.call.stream = running.stream_of(draft.call.id);
   draft.call.depth = running.depth;
   draft.deadline = running.deadline;
+  if (running.context != nullptr && parts_.records != nullptr)
+    draft.call.context = parts_.records->context_of(running);
   return draft;
 }
 
@@ -101,16 +105,33 @@ void Caller::visit_strand(std::string_view what, const std::function<void()>& bo
   if (!status.ok()) throw RpcError(status.error());
 }
 
+std::optional<Instant> Caller::await_worker(WorkerId worker, Timeout timeout) const {
+  Draft limit;
+  limit.timeout = timeout;
+  limit.deadline = strand_->running().deadline;
+  std::optional<Instant> deadline;
+  Status came = Unit{};
+  const Status waited =
+      strand_->wait("worker '" + names_[worker.value] + "' to come", {}, [&](WaitHandle wait) {
+        const Duration left = time_left(limit);
+        if (left.count() > 0) deadline = when_passed(left);
+        parts_.node->await_member(worker, deadline, wait, came);
+      });
+  if (!waited.ok()) throw RpcError(waited.error());
+  if (!came.ok()) throw RpcError(came.error());
+  return deadline;
+}
+
 Future<Unit> Caller::after(Duration time) const {
   auto state = std::make_shared<FutureState<Unit>>(strand_, CausalId{});
   strand_->post([this, state, when = when_passed(time)] {
-    parts_.deadlines->add(when, [state] { state->complete(Unit{}); });
+    parts_.deadlines->add_loose(when, [state] { state->complete(Unit{}); });
   });
   return Future<Unit>(state);
 }
 
 DeadlineId Caller::call_at(Instant when, Task task) const {
-  return parts_.deadlines->add(when, std::move(task));
+  return parts_.deadlines->add_loose(when, std::move(task));
 }
 
 void Caller::take_back(const DeadlineId& id) const { parts_.deadlines->remove(id); }
@@ -150,16 +171,23 @@ void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, Read
   start(std::move(draft), [this, id, read, promise = std::move(promise)](Result<Answer>&& answer) {
     if (!answer.ok()) return promise->fail(std::move(answer.error()));
     // User code reads the value: off the strand.
-    strand_->run_continuation(id, [this, read, promise, answer = std::move(answer)]() mutable {
-      std::unique_ptr<GivenValue> value;
-      Status status = read_answer(answer.value(), read, &value);
-      promise->complete(status.ok() ? Given(std::move(value)) : Given(std::move(status.error())));
-    });
+    strand_->run_continuation(id, nullptr,
+                              [this, read, promise, answer = std::move(answer)]() mutable {
+                                std::unique_ptr<GivenValue> value;
+                                Status status = read_answer(answer.value(), read, &value);
+                                promise->complete(status.ok() ? Given(std::move(value))
+                                                              : Given(std::move(status.error())));
+                              });
   });
 }
 
 void Caller::record_answer(Answer& answer) const {
-  if (answer.autograd) parts_.records->record_receive(*answer.autograd, answer.from, answer.value);
+  if (parts_.records == nullptr || !bring_gradients(answer.value.tensors)) return;
+  const MessageText text{"the result of", answer.function, answer.from};
+  if (answer.autograd)
+    parts_.records->record_receive(*answer.autograd, text, answer.value);
+  else
+    parts_.records->mark_unrecorded(text, why_unrecorded(answer.in_context), answer.value);
 }
 
 }  // namespace rehearsal

@@ -1,32 +1,39 @@
 #include "core/calls/deadlines.h"
 
+#include <algorithm>
+
 namespace rehearsal {
 
-DeadlineId Deadlines::add(Instant when, Task task) {
+DeadlineId Deadlines::add(Instant when, Entry entry) {
   const DeadlineId id{when, next_number_++};
-  spare_.add_last(tasks_, id)->second = std::move(task);
+  spare_.add_last(entries_, id)->second = std::move(entry);
   arm();
   return id;
 }
 
 void Deadlines::remove(const DeadlineId& id) {
   if (id.number == 0) return;
-  const auto found = tasks_.find(id);
-  if (found == tasks_.end()) return;
-  const Task dropped = std::move(found->second);
-  spare_.erase(tasks_, found);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  const Task dropped = std::move(found->second.task);
+  spare_.erase(entries_, found);
 }
 
 void Deadlines::clear() {
-  tasks_.clear();
+  entries_.clear();
   if (armed_) strand_.runtime().cancel(timer_);
   armed_ = false;
 }
 
+uint64_t Deadlines::loose_count() const {
+  return static_cast<uint64_t>(std::count_if(entries_.begin(), entries_.end(),
+                                             [](const auto& entry) { return entry.second.loose; }));
+}
+
 // A timer that is too early costs one empty turn; one that is too late would be wrong.
 void Deadlines::arm() {
-  if (tasks_.empty()) return;
-  const Instant earliest = tasks_.begin()->first.when;
+  if (entries_.empty()) return;
+  const Instant earliest = entries_.begin()->first.when;
   if (armed_ && armed_for_ <= earliest) return;
   if (armed_) strand_.runtime().cancel(timer_);
   armed_ = true;
@@ -37,9 +44,9 @@ void Deadlines::arm() {
 void Deadlines::expire() {
   armed_ = false;
   const Instant now = strand_.runtime().now();
-  while (!tasks_.empty() && tasks_.begin()->first.when <= now) {
-    Task task = std::move(tasks_.begin()->second);
-    spare_.erase(tasks_, tasks_.begin());
+  while (!entries_.empty() && entries_.begin()->first.when <= now) {
+    Task task = std::move(entries_.begin()->second.task);
+    spare_.erase(entries_, entries_.begin());
     task();
   }
   arm();

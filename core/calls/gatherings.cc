@@ -12,7 +12,8 @@ Gatherings::Gatherings(const SessionOptions& options, NodeStrand& strand, Sessio
       strand_(strand),
       sessions_(sessions),
       deadlines_(deadlines),
-      lives_(options.names.size()) {
+      lives_(options.names.size()),
+      mailboxes_(options, strand, sessions, deadlines) {
   lives_[options.self.value] = options.life;
 }
 
@@ -22,12 +23,25 @@ uint64_t Gatherings::lives_of(const std::vector<uint32_t>& members) const {
   return lives;
 }
 
-GatherRound Gatherings::next_round(std::vector<uint32_t> members) {
+Result<GatherRound> Gatherings::next_round(std::vector<uint32_t> members) {
+  const auto [known, is_new] = next_.try_emplace(members);
+  NextRound& next = known->second;
+  std::vector<uint32_t> now;
+  for (const uint32_t member : members) now.push_back(lives_[member]);
+  if (is_new) next.lives = now;
+  if (next.lives != now) {
+    const auto changed = std::mismatch(next.lives.begin(), next.lives.end(), now.begin()).first;
+    const uint32_t member = members[static_cast<size_t>(changed - next.lives.begin())];
+    const bool is_news = !next.knows_loss;
+    next = {.lives = std::move(now)};
+    if (is_news)
+      return Error{.kind = ErrorKind::peer_lost,
+                   .text = "worker '" + options_.names[member] +
+                           "' has come back in a new life since the last gathering: gather again",
+                   .worker = options_.names[member]};
+  }
   const uint64_t lives = lives_of(members);
-  auto& [counted_in, number] = next_[members];
-  if (counted_in != lives) number = 0;
-  counted_in = lives;
-  return {.members = std::move(members), .lives = lives, .number = number++};
+  return GatherRound{.members = std::move(members), .lives = lives, .number = next.number++};
 }
 
 // ---- at the first member ----------------------------------------------------
@@ -58,8 +72,19 @@ void Gatherings::contribute(WorkerId from, const GatherRound& round, GatherShare
     return gathered->complete(Error{.kind = ErrorKind::bad_arguments,
                                     .text = "no gathering of which both workers are members",
                                     .worker = strand_.name()});
+  const auto known = gatherings_.find(round);
+  const bool is_first = known == gatherings_.end() || !known->second.shares.contains(from.value);
+  if (is_first && !may_come_to_one_more(from))
+    return gathered->complete(Error{.kind = ErrorKind::overloaded,
+                                    .text = "the worker has come to " +
+                                            std::to_string(options_.limits.gatherings) +
+                                            " gatherings to which not all have come",
+                                    .worker = strand_.name()});
   Gathering& gathering = gatherings_[round];
-  gathering.shares[from.value] = std::move(share);
+  if (!gathering.shares.try_emplace(from.value, std::move(share)).second)
+    return gathered->complete(Error{.kind = ErrorKind::bad_arguments,
+                                    .text = "a second share of one worker in a gathering",
+                                    .worker = strand_.name()});
   gathering.waiting.push_back(std::move(gathered));
   if (const MaybeError failed = gathering.failed ? gathering.failed : why_impossible(round))
     return fail(round, *failed);
@@ -67,11 +92,23 @@ void Gatherings::contribute(WorkerId from, const GatherRound& round, GatherShare
   if (deadline && (!gathering.when || *deadline < *gathering.when)) set_deadline(round, *deadline);
 }
 
+bool Gatherings::may_come_to_one_more(WorkerId from) {
+  if (from == options_.self || open_.add(from, options_.limits.gatherings)) return true;
+  sessions_.accuse(from,
+                   {"Call.arguments", "is a share in more gatherings than one worker begins"});
+  return false;
+}
+
+void Gatherings::forget(const GatherRound& round) {
+  for (const auto& [member, share] : gatherings_.at(round).shares) open_.remove(WorkerId{member});
+  gatherings_.erase(round);
+}
+
 void Gatherings::set_deadline(const GatherRound& round, Instant when) {
   Gathering& gathering = gatherings_.at(round);
   deadlines_.remove(gathering.deadline);
   gathering.when = when;
-  gathering.deadline = deadlines_.add(when, [this, round] {
+  gathering.deadline = deadlines_.add_loose(when, [this, round] {
     gatherings_.at(round).deadline = {};
     fail(round, {.kind = ErrorKind::timeout,
                  .text = "a gathering has not come together in time; missing:" + missing(round),
@@ -80,7 +117,9 @@ void Gatherings::set_deadline(const GatherRound& round, Instant when) {
 }
 
 void Gatherings::finish(const GatherRound& round) {
-  auto gathering = std::move(gatherings_.extract(round).mapped());
+  auto gathering = std::move(gatherings_.at(round));
+  for (const auto& [member, share] : gathering.shares) open_.remove(WorkerId{member});
+  gatherings_.erase(round);
   deadlines_.remove(gathering.deadline);
   Shares shares;
   shares.reserve(gathering.shares.size());
@@ -107,7 +146,17 @@ void Gatherings::forget_if_all_came(const GatherRound& round) {
       std::all_of(round.members.begin(), round.members.end(), [&](uint32_t member) {
         return gathering.shares.contains(member) || sessions_.lost(WorkerId{member});
       });
-  if (is_over || all_came) gatherings_.erase(round);
+  if (is_over || all_came) forget(round);
+}
+
+// A member that comes to it later is refused without it, because another one is lost.
+void Gatherings::forget_if_nobody_is_left(const GatherRound& round) {
+  const auto found = gatherings_.find(round);
+  if (found == gatherings_.end()) return;
+  const auto& shares = found->second.shares;
+  if (std::all_of(shares.begin(), shares.end(),
+                  [this](const auto& share) { return sessions_.lost(WorkerId{share.first}); }))
+    forget(round);
 }
 
 std::string Gatherings::missing(const GatherRound& round) const {
@@ -127,7 +176,9 @@ void Gatherings::on_peer_fenced(WorkerId peer, const Error& why) {
   for (const GatherRound& round : rounds) {
     const MaybeError failed = gatherings_.at(round).failed;
     fail(round, failed ? *failed : why);
+    forget_if_nobody_is_left(round);
   }
+  mailboxes_.on_peer_fenced(peer, why);
 }
 
 // Rounds of the lives before are over; those who have met the newcomer first may have begun others.

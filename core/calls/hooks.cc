@@ -1,10 +1,17 @@
 #include "core/calls/hooks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/session/session.h"
 
 namespace rehearsal {
+
+bool bring_gradients(const std::vector<at::Tensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.requires_grad();
+  });
+}
 
 void RecordHook::follow_call(const AutogradContextId& context, WorkerId to, SendOptions& options) {
   call_sent(context, to);

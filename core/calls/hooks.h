@@ -3,7 +3,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/base/execution.h"
 #include "core/base/result.h"
 #include "core/base/unique_function.h"
 #include "core/functions/function.h"
@@ -38,11 +41,39 @@ class ForkHook {
   virtual void adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) = 0;
 };
 
-// Autograd messages. `record_send` and `record_receive` run off the strand, on the execution that
-// sends or receives.
+// Names a message that was received, for people: "the result of" 'forward', from its sender.
+struct MessageText {
+  std::string_view what;
+  std::string_view function;
+  WorkerId from;
+};
+
+// Why tensors that require gradients were sent without being recorded.
+enum class Unrecorded : uint8_t {
+  outside,        // the call is recorded in no context
+  gradients_off,  // it is, but the sender had gradients switched off
+  exception,      // they are part of an exception
+};
+[[nodiscard]] inline Unrecorded why_unrecorded(bool in_context) {
+  return in_context ? Unrecorded::gradients_off : Unrecorded::outside;
+}
+
+// Whether one of these tensors requires gradients.
+[[nodiscard]] bool bring_gradients(const std::vector<at::Tensor>& tensors);
+
+// Autograd messages. On the execution that sends or receives, off the strand, unless said
+// otherwise.
 class RecordHook {
  public:
   virtual ~RecordHook() = default;
+
+  // The context that a call of this execution, the running one, is recorded in; none: gradients are
+  // switched off. It has a context.
+  [[nodiscard]] virtual std::optional<ContextName> context_of(const Execution& running) const = 0;
+
+  // The error of a call that is recorded in this context, if it is known here that it has ended. On
+  // the strand.
+  [[nodiscard]] virtual MaybeError why_ended(const ContextName& context) const = 0;
 
   // Makes a send function of the payload's tensors that need gradients; none: no metadata. `what`
   // says for people what the payload is: "the arguments of 'forward'".
@@ -51,8 +82,12 @@ class RecordHook {
                                                                     const std::string& what) = 0;
 
   // Makes the payload's tensors the outputs of a receive function.
-  virtual void record_receive(const AutogradMetadata& metadata, WorkerId from,
+  virtual void record_receive(const AutogradMetadata& metadata, const MessageText& text,
                               Payload& payload) = 0;
+
+  // The payload's tensors that require gradients are recorded nowhere: a pass that reaches one of
+  // them fails, and says how it came, and why. Also on the strand.
+  virtual void mark_unrecorded(const MessageText& text, Unrecorded why, Payload& payload) = 0;
 
   // A call recorded in this context arrived. The error: it has ended. On the strand.
   [[nodiscard]] virtual Status meet_context(const ContextName& context, WorkerId from) = 0;

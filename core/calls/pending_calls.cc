@@ -40,10 +40,11 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     if (!target.ok()) return fail_at_once(draft, target.error(), done);
     draft.call.target = target.value();
   }
-  if (const MaybeError& lost = sessions_.unavailable(to)) {
-    Error error = *lost;
-    error.function = draft.function;
-    return fail_at_once(draft, std::move(error), done);
+  MaybeError impossible = sessions_.unavailable(to);
+  if (!impossible && draft.call.context) impossible = records_->why_ended(*draft.call.context);
+  if (impossible) {
+    impossible->function = draft.function;
+    return fail_at_once(draft, std::move(*impossible), done);
   }
   if (!cancelled_makers_.empty() && cancelled_makers_.contains(id.path))
     return refuse_cancelled(draft, std::move(done));
@@ -52,11 +53,12 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     return fail_at_once(draft, prepared.error(), done);
 
   const auto [place, fresh] = spare_.add(pending_, id);
-  REHEARSAL_CHECK(fresh, id);
+  if (!fresh) return refuse_repeated(draft, done);
   Pending& pending = place->second;
   pending.to = to;
   pending.number = next_number_++;
   pending.function = draft.function;  // a copy: it also names the wait for the answer
+  pending.in_context = draft.call.context.has_value();
   pending.deadline = {};
   pending.target = std::move(draft.target);
   pending.stream = std::move(draft.stream);
@@ -103,6 +105,18 @@ void PendingCalls::refuse_cancelled(const Draft& draft, WhenAnswered done) {
   fail_at_once(draft, cancelled_error(draft.to, draft.function, kMakerGivenUp), done);
 }
 
+// Two executions have the same path: a worker has called with the id of another call.
+void PendingCalls::refuse_repeated(const Draft& draft, WhenAnswered& done) {
+  forks_->undo_forks(draft.to, draft.call.arguments.forks);
+  fail_at_once(draft,
+               {.kind = ErrorKind::protocol,
+                .text = "a call of this id is not answered yet: a worker has called with the id of "
+                        "another call",
+                .worker = strand_.name(),
+                .function = draft.function},
+               done);
+}
+
 void PendingCalls::fail_at_once(const Draft& draft, Error error, WhenAnswered& done) {
   Result<Answer> answer = std::move(error);
   trace_completed(draft.call.id, draft.to, answer);
@@ -123,13 +137,18 @@ void PendingCalls::complete(const CallId& id, Result<Answer>&& answer) {
   if (found == pending_.end()) return;
   Pending pending = std::move(found->second);
   spare_.erase(pending_, found);
-  deadlines_.remove(pending.deadline);
+  if (!options_.mutants.on(Mutant::answered_call_keeps_its_deadline))
+    deadlines_.remove(pending.deadline);
   if (!answer.ok()) {
     Error& error = answer.error();
     if (error.function.empty()) error.function = pending.function;
     if (error.worker.empty()) error.worker = name(pending.to);
   }
   trace_completed(id, pending.to, answer);
+  if (answer.ok()) {
+    answer.value().function = std::move(pending.function);
+    answer.value().in_context = pending.in_context;
+  }
   pending.done(std::move(answer));
   strand_.release_later(std::move(pending.target));
   strand_.progressed();
@@ -197,8 +216,11 @@ void PendingCalls::cancel_calls_of(const Hash128& maker) {
   }
 }
 
-Error PendingCalls::error_of(Error error, uint32_t exception, Payload& value) const {
+Error PendingCalls::error_of(WorkerId from, Error error, uint32_t exception, Payload& value) const {
   if (exception == 0) return error;
+  if (records_ != nullptr && bring_gradients(value.tensors))
+    records_->mark_unrecorded({"the exception of", error.function, from}, Unrecorded::exception,
+                              value);
   error.exception = exceptions_->received(exception - 1, std::move(value));
   if (error.exception == nullptr)
     strand_.mark("an exception came of a type that is not registered");
@@ -207,28 +229,37 @@ Error PendingCalls::error_of(Error error, uint32_t exception, Payload& value) co
 
 void PendingCalls::on_response(WorkerId from, Response&& response) {
   const CallId id = response.id;
-  const bool awaited = pending_.contains(id);
-  if (stream_of(id, from) != nullptr) return break_off(from, "one value for a stream");
+  const auto found = pending_.find(id);
+  const bool awaited = found != pending_.end();
+  if (awaited) {
+    const Pending& pending = found->second;
+    if (const std::string_view why = why_not_answered_by(from, pending, false); !why.empty())
+      return sessions_.accuse(from, {"Response.id", why});
+    if (response.autograd && !pending.in_context)
+      return sessions_.accuse(from, {"Response.autograd", "is of a call outside any context"});
+  }
   if (!awaited) strand_.mark("a response came after its call was given up");
   if (!awaited && options_.mutants.on(Mutant::unwanted_response_unread)) return;
   if (awaited && response.value.forks.empty()) {
     if (response.error)
-      return complete(id, error_of(std::move(*response.error), response.exception, response.value));
+      return complete(
+          id, error_of(from, std::move(*response.error), response.exception, response.value));
     return complete(id, Answer{from, std::move(response.value), response.autograd});
   }
   auto answer =
       std::make_shared<Answer>(Answer{from, std::move(response.value), response.autograd});
   // The forks of an unwanted response are adopted all the same, and released with its payload.
-  forks_->adopt_forks(
-      from, answer->value,
-      [this, id, answer, error = std::move(response.error),
-       exception = response.exception](Status confirmed) {
-        if (!pending_.contains(id)) return strand_.release_later(answer);
-        if (confirmed.ok() && !error) return complete(id, std::move(*answer));
-        // A reference in an exception that was refused says so when it is used.
-        complete(id, error ? error_of(*error, exception, answer->value) : confirmed.error());
-        strand_.release_later(answer);
-      });
+  forks_->adopt_forks(from, answer->value,
+                      [this, id, answer, error = std::move(response.error),
+                       exception = response.exception](Status confirmed) {
+                        if (!pending_.contains(id)) return strand_.release_later(answer);
+                        if (confirmed.ok() && !error) return complete(id, std::move(*answer));
+                        // A reference in an exception that was refused says so when it is used.
+                        complete(id, error
+                                         ? error_of(answer->from, *error, exception, answer->value)
+                                         : confirmed.error());
+                        strand_.release_later(answer);
+                      });
 }
 
 void PendingCalls::fail_in_order(std::vector<std::pair<uint64_t, CallId>> calls, const Error& why) {
@@ -247,6 +278,12 @@ void PendingCalls::fail_all(const Error& why) {
   std::vector<std::pair<uint64_t, CallId>> calls;
   for (const auto& [id, pending] : pending_) calls.emplace_back(pending.number, CallId{id});
   fail_in_order(std::move(calls), why);
+  cancelled_makers_.clear();
+}
+
+void PendingCalls::forget_all() {
+  pending_.clear();
+  cancelled_makers_.clear();
 }
 
 uint64_t PendingCalls::count_to(WorkerId worker) const {

@@ -57,9 +57,11 @@ class PendingCalls final : public CallPort {
 
   // Fails all, in the order they were made.
   void fail_all(const Error& why);
-  void forget_all() { pending_.clear(); }
+  void forget_all();
 
   [[nodiscard]] uint64_t size() const { return pending_.size(); }
+  // Executions whose calls are refused.
+  [[nodiscard]] uint64_t cancelled_maker_count() const { return cancelled_makers_.size(); }
   // Of them, those to `worker`.
   [[nodiscard]] uint64_t count_to(WorkerId worker) const;
   [[nodiscard]] std::vector<WaitViews::UnansweredCall> views() const;
@@ -69,6 +71,7 @@ class PendingCalls final : public CallPort {
     WorkerId to;
     uint64_t number = 0;  // order of starting
     std::string function;
+    bool in_context = false;  // an autograd one
     DeadlineId deadline;
     std::shared_ptr<RRefHandle> target;
     std::shared_ptr<IncomingStream> stream;
@@ -80,19 +83,23 @@ class PendingCalls final : public CallPort {
   // The call ends before anybody else has heard of it.
   void fail_at_once(const Draft& draft, Error error, WhenAnswered& done);
   // Of a response; takes its value if that is an exception.
-  [[nodiscard]] Error error_of(Error error, uint32_t exception, Payload& value) const;
+  [[nodiscard]] Error error_of(WorkerId from, Error error, uint32_t exception,
+                               Payload& value) const;
   void time_out(const CallId& id, Duration after);
   void give_up(const CallId& id, Error why);
   void tell_given_up(const CallId& id);
   void refuse_cancelled(const Draft& draft, WhenAnswered done);
+  void refuse_repeated(const Draft& draft, WhenAnswered& done);
   [[nodiscard]] Error cancelled_error(WorkerId to, const std::string& function,
                                       std::string_view why) const;
   [[nodiscard]] IncomingStream* stream_of(const CallId& id, WorkerId from);
+  // Why `from` may not answer the call so: by a stream, or one value; empty: it may.
+  [[nodiscard]] static std::string_view why_not_answered_by(WorkerId from, const Pending& pending,
+                                                            bool by_stream);
   void put_value(const CallId& id, uint64_t position, Result<Answer>&& value);
   void end_stream(WorkerId from, End&& end);
   void settle_stream(const CallId& id);
   void grant_credit(const CallId& id);
-  void break_off(WorkerId peer, const std::string& what);
   void fail_in_order(std::vector<std::pair<uint64_t, CallId>> calls, const Error& why);
   [[nodiscard]] const std::string& name(WorkerId id) const { return options_.names[id.value]; }
 

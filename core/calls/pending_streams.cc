@@ -10,17 +10,21 @@ IncomingStream* PendingCalls::stream_of(const CallId& id, WorkerId from) {
   return found->second.stream.get();
 }
 
-void PendingCalls::break_off(WorkerId peer, const std::string& what) {
-  sessions_.fence(peer, {.kind = ErrorKind::protocol,
-                         .text = "worker '" + name(peer) + "' sent " + what,
-                         .worker = name(peer)});
+std::string_view PendingCalls::why_not_answered_by(WorkerId from, const Pending& pending,
+                                                   bool by_stream) {
+  if (pending.to != from) return "is a call to another worker";
+  if ((pending.stream != nullptr) == by_stream) return {};
+  return by_stream ? "is no stream" : "is a stream, which one value does not answer";
 }
 
 void PendingCalls::on_item(WorkerId from, Item&& item) {
   const CallId id = item.call;
+  if (const auto found = pending_.find(id); found != pending_.end())
+    if (const std::string_view why = why_not_answered_by(from, found->second, true); !why.empty())
+      return sessions_.accuse(from, {"Item.call", why});
   IncomingStream* const stream = stream_of(id, from);
   if (stream != nullptr && !stream->note(item.position))
-    return break_off(from, "a value of a stream that it may not send");
+    return sessions_.accuse(from, {"Item.position", "is of a value that it may not send"});
   if (stream == nullptr) strand_.mark("a value came after its stream was given up");
   if (stream == nullptr && options_.mutants.on(Mutant::unwanted_response_unread)) return;
   auto answer = std::make_shared<Answer>(Answer{from, std::move(item.value), item.autograd});
@@ -38,13 +42,21 @@ void PendingCalls::on_item(WorkerId from, Item&& item) {
 }
 
 void PendingCalls::put_value(const CallId& id, uint64_t position, Result<Answer>&& value) {
-  pending_.at(id).stream->put(position, std::move(value), options_.mutants);
+  const Pending& pending = pending_.at(id);
+  if (value.ok() && !value.value().value.tensors.empty()) {
+    value.value().function = pending.function;
+    value.value().in_context = pending.in_context;
+  }
+  pending.stream->put(position, std::move(value), options_.mutants);
   settle_stream(id);
 }
 
 void PendingCalls::on_end(WorkerId from, End&& end) {
+  if (const auto found = pending_.find(end.call); found != pending_.end())
+    if (const std::string_view why = why_not_answered_by(from, found->second, true); !why.empty())
+      return sessions_.accuse(from, {"End.call", why});
   if (end.value.forks.empty()) {
-    if (end.error) end.error = error_of(*end.error, end.exception, end.value);
+    if (end.error) end.error = error_of(from, *end.error, end.exception, end.value);
     return end_stream(from, std::move(end));
   }
   // The references in its exception are confirmed first; one that is refused says so when used.
@@ -52,7 +64,7 @@ void PendingCalls::on_end(WorkerId from, End&& end) {
   auto answer = std::make_shared<Answer>(Answer{from, std::move(held->value), {}});
   forks_->adopt_forks(from, answer->value, [this, from, held, answer](Status) {
     if (stream_of(held->call, from) != nullptr)
-      held->error = error_of(*held->error, held->exception, answer->value);
+      held->error = error_of(from, *held->error, held->exception, answer->value);
     end_stream(from, std::move(*held));
     strand_.release_later(answer);
   });
@@ -62,7 +74,7 @@ void PendingCalls::end_stream(WorkerId from, End&& end) {
   IncomingStream* const stream = stream_of(end.call, from);
   if (stream == nullptr) return strand_.mark("the end came of a stream that was given up");
   if (!stream->note_end(end.items, std::move(end.error)))
-    return break_off(from, "the end of a stream that it may not send");
+    return sessions_.accuse(from, {"End.items", "are not as many as the stream had"});
   settle_stream(end.call);
 }
 

@@ -9,49 +9,22 @@
 namespace rehearsal {
 namespace {
 
+// A time that leads beyond all instants is over at the last of them.
+Instant saturated(Instant now, Duration time) {
+  return time < Instant::max() - now ? now + time : Instant::max();
+}
+
 Error cancelled_error() {
   return {.kind = ErrorKind::cancelled, .text = "the caller gave up before the call started"};
 }
 
 }  // namespace
 
-Error ServedCalls::overloaded(uint32_t calls, const char* which) const {
-  return {.kind = ErrorKind::overloaded,
-          .text = std::to_string(calls) + " calls are " + which,
-          .worker = strand_.name()};
-}
-
-MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
-  if (call.context)
-    if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
-  if (call.credit > 0 && call.kind != CallKind::function)
-    return Error{.kind = ErrorKind::protocol, .text = "a stream of what is not a function"};
-  if (call.kind == CallKind::fetch || call.kind == CallKind::await) {
-    if (call.target && !call.created) return std::nullopt;
-    return Error{.kind = ErrorKind::protocol, .text = "a fetch without a target"};
-  }
-  if (call.kind == CallKind::operator_) {
-    if (!call.target) return check_operator(call.name);
-    return Error{.kind = ErrorKind::bad_arguments, .text = "a target for what is not a method"};
-  }
-  if (call.function >= registry_.functions().size())
-    return Error{.kind = ErrorKind::unknown_function,
-                 .text = "no function number " + std::to_string(call.function)};
-  const Function& function = registry_.functions()[call.function];
-  if (function.is_stream != (call.credit > 0) || (function.is_stream && call.created))
-    return Error{.kind = ErrorKind::bad_arguments,
-                 .text = function.is_stream ? "its answer is a stream: call it with rpc_stream"
-                                            : "its answer is one value, not a stream"};
-  const bool is_method = !function.is_constructor && function.object_type != typeid(void);
-  if (is_method != call.target.has_value())
-    return Error{.kind = ErrorKind::bad_arguments,
-                 .text = is_method ? "a method needs a remote reference to call it on"
-                                   : "a target for what is not a method"};
-  return std::nullopt;
-}
-
 void ServedCalls::on_call(WorkerId from, Call&& call) {
+  if (served_.contains(call.id) && !session_options_.mutants.on(Mutant::no_deduplication))
+    return sessions_.accuse(from, {"Call.id", "is that of a call which is being served"});
   MaybeError refused = why_refused(from, call);
+  if (sessions_.lost(from)) return;  // It has just been fenced.
   if (!refused && served_.size() >= options_.served_limit)
     refused = overloaded(options_.served_limit, "not answered yet");
   if (call.target || call.created)
@@ -79,7 +52,7 @@ std::shared_ptr<ServedCall> ServedCalls::admit(WorkerId from, Call call,
 std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
   auto served = std::make_shared<ServedCall>(from, std::move(call));
   if (served->call.time_left.count() > 0)
-    served->deadline = strand_.runtime().now() + served->call.time_left;
+    served->deadline = saturated(strand_.runtime().now(), served->call.time_left);
   const auto [place, fresh] = spare_.add(served_, served->call.id);
   if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
   if (!early_cancels_.empty()) served->cancelled = was_cancelled_early(from, served->call.id);
@@ -115,6 +88,7 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
   }
   if (served->cancelled && served->execution) nested_.forget_maker(served->execution->path());
   Payload& arguments = served->call.arguments;
+  if (served->caller != strand_.self()) decoded_peak_ = std::max(decoded_peak_, arguments.decoded);
   if (!arguments.tensors.empty() || !arguments.handles.empty())
     strand_.release_later(std::make_shared<Payload>(std::move(arguments)));
   strand_.progressed();
@@ -122,6 +96,7 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
 
 // Breaks the cycle: a waiting call can own the object whose method would have produced its value.
 void ServedCalls::clear() {
+  early_cancels_.clear();
   const auto ended = std::make_shared<decltype(served_)>(std::exchange(served_, {}));
   for (auto& [id, served] : *ended) {
     if (served->execution)
@@ -136,9 +111,14 @@ void ServedCalls::clear() {
   }
   for (auto& [id, weak] : std::exchange(given_up_, {}))
     if (const std::shared_ptr<Run> run = weak.lock())
-      strand_.release_later(std::move(run->target.object.value));
+      objects_left_.push_back(std::move(run->target.object.value));
   strand_.release_later(ended);
   strand_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
+}
+
+uint64_t ServedCalls::waiting() const {
+  return static_cast<uint64_t>(std::count_if(
+      served_.begin(), served_.end(), [](const auto& entry) { return entry.second->only_waits; }));
 }
 
 // ---- running ----------------------------------------------------------------
@@ -180,8 +160,11 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
                       ? std::string_view(call.name)
                       : std::string_view(registry_.functions()[call.function].name);
   strand_.make_execution(served->execution, call.id, served->label);
+  served->execution->set_stream(call.stream);
   served->execution->depth = call.depth + 1;
   served->execution->deadline = served->deadline;
+  if (call.context && !session_options_.mutants.on(Mutant::execution_forgets_context))
+    served->execution->context = std::make_shared<const ContextName>(*call.context);
   if (run->counts) ++running_outer_;
   if (call.credit > 0) open_stream(*served, run->counts);
   const StackPlacement placement = placement_of(call);
@@ -272,8 +255,16 @@ auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invok
 Returned ServedCalls::invoke(Run& run) {
   ServedCall& served = *run.served;
   Call& call = served.call;
-  if (call.autograd) records_->record_receive(*call.autograd, served.caller, call.arguments);
-  if (call.kind == CallKind::operator_) return call_operator(call.name, call.arguments);
+  if (records_ != nullptr && bring_gradients(call.arguments.tensors)) {
+    const MessageText text{"the arguments of", served.label, served.caller};
+    if (call.autograd)
+      records_->record_receive(*call.autograd, text, call.arguments);
+    else
+      records_->mark_unrecorded(text, why_unrecorded(call.context.has_value()), call.arguments);
+  }
+  if (call.kind == CallKind::operator_)
+    return call_operator(call.name, call.arguments, registry_.allowed_operators(),
+                         registry_.operator_memory_max());
   const Function& function = registry_.functions()[call.function];
   std::optional<Returned> returned;
   with_context_(run.served, [&](CallContext& context) {
@@ -337,13 +328,19 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
   // Nobody else waits for it; but a creation's value may be waited for by all who have references.
   if (!run->created && run->served->cancelled) {
     strand_.release_later(std::make_shared<PendingValue>(std::move(pending)));
-    return stop_awaiting(run);
+    stop_awaiting(run);
+    given_up_.erase(run->served->call.id);  // Nothing is to come.
+    return;
   }
+  const Call& call = run->served->call;
+  run->served->only_waits =
+      call.kind == CallKind::function && registry_.functions()[call.function].only_waits;
   run->served->on_given_up = [this, weak = std::weak_ptr(run)] {
     if (const std::shared_ptr<Run> run = weak.lock()) stop_awaiting(run);
   };
   pending.observe([this, run](Result<HeldValue> value) {
     run->served->on_given_up = nullptr;
+    run->served->only_waits = false;
     if (run->given_up) {
       given_up_.erase(run->served->call.id);
       strand_.release_later(std::move(run->target.object.value));
@@ -365,6 +362,11 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
 void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done) {
   if (!served->execution) {
     served->label = "fetch";
+    if (MaybeError kept_out = why_not_fetched(served->caller, value.object.type->type)) {
+      answer_error(served, *kept_out);
+      if (done) done();
+      return;
+    }
     strand_.make_execution(served->execution, served->call.id, served->label);
   }
   auto monitor = value.monitor;
@@ -395,7 +397,16 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
   enter();
 }
 
+bool ServedCalls::is_awaited(const ServedCall& served) const {
+  return sessions_.incarnation(served.caller) == served.call.id.incarnation ||
+         served.caller == strand_.self();
+}
+
 void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer) {
+  if (!is_awaited(*served)) {
+    strand_.release_later(std::make_shared<Response>(std::move(answer)));
+    return forget(served, std::nullopt);
+  }
   if (served->call.credit > 0) return end_stream(served, std::nullopt);
   const CallId& id = served->call.id;
   if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
@@ -427,8 +438,11 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Respons
 
 void ServedCalls::answer_error(const std::shared_ptr<ServedCall>& served, Error error) {
   if (error.worker.empty()) error.worker = strand_.name();
-  if (served->call.credit > 0) return end_stream(served, std::move(error));
   const ErrorKind kind = error.kind;
+  if (!is_awaited(*served)) {
+    return forget(served, kind);
+  }
+  if (served->call.credit > 0) return end_stream(served, std::move(error));
   if (error.exception != nullptr) return send_exception(served, std::move(error));
   sessions_.send(
       served->caller,

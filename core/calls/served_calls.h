@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -7,6 +8,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <typeindex>
 
 #include "core/base/monitor.h"
 #include "core/base/spare_nodes.h"
@@ -37,6 +40,7 @@ struct ServedCall {
   MaybeError refused;                      // what it is answered instead of being run
   std::unique_ptr<OutgoingStream> stream;  // its answer, if that is one, from when it runs
   Task on_given_up;                        // while its function has returned a Future
+  bool only_waits = false;                 // so, and nothing of it runs here
 };
 
 // Makes the CallContext of a served call and runs `body` with it.
@@ -84,7 +88,7 @@ class ServedCalls {
 
   void on_call(WorkerId from, Call&& call);
   void on_cancel(WorkerId from, const Cancel& cancel);
-  void on_credit(const Credit& credit);
+  void on_credit(WorkerId from, const Credit& credit);
   void on_peer_fenced(WorkerId peer);
 
   // For the ReferenceHook. Takes the call in and adopts its forks; `ready` runs when these are
@@ -108,6 +112,24 @@ class ServedCalls {
 
   // Calls that are not answered, and executions that have not ended.
   [[nodiscard]] uint64_t size() const { return served_.size() + running_; }
+  // Calls that only wait, for what another worker does; and all others, once each.
+  [[nodiscard]] uint64_t waiting() const;
+  [[nodiscard]] uint64_t executions() const {
+    return std::max<uint64_t>(served_.size() - waiting(), running_);
+  }
+  // Cancellations whose calls may still come.
+  [[nodiscard]] uint64_t early_cancel_count() const;
+  // The most of them of one peer; and the most memory that the arguments of one call have taken.
+  [[nodiscard]] uint64_t early_cancels_peak() const { return early_cancels_peak_; }
+  [[nodiscard]] uint64_t decoded_peak() const { return decoded_peak_; }
+  // Calls that were given up while the values of their functions are still to come.
+  [[nodiscard]] uint64_t given_up_count() const { return given_up_.size(); }
+
+  // After `clear`: the objects whose methods' values will not come. The code that should have given
+  // these, such as a batch, may still run: whoever takes the objects holds them until it has ended.
+  [[nodiscard]] std::vector<std::shared_ptr<void>> take_objects_left() {
+    return std::exchange(objects_left_, {});
+  }
 
  private:
   // The outcome of a run: an answer, or a value that somebody else needs, or that is to come.
@@ -127,8 +149,13 @@ class ServedCalls {
   void await_forks(const std::shared_ptr<ServedCall>& served, UniqueFunction<void(Status)> ready);
   void start(const std::shared_ptr<ServedCall>& served, const Status& ready);
   void give_up(const std::shared_ptr<ServedCall>& served);
+  void forget_old_cancels(WorkerId from);
   [[nodiscard]] bool was_cancelled_early(WorkerId from, const CallId& call);
   [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);
+  // Of a rule about callers: `from` is the worker at the other end of the link.
+  [[nodiscard]] MaybeError why_kept_out(WorkerId from, const CallerRule& callers,
+                                        std::string_view called) const;
+  [[nodiscard]] MaybeError why_not_fetched(WorkerId from, std::type_index type) const;
   [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
   [[nodiscard]] StackPlacement placement_of(const Call& call) const;
   void launch(std::shared_ptr<Run> run);
@@ -142,6 +169,8 @@ class ServedCalls {
   void conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& outcome);
   void await_value(const std::shared_ptr<Run>& run, PendingValue pending);
   void stop_awaiting(const std::shared_ptr<Run>& run);
+  // Whether the life that has called is there: a later one of its worker is owed nothing.
+  [[nodiscard]] bool is_awaited(const ServedCall& served) const;
   void send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer);
   void open_stream(ServedCall& served, bool counts);
   void end_stream(const std::shared_ptr<ServedCall>& served, MaybeError error);
@@ -163,13 +192,21 @@ class ServedCalls {
   Table served_;
   SpareNodes<Table> spare_;
   FairQueue<std::shared_ptr<Run>> queue_;
-  // Of calls that may still be on their way, on the other lane.
-  std::map<WorkerId, std::set<CausalId>> early_cancels_;
+  // Of calls that may still be on their way, on the other lane: until all has come of what had been
+  // sent by then.
+  struct EarlyCancels {
+    std::set<CausalId> calls;
+    std::deque<std::pair<uint64_t, CausalId>> until;  // in their order; of some the call has come
+  };
+  std::map<WorkerId, EarlyCancels> early_cancels_;
+  uint64_t early_cancels_peak_ = 0;
+  uint64_t decoded_peak_ = 0;
   uint64_t running_ = 0;        // executions
   uint64_t running_outer_ = 0;  // of them, not nested
   // Calls that were given up before the value of their function was there. Their objects live until
-  // it comes, or the node ends.
+  // it comes, or the node is gone.
   std::map<CausalId, std::weak_ptr<Run>> given_up_;
+  std::vector<std::shared_ptr<void>> objects_left_;
 };
 
 }  // namespace rehearsal

@@ -1,4 +1,6 @@
 // The callee's side of calls whose caller gives up, or is lost.
+#include <algorithm>
+
 #include "core/calls/served_calls.h"
 #include "core/session/session.h"
 
@@ -7,22 +9,44 @@ namespace rehearsal {
 // Both lanes are in order, but not with each other: a cancellation may overtake its call.
 void ServedCalls::on_cancel(WorkerId from, const Cancel& cancel) {
   const auto found = served_.find(cancel.id);
-  if (found != served_.end()) return give_up(std::shared_ptr(found->second));
-  if (sessions_.all_received(from)) {
-    early_cancels_.erase(from);
-    return strand_.mark("a cancellation came after its call had ended");
+  if (found != served_.end()) {
+    if (found->second->caller == from) return give_up(std::shared_ptr(found->second));
+    return sessions_.accuse(from, {"Cancel.id", "is a call of another worker"});
   }
+  forget_old_cancels(from);
+  if (sessions_.all_received(from))
+    return strand_.mark("a cancellation came after its call had ended");
   strand_.mark("a cancellation came that may be before its call");
-  early_cancels_[from].insert(cancel.id);
+  EarlyCancels& early = early_cancels_[from];
+  if (!early.calls.insert(cancel.id).second) return;
+  early.until.emplace_back(sessions_.highest_received(from), cancel.id);
+  early_cancels_peak_ = std::max<uint64_t>(early_cancels_peak_, early.until.size());
+  if (early.until.size() > session_options_.limits.early_cancels)
+    sessions_.accuse(from, {"Cancel.id", "is one of more calls than can be on their way"});
+}
+
+// A call that has not come by now has ended before it was cancelled: it was sent first.
+void ServedCalls::forget_old_cancels(WorkerId from) {
+  const auto found = early_cancels_.find(from);
+  if (found == early_cancels_.end()) return;
+  EarlyCancels& early = found->second;
+  const uint64_t missing = sessions_.first_missing(from);
+  for (; !early.until.empty() && early.until.front().first < missing; early.until.pop_front())
+    early.calls.erase(early.until.front().second);
+  if (early.until.empty()) early_cancels_.erase(found);
 }
 
 bool ServedCalls::was_cancelled_early(WorkerId from, const CallId& call) {
   const auto found = early_cancels_.find(from);
-  if (found == early_cancels_.end()) return false;
-  const bool cancelled = found->second.erase(call) > 0;
-  // A call that has not come by now has ended before it was cancelled.
-  if (sessions_.all_received(from)) early_cancels_.erase(found);
+  const bool cancelled = found != early_cancels_.end() && found->second.calls.erase(call) > 0;
+  forget_old_cancels(from);
   return cancelled;
+}
+
+uint64_t ServedCalls::early_cancel_count() const {
+  uint64_t count = 0;
+  for (const auto& [from, calls] : early_cancels_) count += calls.calls.size();
+  return count;
 }
 
 // Its calls are given up with it, as its deadline is theirs; but not those of a creation: others
@@ -50,7 +74,7 @@ void ServedCalls::give_up(const std::shared_ptr<ServedCall>& served) {
 void ServedCalls::stop_awaiting(const std::shared_ptr<Run>& run) {
   run->given_up = true;
   if (!served_.contains(run->served->call.id))  // The node ends: nobody is answered any more.
-    return strand_.release_later(std::move(run->target.object.value));
+    return objects_left_.push_back(std::move(run->target.object.value));
   given_up_[run->served->call.id] = run;
   answer_error(run->served, {.kind = ErrorKind::cancelled,
                              .text = "the caller gave up before the value was there",

@@ -26,10 +26,16 @@ void ServedCalls::open_stream(ServedCall& served, bool counts) {
                                        served.caller, served.call, std::string(served.label));
 }
 
-void ServedCalls::on_credit(const Credit& credit) {
+void ServedCalls::on_credit(WorkerId from, const Credit& credit) {
   const auto found = served_.find(credit.call);
-  if (found == served_.end() || !found->second->stream)
-    return strand_.mark("credit came for a stream that has ended");
+  if (found == served_.end()) return strand_.mark("credit came for a stream that has ended");
+  const ServedCall& served = *found->second;
+  if (served.caller != from || !served.stream)
+    return sessions_.accuse(from, {"Credit.call", "is no stream that has begun"});
+  // It takes what has been sent at most.
+  if (credit.items > served.stream->items() &&
+      credit.items - served.stream->items() > served.call.credit)
+    return sessions_.accuse(from, {"Credit.items", "is more than its window"});
   found->second->stream->on_credit(credit.items);
 }
 

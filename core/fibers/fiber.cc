@@ -69,6 +69,7 @@ void Fiber::resume() {
 void Fiber::suspend() {
   REHEARSAL_CHECK(phase_ == Phase::running, label_, int(phase_));
   REHEARSAL_CHECK(stack_->contains(__builtin_frame_address(0)), label_, "suspends elsewhere");
+  save_registers(suspended_at_);
   void* frames = nullptr;
   announce_switch(&frames, resumer_bounds_);
   resumer_ = std::move(resumer_).resume();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/unique_function.h"
+#include "core/fibers/inspection.h"
 #include "core/fibers/sanitizer.h"
 #include "core/fibers/stack_pool.h"
 #include "core/fibers/thread_state.h"
@@ -65,6 +66,11 @@ class Fiber {
 
   [[nodiscard]] const std::string& label() const { return label_; }
 
+  // For a debugger: where the fiber suspended; null unless it is suspended.
+  [[nodiscard]] const SavedRegisters* suspended_at() const {
+    return phase_ == Phase::suspended ? &suspended_at_ : nullptr;
+  }
+
  private:
   enum class Phase : uint8_t { fresh, suspended, running, done };
 
@@ -80,6 +86,7 @@ class Fiber {
   ThreadState torch_state_;  // the fiber's while it is suspended, its resumer's while it runs
   std::exception_ptr exception_;
   std::optional<Stack> stack_;  // empty once done
+  SavedRegisters suspended_at_;
   StackBounds resumer_bounds_;
   boost::context::fiber resumer_;
   boost::context::fiber context_;

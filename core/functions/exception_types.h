@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -175,8 +176,11 @@ class EncodedException final : public CarriedException {
 // Encodes exceptions of registered types, and notes where exceptions were thrown if it is to.
 class ExceptionEncoder final : public ExceptionHook {
  public:
-  ExceptionEncoder(NodeStrand& strand, const ExceptionTypes& types, bool traces)
-      : strand_(strand), types_(types), traces_(traces) {}
+  // Told of each exception that has become an error; may be null.
+  using Witness = std::function<void(const Error&)>;
+
+  ExceptionEncoder(NodeStrand& strand, const ExceptionTypes& types, bool traces, Witness witness)
+      : strand_(strand), types_(types), traces_(traces), witness_(std::move(witness)) {}
 
   void complete(Error& error, const std::exception& thrown,
                 std::string_view function) const override;
@@ -191,6 +195,7 @@ class ExceptionEncoder final : public ExceptionHook {
   NodeStrand& strand_;
   const ExceptionTypes& types_;
   const bool traces_;
+  const Witness witness_;
 };
 
 }  // namespace rehearsal

@@ -12,6 +12,7 @@
 
 #include "core/base/future.h"
 #include "core/base/runtime.h"
+#include "core/functions/caller_rule.h"
 #include "core/functions/signature.h"
 #include "core/functions/stream_writer.h"
 #include "core/values/value.h"
@@ -54,12 +55,14 @@ struct PendingValue {
   std::shared_ptr<FutureCore> state;
   HeldValue (*value_of)(const FutureCore& complete);  // of one that has a value
 
-  // Calls `done` on the strand, once.
+  // Calls `done` on the strand, once. The value is copied by its own code, which may throw.
   template <class F>
   void observe(F done) const {
     state->observe([value_of = value_of, done = std::move(done)](FutureCore& complete) mutable {
       if (complete.error() != nullptr) return done(Result<HeldValue>(*complete.error()));
-      done(Result<HeldValue>(value_of(complete)));
+      done(run_user_code(
+          complete.strand()->name(), "a copy of its result", [&] { return value_of(complete); },
+          complete.strand()->exception_hook()));
     });
   }
 };
@@ -84,11 +87,40 @@ struct Function {
   bool is_parallel = false;   // a method that guards itself
   bool is_stream = false;     // its answer is one
   bool takes_schema = false;  // its arguments are SchemaArguments, its result is an IValue
+  bool only_waits = false;    // for others, once it has returned its Future
   StackPlacement placement = StackPlacement::pool;
+  CallerRule callers;
   std::function<Returned(const Invocation&)> invoke;
 };
 
 namespace detail {
+
+// One parameter of a function that is registered, as it is written.
+template <class P>
+struct CheckedParameter {
+  using Plain = std::remove_reference_t<P>;
+  static constexpr bool is_context = std::is_same_v<std::remove_const_t<Plain>, CallContext>;
+  static constexpr bool is_value =
+      !std::is_pointer_v<Plain> && (!std::is_lvalue_reference_v<P> || std::is_const_v<Plain>);
+  static_assert(!is_context, "a CallContext is the first parameter, written as CallContext&");
+  static_assert(is_context || is_value,
+                "parameters are values or const references: what a pointer or a reference that may "
+                "be written to refers to stays at the caller; give an RRef to it, or return it");
+  static constexpr bool is_written_well = is_value && !is_context;
+};
+template <class P, bool>
+struct CheckedParameterValue : CheckedValue<std::decay_t<P>> {};
+template <class P>
+struct CheckedParameterValue<P, false> {
+  static constexpr bool holds = false;
+};
+
+// Whether a function with these parameters can be called from elsewhere; if not, the compiler says
+// why.
+template <class... P>
+constexpr bool check_parameters(Parameters<P...>) {
+  return (CheckedParameterValue<P, CheckedParameter<P>::is_written_well>::holds && ...);
+}
 
 template <class... P>
 std::string sign_parameters(Parameters<P...>) {

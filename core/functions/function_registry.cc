@@ -6,6 +6,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "core/base/symbols.h"
 #include "core/functions/script_library.h"
 
 namespace rehearsal {
@@ -24,10 +25,42 @@ FunctionRegistry& FunctionRegistry::runs_inline() {
   return *this;
 }
 
+FunctionRegistry& FunctionRegistry::only_waits() {
+  if (functions_.empty()) throw std::invalid_argument("only_waits comes after a function");
+  functions_.back().only_waits = true;
+  return *this;
+}
+
+FunctionRegistry& FunctionRegistry::callable_by(std::vector<std::string> callers) {
+  if (last_begins_ == functions_.size())
+    throw std::invalid_argument("callable_by comes after a function");
+  const CallerRule rule(std::move(callers));
+  for (size_t i = last_begins_; i < functions_.size(); ++i) functions_[i].callers = rule;
+  return *this;
+}
+
+FunctionRegistry& FunctionRegistry::operators(const std::vector<std::string>& names) {
+  for (const std::string& name : names) operators_.add(name);
+  return *this;
+}
+
+FunctionRegistry& FunctionRegistry::operators_callable_by(std::vector<std::string> callers) {
+  operator_callers_ = CallerRule(std::move(callers));
+  return *this;
+}
+
+FunctionRegistry& FunctionRegistry::operator_memory_max(uint64_t bytes) {
+  operator_memory_max_ = bytes;
+  return *this;
+}
+
 void FunctionRegistry::add_named(Function function) {
+  if (const CallerRule* const callers = callers_of(function.object_type))
+    function.callers = *callers;
   const auto position = static_cast<uint32_t>(functions_.size());
   if (!by_name_.emplace(function.name, position).second)
     throw std::invalid_argument("a function named '" + function.name + "' is registered already");
+  last_begins_ = position;
   functions_.push_back(std::move(function));
 }
 
@@ -50,10 +83,24 @@ void FunctionRegistry::add_type(std::type_index type, const std::string& name) {
 Result<uint32_t> FunctionRegistry::find(const Key& key) const {
   const auto found = by_key_.find(key);
   if (found != by_key_.end()) return found->second;
+  const bool is_method = key.object_type != typeid(void);
+  const std::string name = name_of(key);
   return Error{.kind = ErrorKind::unknown_function,
-               .text =
-                   "this function is not registered: add it to the program's "
-                   "FunctionRegistry"};
+               .text = "this function is not registered: " + name +
+                       (is_method ? "; add it as a method of " + demangled(key.object_type.name()) +
+                                        " to the program's FunctionRegistry"
+                                  : "; add it to the program's FunctionRegistry"),
+               .function = name};
+}
+
+// As its symbol names it; else, as for a virtual method, its type.
+std::string FunctionRegistry::name_of(const Key& key) {
+  uint64_t code = 0;
+  std::memcpy(&code, key.address.data(), sizeof code);
+  const bool is_virtual = key.object_type != typeid(void) && code % 2 == 1;
+  std::string name =
+      is_virtual ? "" : ProgramSymbols().function_at(reinterpret_cast<const void*>(code));
+  return name.empty() ? "one of type " + demangled(key.function_type.name()) : name;
 }
 
 Result<uint32_t> FunctionRegistry::position(const std::string& name) const {
@@ -80,7 +127,9 @@ void FunctionRegistry::note_script(const std::string& name, const std::string& b
 FunctionRegistry& FunctionRegistry::script(const std::string& name, const std::string& source) {
   std::vector<Function> functions = compile_script(name, source);
   note_script(name, source);
+  const size_t first = functions_.size();
   for (Function& function : functions) add_named(std::move(function));
+  last_begins_ = first;
   return *this;
 }
 
@@ -90,12 +139,13 @@ FunctionRegistry& FunctionRegistry::script_file(const std::string& name, const s
   if (!in) throw std::invalid_argument("the script '" + name + "' cannot be read from " + path);
   Function function = load_script(name, bytes);
   note_script(name, bytes);
+  script_modules();
   add_named(std::move(function));
-  return script_modules();
+  return *this;
 }
 
 FunctionRegistry& FunctionRegistry::script_modules() {
-  if (type_names_.contains(typeid(ScriptModule))) return *this;
+  if (by_name_.contains("ScriptModule.call")) return *this;
   type<ScriptModule>("ScriptModule")
       .method("call", &ScriptModule::call)
       .method("parameters", &ScriptModule::parameters)
@@ -136,11 +186,23 @@ Result<uint32_t> FunctionRegistry::constructor(std::type_index type,
   }
   const auto named = type_names_.find(type);
   if (named == type_names_.end())
-    return Error{.kind = ErrorKind::unknown_function, .text = "this type is not registered"};
+    return Error{.kind = ErrorKind::unknown_function,
+                 .text = "this type is not registered: " + demangled(type.name()) +
+                         "; add it to the program's FunctionRegistry by type<T>(\"name\")"};
   return Error{.kind = ErrorKind::bad_arguments,
                .text = "no constructor of " + named->second + " takes (" + parameters +
                        "); there are:" + (known.empty() ? " none" : known),
                .function = named->second};
+}
+
+const CallerRule* FunctionRegistry::callers_of(std::type_index type) const {
+  const auto found = type_callers_.find(type);
+  return found == type_callers_.end() ? nullptr : &found->second;
+}
+
+std::string FunctionRegistry::type_name(std::type_index type) const {
+  const auto found = type_names_.find(type);
+  return found == type_names_.end() ? std::string() : found->second;
 }
 
 std::string FunctionRegistry::describe() const {

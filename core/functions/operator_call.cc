@@ -1,13 +1,13 @@
 #include "core/functions/operator_call.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/csrc/jit/runtime/operator.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/functions/operator_memory.h"
+#include "core/functions/operator_names.h"
 #include "core/functions/schema_arguments.h"
+#include "core/functions/schema_ranges.h"
 #include "core/values/tensor_form.h"
 
 namespace rehearsal {
@@ -15,46 +15,40 @@ namespace {
 
 constexpr uint64_t kInlineBytesMax = 64 * 1024;
 
-std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
-  const size_t dot = name.find('.');
-  const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
-  return c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload});
-}
-
 bool has_out(const c10::FunctionSchema& schema) {
   return std::ranges::any_of(schema.arguments(),
                              [](const c10::Argument& argument) { return argument.is_out(); });
 }
 
-// The meanings of "namespace::name": every overload, the one without a name first, then by name;
-// not those that write into an argument. A function that only TorchScript has is no operator.
-std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
-  if (name.find('.') != std::string::npos) {
-    const auto found = find_operator(name);
-    return found ? std::vector{*found} : std::vector<c10::OperatorHandle>();
-  }
-  const size_t colons = name.find("::");
-  if (colons == std::string::npos || colons == 0 || colons + 2 == name.size()) return {};
-  std::vector<c10::OperatorHandle> overloads;
-  for (const auto& known : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(name))) {
-    if (!known->isC10Op() || has_out(known->schema())) continue;
-    if (auto found = c10::Dispatcher::singleton().findSchema(known->schema().operator_name()))
-      overloads.push_back(*found);
-  }
-  std::ranges::sort(overloads, {}, [](const c10::OperatorHandle& overload) {
-    return overload.schema().overload_name();
+// The meanings of a name that peers may call; of a name without overload, not those that write into
+// an argument.
+std::vector<c10::OperatorHandle> allowed_overloads(const std::string& name,
+                                                   const AllowedOperators& allowed) {
+  std::vector<c10::OperatorHandle> overloads = operators_named(name);
+  const bool is_whole_name = name.find('.') == std::string::npos;
+  std::erase_if(overloads, [&](const c10::OperatorHandle& overload) {
+    return !allowed.contains(full_name(overload)) || (is_whole_name && has_out(overload.schema()));
   });
   return overloads;
 }
 
-std::string full_name(const c10::OperatorHandle& overload) {
-  const auto& schema = overload.schema();
-  return schema.overload_name().empty() ? schema.name()
-                                        : schema.name() + "." + schema.overload_name();
-}
-
 [[noreturn]] void refuse(const std::string& name, std::string why) {
   throw RpcError({.kind = ErrorKind::bad_arguments, .text = std::move(why), .function = name});
+}
+
+std::string how_to_allow(const std::string& name) {
+  return "allow it with registry.operators({\"" + name +
+         "\"}), or call it in a registered function";
+}
+
+// Of a name without overload, after none that is allowed has fitted: the others, a line each.
+std::string others_of(const std::string& name, const AllowedOperators& allowed) {
+  std::string others;
+  for (const c10::OperatorHandle& overload : operators_named(name))
+    if (!has_out(overload.schema()) && !allowed.contains(full_name(overload)))
+      others += "\n" + full_name(overload) +
+                " may not be called by name here: " + how_to_allow(full_name(overload));
+  return others;
 }
 
 struct Fitting {
@@ -64,8 +58,9 @@ struct Fitting {
 
 // Of a name without overload, those that fit as they are declared; where none does, the one without
 // a name with everything by position. Throws RpcError if nothing fits.
-std::vector<Fitting> fitting_overloads(const std::string& name, const SchemaArguments& arguments) {
-  const std::vector<c10::OperatorHandle> overloads = overloads_of(name);
+std::vector<Fitting> fitting_overloads(const std::string& name, const SchemaArguments& arguments,
+                                       const AllowedOperators& allowed) {
+  const std::vector<c10::OperatorHandle> overloads = allowed_overloads(name, allowed);
   REHEARSAL_CHECK(!overloads.empty(), name);
   std::vector<Fitting> fitting;
   std::string why;
@@ -80,7 +75,9 @@ std::vector<Fitting> fitting_overloads(const std::string& name, const SchemaArgu
   const bool is_only = overloads.size() == 1;
   const bool has_unnamed = !is_only && overloads.front().schema().overload_name().empty();
   if (fitting.empty() && (is_only || has_unnamed)) attempt(overloads.front(), ByPosition::all);
-  if (fitting.empty()) refuse(name, is_only ? why : "none of its overloads fits:\n" + why);
+  if (fitting.empty())
+    refuse(name,
+           (is_only ? why : "none of its overloads fits:\n" + why) + others_of(name, allowed));
   return fitting;
 }
 
@@ -96,29 +93,64 @@ Fitting choose(const std::string& name, std::vector<Fitting> fitting) {
   refuse(name, "several of its overloads fit: write which you mean:" + names);
 }
 
-}  // namespace
-
-MaybeError check_operator(const std::string& name) {
-  if (find_operator(name) || !overloads_of(name).empty()) return std::nullopt;
-  return Error{.kind = ErrorKind::unknown_function,
-               .text = "there is no operator '" + name +
-                       "' (write namespace::name.overload, such "
-                       "as aten::add.Tensor)",
-               .function = name};
+// A view may be larger than what it is of, and is sent with all of its elements. Throws
+// MemoryRefused.
+void check_size(const c10::IValue& result, uint64_t bytes_max) {
+  uint64_t bytes = 0;
+  result.visit([&](const c10::IValue& part) {
+    if (!part.isTensor() || !part.toTensor().defined()) return false;
+    const at::Tensor tensor = part.toTensor();
+    const bool is_counted =
+        tensor.layout() != c10::kStrided || static_cast<uint64_t>(tensor.numel()) <= bytes_max;
+    bytes = is_counted ? bytes + memory_bytes(tensor) : UINT64_MAX;
+    if (bytes > bytes_max) refuse_memory(bytes, bytes_max);
+    return false;
+  });
 }
 
-StackPlacement placement_of_operator(const Payload& arguments) {
+}  // namespace
+
+MaybeError check_operator(const std::string& name, const AllowedOperators& allowed) {
+  if (!allowed_overloads(name, allowed).empty()) return std::nullopt;
+  if (operators_named(name).empty())
+    return Error{.kind = ErrorKind::unknown_function,
+                 .text = "there is no operator '" + name +
+                         "' (write namespace::name.overload, such "
+                         "as aten::add.Tensor)",
+                 .function = name};
+  return Error{
+      .kind = ErrorKind::unknown_function,
+      .text = "the operator '" + name + "' may not be called by name here: " + how_to_allow(name),
+      .function = name};
+}
+
+// On the strand: what LibTorch cannot count gets a stack of its own.
+StackPlacement placement_of_operator(const Payload& arguments) try {
   uint64_t bytes = 0;
   for (const at::Tensor& tensor : arguments.tensors)
     if (tensor.defined()) bytes += memory_bytes(tensor);
   return bytes <= kInlineBytesMax ? StackPlacement::inline_ : StackPlacement::pool;
+} catch (const c10::Error&) {
+  return StackPlacement::pool;
 }
 
-Returned call_operator(const std::string& name, Payload& arguments) {
-  Fitting chosen = choose(name, fitting_overloads(name, read_schema_arguments(arguments)));
-  std::vector<c10::IValue> stack = std::move(chosen.arranged.stack);
-  chosen.overload.callBoxed(stack);
-  return HeldValue::of<c10::IValue>(packed_results(std::move(stack)));
+Returned call_operator(const std::string& name, Payload& arguments, const AllowedOperators& allowed,
+                       uint64_t bytes_max) try {
+  const SchemaArguments given = read_schema_arguments(arguments);
+  Fitting chosen = choose(name, fitting_overloads(name, given, allowed));
+  if (std::string why = why_too_many(chosen.overload.schema(), chosen.arranged.stack); !why.empty())
+    refuse(name, why);
+  c10::IValue result;
+  {
+    const OperatorMemory memory(bytes_max);
+    std::vector<c10::IValue> stack = std::move(chosen.arranged.stack);
+    chosen.overload.callBoxed(stack);
+    result = packed_results(std::move(stack));
+  }
+  check_size(result, bytes_max);
+  return HeldValue::of<c10::IValue>(std::move(result));
+} catch (const MemoryRefused& refused) {
+  refuse(name, refused.what());
 }
 
 }  // namespace rehearsal

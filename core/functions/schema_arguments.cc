@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/functions/schema_ranges.h"
+
 namespace rehearsal {
 namespace {
 
@@ -141,6 +143,8 @@ class Arranging {
       if (fits == Fit::not_at_all)
         return refused("the argument '" + argument.name() + "' is a " + argument.type()->str() +
                        ", not a " + places_[i]->type()->str());
+      if (std::string why = why_out_of_range(*places_[i], argument); !why.empty())
+        return refused(why);
       arranged.converted = arranged.converted || repeated || fits == Fit::converted;
       arranged.stack.push_back(std::move(*places_[i]));
     }

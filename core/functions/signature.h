@@ -35,7 +35,8 @@ namespace detail {
 template <class... P>
 struct Sent {
   using parameters = Parameters<std::decay_t<P>...>;
-  using item = void;  // not a stream
+  using written = Parameters<P...>;  // the same as the function has them
+  using item = void;                 // not a stream
   static constexpr bool takes_context = false;
 };
 template <class T, class... P>
@@ -64,6 +65,7 @@ struct SignatureParts {
   using result = typename ResultFor<R, item>::type;
   using owner = Owner;
   using parameters = typename Sent<P...>::parameters;
+  using written = typename Sent<P...>::written;
   static constexpr bool takes_context = Sent<P...>::takes_context;
   static constexpr bool is_method = !std::is_void_v<Owner>;
 };

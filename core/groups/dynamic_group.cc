@@ -54,7 +54,7 @@ bool DynamicGroup::on_message(WorkerId from, const Message& message) {
   else if (std::holds_alternative<Leaving>(message.content))
     on_leaving(from);
   else if (std::holds_alternative<NothingMore>(message.content))
-    peer(from).asks_nothing = true;
+    on_nothing_more(from);
   else if (std::holds_alternative<Leave>(message.content))
     on_gone(from);
   else
@@ -152,6 +152,10 @@ void DynamicGroup::finish_join(Status status) {
 }
 
 // A worker that has left refuses newcomers: these hear from others that it has gone.
+bool DynamicGroup::may_have_left(WorkerId peer) const {
+  return sessions_.unavailable(peer).has_value();
+}
+
 void DynamicGroup::on_hello_refused(WorkerId, const Error& why) {
   if (why.kind == ErrorKind::node_stopped)
     strand_.mark("a worker that had left refused a newcomer");
@@ -219,6 +223,12 @@ void DynamicGroup::on_leaving(WorkerId from) {
   sessions_.ask_nothing_new(from, {.kind = ErrorKind::peer_lost,
                                    .text = "worker '" + name + "' is leaving the group",
                                    .worker = name});
+}
+
+void DynamicGroup::on_nothing_more(WorkerId from) {
+  if (stage_ < Stage::drains)
+    return sessions_.accuse(from, {"NothingMore", "answers a worker that does not leave"});
+  peer(from).asks_nothing = true;
 }
 
 void DynamicGroup::answer_leavers() {
@@ -308,14 +318,15 @@ void DynamicGroup::settle_leaving() {
 // Stays until the others have its last message; bounded, since they may be gone by then.
 void DynamicGroup::go() {
   if (sessions_.flushed()) return finish_leaving(Unit{});
-  if (std::exchange(lingering_, true)) return;
-  deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
-                 [this] { finish_leaving(Unit{}); });
+  if (linger_deadline_.number > 0) return;
+  linger_deadline_ = deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
+                                    [this] { finish_leaving(Unit{}); });
 }
 
 void DynamicGroup::finish_leaving(Status status) {
   if (!leave_done_) return;
   deadlines_.remove(leave_deadline_);
+  deadlines_.remove(linger_deadline_);
   auto done = std::move(leave_done_);
   leave_done_ = nullptr;
   done(std::move(status));

@@ -41,6 +41,7 @@ class DynamicGroup final : public Group {
   void on_peer_joined(WorkerId peer, uint32_t life) override;
   void on_peer_fenced(WorkerId peer, const Error& why) override;
   void on_hello_refused(WorkerId peer, const Error& why) override;
+  [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
   void fail(const Error& why) override;
@@ -49,6 +50,7 @@ class DynamicGroup final : public Group {
   [[nodiscard]] MaybeError refuses(const std::string& newcomer) const override;
   [[nodiscard]] std::vector<WorkerId> members() const override;
   void when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  [[nodiscard]] uint64_t awaited_members() const override { return arrivals_.size(); }
   [[nodiscard]] std::string describe() const override;
 
  private:
@@ -77,6 +79,7 @@ class DynamicGroup final : public Group {
   void finish_join(Status status);
   void on_view(WorkerId from, const GroupView& view);
   void on_leaving(WorkerId from);
+  void on_nothing_more(WorkerId from);
   void on_gone(WorkerId from);
   void recheck();
   void answer_leavers();
@@ -107,7 +110,7 @@ class DynamicGroup final : public Group {
   Stage stage_ = Stage::works;
   DeadlineId mains_deadline_;   // for a worker with a main to come; while there is none
   bool no_mains_come_ = false;  // it has passed
-  bool lingering_ = false;      // the deadline of the last acknowledgements runs
+  DeadlineId linger_deadline_;  // of the last acknowledgements
   UniqueFunction<void(Status)> leave_done_;
   Duration leave_timeout_{};
   DeadlineId leave_deadline_;

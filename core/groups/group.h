@@ -53,6 +53,8 @@ class Group {
   virtual void on_peer_joined(WorkerId peer, uint32_t life) = 0;
   virtual void on_peer_fenced(WorkerId peer, const Error& why) = 0;
   virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
+  // Whether this peer may have ended in good order without our having been told yet.
+  [[nodiscard]] virtual bool may_have_left(WorkerId peer) const = 0;
 
   // Handles a message that makes the group; false if it is none of this kind of group.
   virtual bool on_message(WorkerId from, const Message& message) = 0;
@@ -72,6 +74,9 @@ class Group {
   // Runs `here` when `worker` is a member, at once if it is one.
   virtual void when_here(WorkerId worker, UniqueFunction<void()> here) = 0;
 
+  // Of the tasks given to `when_here`, those that wait.
+  [[nodiscard]] virtual uint64_t awaited_members() const = 0;
+
   // The waits in here, for people: a line each.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
@@ -90,6 +95,7 @@ class Arrivals {
     for (auto& here : due) here();
   }
   void clear() { waiting_.clear(); }
+  [[nodiscard]] uint64_t size() const { return waiting_.size(); }
 
  private:
   std::vector<std::pair<WorkerId, UniqueFunction<void()>>> waiting_;

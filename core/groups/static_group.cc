@@ -120,7 +120,7 @@ bool StaticGroup::on_message(WorkerId from, const Message& message) {
   else if (const auto* report = std::get_if<ShutdownReport>(&message.content))
     on_report(from, *report);
   else if (std::holds_alternative<Leave>(message.content))
-    on_leave();
+    on_leave(from);
   else
     return false;
   return true;
@@ -133,6 +133,12 @@ void StaticGroup::on_ready(WorkerId from) {
 }
 
 void StaticGroup::on_hello_refused(WorkerId, const Error& why) { finish_join(why); }
+
+// All that have said that they are quiet may have been told to go. The coordinator goes last, and
+// says so before.
+bool StaticGroup::may_have_left(WorkerId peer) const {
+  return arrived_ && last_report_ && last_report_->quiet && peer != coordinator();
+}
 
 // ---- shutting down ----------------------------------------------------------
 
@@ -240,6 +246,7 @@ void StaticGroup::on_probe(WorkerId from, const ShutdownProbe& probe) {
   on_all_arrived();
   if (probe.phase > phase_) enter_phase(probe.phase);
   report(probe.wave);
+  if (probe.wave != 0 && last_report_->quiet) may_dismiss_ = from;
 }
 
 void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
@@ -338,8 +345,11 @@ void StaticGroup::enter_phase(uint32_t phase) {
   if (phase_ % 2 == 1) view_.release_references();
 }
 
-void StaticGroup::on_leave() {
-  if (arrived_) leave();
+// From a coordinator that has heard of us in its last wave that all is quiet here, and nobody else.
+void StaticGroup::on_leave(WorkerId from) {
+  if (may_dismiss_ != from)
+    return sessions_.accuse(from, {"Leave", "comes from a worker that has not asked for the end"});
+  leave();
 }
 
 void StaticGroup::leave() {
@@ -354,9 +364,9 @@ void StaticGroup::leave() {
 // gone before their acknowledgement arrives.
 void StaticGroup::settle_leaving() {
   if (!sessions_.flushed()) {
-    if (std::exchange(lingering_, true)) return;
-    deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
-                   [this] { finish_shutdown(Unit{}); });
+    if (linger_deadline_.number > 0) return;
+    linger_deadline_ = deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
+                                      [this] { finish_shutdown(Unit{}); });
     return;
   }
   finish_shutdown(Unit{});
@@ -365,6 +375,7 @@ void StaticGroup::settle_leaving() {
 void StaticGroup::finish_shutdown(Status status) {
   if (!shutdown_done_) return;
   deadlines_.remove(shutdown_deadline_);
+  deadlines_.remove(linger_deadline_);
   auto done = std::move(shutdown_done_);
   shutdown_done_ = nullptr;
   if (status.ok() && !lost_.empty()) status = lost_.front().second;
@@ -373,6 +384,7 @@ void StaticGroup::finish_shutdown(Status status) {
 
 void StaticGroup::on_peer_fenced(WorkerId peer, const Error& why) {
   if (leaving_) return progressed();
+  if (may_dismiss_ == peer) may_dismiss_.reset();
   lost_.emplace_back(peer, why);
   if (join_done_) finish_join(why);
   group_changed(peer);

@@ -45,6 +45,7 @@ class StaticGroup final : public Group {
   void on_peer_joined(WorkerId peer, uint32_t life) override;
   void on_peer_fenced(WorkerId peer, const Error& why) override;
   void on_hello_refused(WorkerId peer, const Error& why) override;
+  [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
   void fail(const Error& why) override;
@@ -53,13 +54,14 @@ class StaticGroup final : public Group {
   [[nodiscard]] MaybeError refuses(const std::string& newcomer) const override;
   [[nodiscard]] std::vector<WorkerId> members() const override { return living(); }
   void when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  [[nodiscard]] uint64_t awaited_members() const override { return arrivals_.size(); }
   [[nodiscard]] std::string describe() const override;
 
  private:
   void on_ready(WorkerId from);
   void on_report(WorkerId from, const ShutdownReport& report);
   void on_probe(WorkerId from, const ShutdownProbe& probe);
-  void on_leave();
+  void on_leave(WorkerId from);
   [[nodiscard]] WorkerId coordinator() const;
   [[nodiscard]] std::vector<WorkerId> living() const;
   [[nodiscard]] std::string missing_from_join() const;
@@ -105,10 +107,11 @@ class StaticGroup final : public Group {
   bool all_arrived_ = false;
   bool leaving_ = false;
   bool check_due_ = false;
-  bool lingering_ = false;       // its deadline runs
+  DeadlineId linger_deadline_;
   std::vector<uint32_t> lives_;  // the present one of each worker, as far as we have met it
   uint32_t phase_ = 0;           // even: calls; odd: references
   std::optional<ShutdownReport> last_report_;
+  std::optional<WorkerId> may_dismiss_;  // it has asked, and was told that all is quiet here
   std::map<WorkerId, ShutdownReport> reports_;     // at the coordinator: the latest of each
   std::map<WorkerId, ShutdownReport> first_wave_;  // what they were when the wave started
   std::set<WorkerId> wave_answers_;

@@ -10,11 +10,13 @@ void RemoteLayerBase::pretty_print(std::ostream& stream) const {
   stream << "RemoteLayer(at '" << owner_.name << "')";
 }
 
-const Calls* RemoteLayerBase::through() const {
-  if (through_ == nullptr && at::GradMode::is_enabled())
+const Calls* RemoteLayerBase::through(const Caller& caller) const {
+  if (through_ == nullptr && at::GradMode::is_enabled() &&
+      caller.strand()->running().context == nullptr)
     throw RpcError({.kind = ErrorKind::autograd,
                     .text = "a remote layer is called outside of any context, and its gradients "
-                            "would be lost: make a CallThrough, or a NoGradGuard",
+                            "would be lost: call it while a Recording of the context lives "
+                            "(context.record()), or under a NoGradGuard",
                     .worker = owner_.name,
                     .function = "forward"});
   return through_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/checkpoint/kept_tensors.h"
+
 namespace rehearsal {
 
 ServedModuleBase::ServedModuleBase(CallContext& call, c10::Device device,
@@ -35,6 +37,17 @@ std::vector<std::string> ServedModuleBase::names(bool recurse) const {
 void ServedModuleBase::train(bool on) { module_->train(on); }
 
 bool ServedModuleBase::is_training() const { return module_->is_training(); }
+
+void ServedModuleBase::keep_for_checkpoint(CallContext& call, const CheckpointOrder& order,
+                                           const std::string& name) const {
+  keep_tensors(call, order, tensors_of(*module_, name));
+}
+
+std::vector<std::string> ServedModuleBase::load_from_checkpoint(CallContext& call,
+                                                                const CheckpointOrder& order,
+                                                                const std::string& name) const {
+  return load_tensors(call, order, tensors_of(*module_, name));
+}
 
 void ServedModuleBase::to(CallContext& call, c10::Device device) {
   check_device(device, call.worker_info().name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/api/call_context.h"
+#include "core/api/worker.h"
 #include "core/calls/gatherings.h"
 
 namespace rehearsal {
@@ -38,21 +39,27 @@ std::vector<uint32_t> members_of(const Caller& caller, const std::vector<std::st
 }  // namespace
 
 void register_gatherings(FunctionRegistry& registry) {
-  registry.function("rehearsal.gather", &contribute).runs_inline();
+  registry.function("rehearsal.gather", &contribute).runs_inline().only_waits();
 }
 
 Gathered gather(const Caller& caller, const std::vector<std::string>& workers, GatherShare share,
                 Timeout timeout) {
-  GatherRound round{.members = members_of(caller, workers)};
+  const std::vector<uint32_t> members = members_of(caller, workers);
+  std::optional<Result<GatherRound>> next;
   caller.visit_strand("a gathering's state",
-                      [&] { round = caller.gatherings().next_round(std::move(round.members)); });
+                      [&] { next = caller.gatherings().next_round(members); });
+  const GatherRound round = std::move(*next).or_throw();
   const WorkerId first{round.members.front()};
   Draft draft = function_draft(caller, first, &contribute, round, share);
   draft.timeout = timeout;
+  draft.call.context.reset();  // The shares of all pass through one worker, in no one's context.
   Result<Gatherings::Shares> shares = caller.wait_typed<Gatherings::Shares>(std::move(draft));
   if (!shares.ok()) {
     Error error = shares.error();
     std::string missing;
+    if (error.kind == ErrorKind::peer_lost)
+      caller.visit_strand("a gathering's state",
+                          [&] { caller.gatherings().loss_is_known(members); });
     // The first member knows who is late.
     if (error.kind == ErrorKind::timeout && first == caller.strand()->self())
       caller.visit_strand("a gathering's state",
@@ -63,6 +70,13 @@ Gathered gather(const Caller& caller, const std::vector<std::string>& workers, G
   Gathered gathered{.names = {}, .shares = std::move(shares).value()};
   for (const uint32_t member : round.members) gathered.names.push_back(caller.names()[member]);
   return gathered;
+}
+
+const std::vector<std::string>& Worker::gathering(const std::vector<std::string>& workers) const {
+  if (!caller()->node().is_dynamic() || !workers.empty()) return workers;
+  throw RpcError({.kind = ErrorKind::bad_arguments,
+                  .text = "the group is dynamic: say which workers gather",
+                  .worker = name()});
 }
 
 namespace detail {

@@ -10,11 +10,13 @@
 namespace rehearsal {
 namespace {
 
-constexpr std::string_view kFirstLine = "rehearsal 3";
+constexpr std::string_view kFirstLine = "rehearsal 4";
 
 Error refused(std::string text, const std::string& worker) {
   return {.kind = ErrorKind::protocol, .text = std::move(text), .worker = worker};
 }
+
+}  // namespace
 
 std::string first_difference(const std::string& ours, const std::string& theirs) {
   std::istringstream our_lines(ours);
@@ -30,8 +32,6 @@ std::string first_difference(const std::string& ours, const std::string& theirs)
       return "here " + our_line + ", there " + their_line;
   }
 }
-
-}  // namespace
 
 Greeting greeting_of_this_process(std::string name, size_t world_size, std::string functions) {
   return {.name = std::move(name),

@@ -29,6 +29,9 @@ struct Greeting {
 [[nodiscard]] Status check_greeting(const Greeting& ours, const Greeting& theirs,
                                     const std::string& expected_name);
 
+// The first line in which two texts of registered functions differ: "here …, there …".
+[[nodiscard]] std::string first_difference(const std::string& ours, const std::string& theirs);
+
 // Whether both compute the same bits: LibTorch, instruction set and thread count are equal.
 [[nodiscard]] bool same_arithmetic(const Greeting& ours, const Greeting& theirs);
 

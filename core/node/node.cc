@@ -1,5 +1,9 @@
 #include "core/node/node.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "core/node/node_parts.h"
 
 namespace rehearsal {
@@ -9,7 +13,12 @@ Node::Node(NodeOptions options, const Program& program, Environment environment)
 
 // References, contexts and futures may be left: their strand outlives the node.
 Node::~Node() {
-  parts_->strand->post_always([strand = parts_->strand] { strand->outlive_node(); });
+  auto left =
+      std::make_shared<std::vector<std::shared_ptr<void>>>(parts_->served.take_objects_left());
+  parts_->strand->post_always([strand = parts_->strand, left = std::move(left)]() mutable {
+    strand->release_later(std::move(left));
+    strand->outlive_node();
+  });
 }
 
 FrameSink& Node::sink() { return parts_->sessions; }
@@ -33,14 +42,25 @@ void Node::give_up(WorkerId peer) {
                                 .worker = name});
 }
 
+void Node::say(WorkerId to, Message message) {
+  if (!parts_->ended) parts_->sessions.send(to, std::move(message));
+}
+
 bool Node::left_at_once() const { return parts_->leaves_at_once; }
+
+bool Node::starts_again() const { return parts_->starts_again; }
 
 bool Node::ended() const { return parts_->ended; }
 
 NodeCensus Node::census() const { return parts_->census(); }
 
+PeerPeaks Node::peaks() const { return parts_->peaks(); }
+
+const std::optional<NodeCensus>& Node::census_at_end() const { return parts_->census_at_end; }
+
 std::string Node::debug_info() const {
-  return parts_->rrefs.debug_info() + parts_->contexts.debug_info();
+  return parts_->rrefs.debug_info() + parts_->published.debug_info() +
+         parts_->contexts.debug_info();
 }
 
 std::string Node::check_invariants() const {
@@ -48,5 +68,7 @@ std::string Node::check_invariants() const {
 }
 
 WaitViews Node::waits() const { return parts_->waits(); }
+
+ValueViews Node::values(std::type_index type) const { return parts_->values(type); }
 
 }  // namespace rehearsal

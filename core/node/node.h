@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <vector>
 
 #include "core/base/checkpoints.h"
@@ -12,12 +15,16 @@
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
 #include "core/base/transport.h"
+#include "core/base/value_view.h"
 #include "core/base/wait_view.h"
+#include "core/base/peer_limits.h"
 
 namespace rehearsal {
 
-class Program;
+class GroupCarriers;
 class NodeParts;
+class Program;
+struct Message;
 
 // The options of one node; the same at every worker but for `id`, `incarnation` and `life`.
 struct NodeOptions {
@@ -29,13 +36,17 @@ struct NodeOptions {
   Seed seed;
   std::vector<std::string> names;  // of all workers, in rank order; its size is the world size
 
-  Duration rpc_timeout = std::chrono::seconds(60);       // of calls that name none; zero: none
-  Duration peer_timeout = std::chrono::seconds(30);      // silence after which a peer is fenced
-  Duration heartbeat = std::chrono::seconds(5);          // an idle link says so this often
+  Duration rpc_timeout = std::chrono::seconds(60);   // of calls that name none; zero: none
+  Duration peer_timeout = std::chrono::seconds(30);  // silence after which a peer is fenced
+  Duration heartbeat = std::chrono::seconds(5);      // an idle link says so this often
+  // A peer whose port has refused connections for so long has ended: it is fenced without waiting
+  // for `peer_timeout`. Zero: refusals prove nothing, as where addresses are forwarded.
+  Duration refusal_limit = std::chrono::milliseconds(1500);
   Duration join_timeout = std::chrono::seconds(300);     // for all workers to appear
   Duration shutdown_timeout = std::chrono::seconds(60);  // once all mains have ended
   uint64_t window_bytes = 64 * 1024 * 1024;  // unacknowledged bytes to a peer before calls wait
   uint64_t window_frames = 4096;             // the same in frames
+  PeerLimits limits;                         // what any one peer may make this node hold
   uint32_t execution_limit = 1024;  // functions executing at once, nested calls and creations aside
 
   // Errors that exceptions thrown here become say where they were thrown (Error::trace): the
@@ -44,25 +55,50 @@ struct NodeOptions {
   // runs of one seed may differ in the bytes of errors.
   bool exception_traces = false;
 
+  // Told of each exception of user code while it is being handled, with the error that it becomes;
+  // null: nobody is. It changes nothing, neither the error nor the run.
+  std::function<void(const Error&)> exception_witness;
+
+  // Whether `run_main` fails, with rref_leaked, if references or autograd contexts were still held
+  // when the group shut down: by globals, or by values that hold each other. They are released and
+  // told (EventKind::reference_leaked) anyway, and the others see a worker that ended well.
+  bool strict_leaks = false;
+
   // Test-only switches, by name: each leaves out one rule of the protocol (core/session/mutants.cc
   // lists them). An unknown name is refused by Node's constructor; in a product every name is.
   std::vector<std::string> mutants;
 };
 
-// How many of each thing a node holds; all zero when it is quiet.
+// How many of each thing a node holds: every table and timer of its parts. Numbers only, all of one
+// type, so that whoever judges them can tell that none was forgotten.
 struct NodeCensus {
   uint64_t pending_calls = 0;     // calls this node waits for
   uint64_t executions = 0;        // user functions running or queued, continuations included
+  uint64_t waiting = 0;           // calls of others that only wait here: for a barrier, for a name
   uint64_t owners = 0;            // values that remote references own here
+  uint64_t shared_owners = 0;     // of them, those that other workers refer to
   uint64_t owner_forks = 0;       // forks registered at those owners
   uint64_t owner_handles = 0;     // local handles of those owners
   uint64_t users = 0;             // UserRRefs
   uint64_t pending_users = 0;     // of them, not confirmed
   uint64_t pending_children = 0;  // forks whose child has not accepted
+  uint64_t published = 0;         // references that have a name here
   uint64_t contexts = 0;          // autograd contexts
+  uint64_t send_functions = 0;    // that the autograd contexts hold
   uint64_t passes = 0;            // backward passes
-  uint64_t unacknowledged = 0;    // frames kept for resending
+  uint64_t unacknowledged = 0;    // frames kept for resending, messages that wait for room included
+  uint64_t shutdown_frames = 0;   // of them, those of the shutdown
   uint64_t timers = 0;            // deadlines of calls, passes and waits
+  uint64_t loose_timers = 0;      // of them, those that may outlast whoever wanted them
+  uint64_t parked = 0;            // stacks that wait for something
+  uint64_t lookups = 0;           // for names that nothing has yet
+  uint64_t gatherings = 0;        // of which this is the first member, and not all have come
+  uint64_t cancelled_makers = 0;  // executions that may call no more: nobody waits for them
+  uint64_t given_up_calls = 0;    // of others, while the values of their functions are to come
+  uint64_t early_cancels = 0;     // cancellations whose calls may still come
+  uint64_t awaited_values = 0;    // that nobody has created yet
+  uint64_t late_releases = 0;     // of contexts, until the calls in them have arrived
+  uint64_t awaited_members = 0;   // tasks that wait for a worker to come
 };
 
 // The running instance of a worker: owns all its protocol state, by value. Everything but
@@ -76,6 +112,7 @@ class Node {
     Transport* transport = nullptr;
     Trace* trace = nullptr;
     Checkpoints* checkpoints = nullptr;  // null: this worker has no place for any
+    GroupCarriers* carriers = nullptr;   // null: calls carry all that process groups do
   };
 
   Node(NodeOptions options, const Program& program, Environment environment);
@@ -109,13 +146,27 @@ class Node {
   // who learn of a death in another way. Nothing if it is lost already or this node has ended.
   void give_up(WorkerId peer);
 
+  // Says anything to `to`, true or not, as a worker does that does not keep to the protocol: for
+  // those who test what others make of it. Nothing if `to` is lost or this node has ended.
+  void say(WorkerId to, Message message);
+
+  // The most that any one peer has made this node hold, of each thing that has a limit.
+  [[nodiscard]] PeerPeaks peaks() const;
+
   // After `run_main`: whether the main has asked to leave at once, so that no shutdown was tried.
   [[nodiscard]] bool left_at_once() const;
+
+  // After `run_main` has failed: whether the program wants another life of this worker.
+  [[nodiscard]] bool starts_again() const;
 
   // True after shutdown, abort or kill: no table holds anything but what unwinding stacks hold.
   [[nodiscard]] bool ended() const;
 
   [[nodiscard]] NodeCensus census() const;
+
+  // For oracles: what it was when the node ended, before the end cleared the tables; none before
+  // that, and after a kill.
+  [[nodiscard]] const std::optional<NodeCensus>& census_at_end() const;
 
   // The things owned, held and waited for, and by whom, for people: a line each.
   [[nodiscard]] std::string debug_info() const;
@@ -125,6 +176,10 @@ class Node {
 
   // For oracles: who waits for what at this node.
   [[nodiscard]] WaitViews waits() const;
+
+  // For oracles: the worker's state of exactly this type, if it has one, then the values of this
+  // type that references own here, in the order of their references' ids.
+  [[nodiscard]] ValueViews values(std::type_index type) const;
 
  private:
   std::unique_ptr<NodeParts> parts_;

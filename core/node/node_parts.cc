@@ -3,6 +3,7 @@
 #include "core/api/call_context.h"
 #include "core/base/check.h"
 #include "core/base/user_code.h"
+#include "core/checkpoint/life_history.h"
 #include "core/groups/dynamic_group.h"
 #include "core/groups/static_group.h"
 
@@ -18,25 +19,34 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
           .names = options.names,
           .peer_timeout = options.peer_timeout,
           .heartbeat = options.heartbeat,
+          .refusal_limit = options.refusal_limit,
           .window_bytes = options.window_bytes,
           .window_frames = options.window_frames,
+          .limits = options.limits,
           .dynamic = dynamic,
           .grouped = true,
           .mutants = Mutants::from_names(options.mutants)};
 }
 
-// Notes the things that user code still held when the group shut down, by name.
-void note_released(const NodeStrand& strand, const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) strand.mark("released at shutdown: " + line);
-}
+// Distinguishes the paths of the user's threads from all others.
+constexpr uint64_t kThreads = 0x74687265616473;
 
 // The main's path depends on the worker's name and life only. Were it the same in two lives, a
 // worker that serves the same call of both would give what it makes there the same ids.
-CausalId main_id(const NodeOptions& options, const Mutants& mutants) {
+CausalId main_id(const NodeOptions& options, uint32_t life) {
   const uint64_t name = hash_text(options.names[options.id.value]);
-  const bool is_first = options.life == 0 || mutants.on(Mutant::lives_share_paths);
-  const uint64_t life = is_first ? 0 : mix(options.life);
-  return {options.incarnation, mix(Hash128{name ^ life, 0}, 0), 0};
+  const uint64_t of_life = life == 0 ? 0 : mix(life);
+  return {options.incarnation, mix(Hash128{name ^ of_life, 0}, 0), 0};
+}
+
+// All lives draw the same random numbers: one that goes on where another was saved draws what that
+// would have drawn.
+std::shared_ptr<Execution> make_main(const NodeOptions& options, const Mutants& mutants,
+                                     const NodeStrand& strand) {
+  const uint32_t life = mutants.on(Mutant::lives_share_paths) ? 0 : options.life;
+  auto main = strand.make_execution(main_id(options, life), options.names[options.id.value]);
+  main->set_stream(main_id(options, 0).place());
+  return main;
 }
 
 Greeting greeting_of(const NodeOptions& options, const Program& program) {
@@ -59,10 +69,10 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       strand(std::make_shared<NodeStrand>(environment.runtime, environment.executions,
                                           environment.trace, options.id,
                                           options.names[options.id.value], options.seed)),
-      codec(make_protobuf_codec()),
-      main(strand->make_execution(main_id(options, session_options.mutants),
-                                  options.names[options.id.value])),
-      exceptions(*strand, program.registry().exceptions(), options.exception_traces),
+      codec(make_protobuf_codec(options.limits.decoded_bytes)),
+      main(make_main(options, session_options.mutants, *strand)),
+      exceptions(*strand, program.registry().exceptions(), options.exception_traces,
+                 options.exception_witness),
       deadlines(*strand),
       sessions(session_options, *strand, *environment.transport, *codec, *this),
       pending(session_options, *strand, sessions, deadlines),
@@ -72,9 +82,10 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       contexts(session_options, *strand, sessions, deadlines),
       group(make_group()),
       gatherings(session_options, *strand, sessions, deadlines),
+      published(session_options, *strand),
       caller(std::make_shared<Caller>(strand, program.shared_registry(), options.names,
                                       options.rpc_timeout)),
-      worker(Calls(caller, &rrefs), options.id, environment.checkpoints, *this) {
+      worker(Calls(caller, &rrefs)) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
   least_lives_.resize(options.names.size());
@@ -83,7 +94,12 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
                      .records = &contexts,
                      .contexts = &contexts,
                      .deadlines = &deadlines,
-                     .gatherings = &gatherings});
+                     .gatherings = &gatherings,
+                     .published = &published,
+                     .node = this,
+                     .states = &states,
+                     .checkpoints = environment.checkpoints});
+  gatherings.mailboxes().set_carriers(environment.carriers);
   strand->set_exception_hook(&exceptions);
   pending.set_hooks(&rrefs, &contexts, &exceptions);
   rrefs.set_caller(caller, &contexts);
@@ -99,10 +115,22 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   contexts.set_on_progress([this] { progressed(); });
 }
 
-void NodeParts::release_references() {
-  note_released(*strand, contexts.release_all());
-  note_released(*strand, rrefs.release_all());
-  if (program.is_dynamic()) contexts.release_at_leaving();
+// Its random numbers depend on the names of worker and thread, and on how many of that name there
+// were before it.
+std::shared_ptr<Execution> NodeParts::begin_thread(const std::string& name) {
+  struct Named {
+    std::string name;
+    std::optional<Execution> execution;
+  };
+  auto named = std::make_shared<Named>();
+  named->name = name;
+  const CausalId id{options.incarnation, mix(mix(main->path(), kThreads), hash_text(name)),
+                    threads_[name]++};
+  strand->make_execution(named->execution, id, named->name);
+  const Hash128 stream = mix(mix(main->stream(), kThreads), hash_text(name));
+  named->execution->set_stream(mix(stream, id.ordinal));
+  strand->begin(*named->execution);
+  return {named, &*named->execution};
 }
 
 std::unique_ptr<Group> NodeParts::make_group() {
@@ -116,21 +144,36 @@ std::unique_ptr<Group> NodeParts::make_group() {
 }
 
 void NodeParts::await_member(WorkerId peer, const std::optional<Instant>& deadline,
-                             const WaitHandle& wait, bool& came) {
-  auto limit = std::make_shared<DeadlineId>();
-  group->when_here(peer, [this, wait, &came, limit] {
-    if (!wait.lasts()) return;
-    deadlines.remove(*limit);
-    came = true;
+                             const WaitHandle& wait, Status& came) {
+  struct Limit {
+    DeadlineId deadline;
+    bool over = false;
+  };
+  auto limit = std::make_shared<Limit>();
+  group->when_here(peer, [this, wait, limit] {
+    if (std::exchange(limit->over, true) || !wait.lasts()) return;
+    deadlines.remove(limit->deadline);
     wait.end();
   });
-  if (deadline && !came) *limit = deadlines.add(*deadline, [wait] { wait.end(); });
+  if (!deadline || limit->over) return;
+  limit->deadline = deadlines.add(*deadline, [this, peer, wait, &came, limit] {
+    if (std::exchange(limit->over, true) || !wait.lasts()) return;
+    const std::string& name = options.names[peer.value];
+    const MaybeError& lost = sessions.lost(peer);
+    came = Error{
+        .kind = ErrorKind::timeout,
+        .text = "worker '" + name + "' has not come in time" + (lost ? ": " + lost->text : ""),
+        .worker = name};
+    wait.end();
+  });
 }
 
 // ---- messages ---------------------------------------------------------------
 
 void NodeParts::on_message(WorkerId from, Message&& message) {
   if (ended) return;
+  if (const std::optional<Violation> violation = sessions.judge(from, message)) [[unlikely]]
+    return sessions.accuse(from, *violation);
   route(from, message);
   progressed();
 }
@@ -143,11 +186,11 @@ struct NodeParts::Router {
   void operator()(Response& response) const { node.pending.on_response(from, std::move(response)); }
   void operator()(Cancel& cancel) const { node.served.on_cancel(from, cancel); }
   void operator()(Item& item) const { node.pending.on_item(from, std::move(item)); }
-  void operator()(Credit& credit) const { node.served.on_credit(credit); }
+  void operator()(Credit& credit) const { node.served.on_credit(from, credit); }
   void operator()(End& end) const { node.pending.on_end(from, std::move(end)); }
   void operator()(ForkRequest& request) const { node.rrefs.on_fork_request(from, request); }
-  void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(confirm); }
-  void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(accept); }
+  void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(from, confirm); }
+  void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(from, accept); }
   void operator()(UserDelete& user_delete) const { node.rrefs.on_user_delete(from, user_delete); }
   void operator()(ContextReached& reached) const { node.contexts.on_reached(from, reached); }
   void operator()(ContextRelease& release) const { node.contexts.on_release(from, release); }
@@ -155,9 +198,13 @@ struct NodeParts::Router {
     node.contexts.on_gradients(from, std::move(gradients));
   }
   void operator()(GradientsAnswered& answered) const { node.contexts.on_answered(from, answered); }
+  void operator()(Marks& marks) const { node.contexts.on_marks(from, marks); }
+  void operator()(MarksAnswered& answered) const {
+    node.contexts.on_marks_answered(from, answered);
+  }
   void operator()(PassFinish& finish) const { node.contexts.on_finish(from, finish); }
   void operator()(PassFinished& finished) const { node.contexts.on_finished(from, finished); }
-  void operator()(PassFailed& failed) const { node.contexts.on_failed(failed); }
+  void operator()(PassFailed& failed) const { node.contexts.on_failed(from, failed); }
   void operator()(Goodbye& goodbye) const {
     node.sessions.fence(from, {.kind = ErrorKind::peer_lost,
                                .text = "worker '" + node.options.names[from.value] +
@@ -166,10 +213,9 @@ struct NodeParts::Router {
   }
   template <class Other>
   void operator()(Other& other) const {
-    if (node.group->on_message(from, Message{std::move(other)})) return;
-    node.sessions.fence(from, {.kind = ErrorKind::protocol,
-                               .text = "a message that this version does not serve",
-                               .worker = node.options.names[from.value]});
+    const Message message{std::move(other)};
+    if (node.group->on_message(from, message)) return;
+    node.sessions.accuse(from, {message_name(message.type()), "is no message of this group"});
   }
 };
 
@@ -204,6 +250,8 @@ void NodeParts::on_peer_joined(const Hello& hello) {
   group->on_peer_joined(hello.worker, life);
 }
 
+bool NodeParts::may_have_left(WorkerId peer) const { return group->may_have_left(peer); }
+
 void NodeParts::on_hello_refused(WorkerId peer, const Error& why) {
   group->on_hello_refused(peer, why);
 }
@@ -234,25 +282,6 @@ bool NodeParts::quiet(uint32_t phase) const {
          rrefs.pending_child_count() == 0;
 }
 
-std::string NodeParts::left() const {
-  const NodeCensus now = census();
-  std::string text;
-  const auto count = [&text](uint64_t number, std::string_view what) {
-    if (number == 0) return;
-    text += (text.empty() ? "" : ", ") + std::to_string(number) + " " + std::string(what) +
-            (number == 1 ? "" : "s");
-  };
-  count(now.pending_calls, "unanswered call");
-  count(now.executions, "running function");
-  count(now.passes, "backward call");
-  count(now.unacknowledged, "unacknowledged message");
-  count(now.owners, "owned value");
-  count(now.users, "reference");
-  count(now.pending_children, "reference on its way");
-  count(now.contexts, "autograd context");
-  return text;
-}
-
 bool NodeParts::asked(WorkerId peer) const {
   return pending.count_to(peer) > 0 || rrefs.creates_at(peer);
 }
@@ -264,7 +293,16 @@ bool NodeParts::awaits(WorkerId peer) const {
 
 // The values that others hold here go with the worker.
 bool NodeParts::holds_nothing() const {
-  return rrefs.user_count() == 0 && rrefs.pending_child_count() == 0 && sessions.all_acknowledged();
+  return rrefs.user_count() == 0 && rrefs.pending_child_count() == 0 &&
+         sessions.all_acknowledged() && strand->continuations() == 0;
+}
+
+Status NodeParts::make_states() {
+  const std::vector<StateMaker>& makers = program.members()[options.id.value].states;
+  if (makers.empty()) return Unit{};
+  auto made = run_user_code(worker.name(), "state", [&] { states.make(makers, worker); });
+  if (!made.ok()) return made.error();
+  return Unit{};
 }
 
 Status NodeParts::join() {
@@ -281,7 +319,15 @@ Status NodeParts::join() {
 
 Status NodeParts::shut_down() {
   Status ended_well = Unit{};
+  // A worker that leaves publishes nothing more: nobody waits for it in vain.
+  if (program.is_dynamic() && program.members()[options.id.value].main)
+    strand->post([this] {
+      published.publish_no_more({.kind = ErrorKind::peer_lost,
+                                 .text = "worker '" + strand->name() + "' leaves the group",
+                                 .worker = strand->name()});
+    });
   const Status waited = strand->wait("the end of the shutdown", {}, [&](WaitHandle wait) {
+    strand->count_releases();
     group->shut_down(options.shutdown_timeout, [&ended_well, wait](Status status) {
       if (!wait.lasts()) return;
       ended_well = std::move(status);
@@ -291,8 +337,43 @@ Status NodeParts::shut_down() {
   return waited.ok() ? ended_well : waited;
 }
 
+// A worker that serves and recovers is there for those that will come back.
+Status NodeParts::outlived() {
+  if (program.members()[options.id.value].restarts_max == 0) return Unit{};
+  MaybeError lost;
+  caller->visit_strand("who is lost", [&] {
+    for (const WorkerId worker : sessions.lost_workers()) lost = sessions.unavailable(worker);
+  });
+  if (lost) return *lost;
+  return Unit{};
+}
+
+// The error that the worker ends with. One that it may outlive is kept for its later lives.
+Error NodeParts::consider_another_life(Error why) {
+  if (!is_recoverable(why.kind)) return why;
+  const uint32_t restarts_max = program.members()[options.id.value].restarts_max;
+  starts_again = options.life < restarts_max;
+  if (!starts_again) {
+    if (restarts_max > 0)
+      why.text += "; the worker has begun again " + std::to_string(restarts_max) + " times";
+    return why;
+  }
+  if (environment.checkpoints == nullptr) return why;
+  const Status kept = add_ended_life(*environment.checkpoints,
+                                     {.life = options.life, .lost = why.worker, .why = why.text});
+  if (!kept.ok()) why.text += "; and this could not be kept: " + kept.error().text;
+  return why;
+}
+
 Status NodeParts::run_main() {
+  // Nobody calls a worker that has not joined: none is served before the states are made.
+  const bool late = session_options.mutants.on(Mutant::state_made_late);
+  Status made = late ? Unit{} : make_states();
   Status status = join();
+  // The failure is final if the others do not come at all, or nothing is left to be done.
+  bool is_final = !status.ok() && status.error().kind == ErrorKind::timeout;
+  if (late) made = make_states();
+  if (!made.ok()) status = made;  // The others hear of it, now that they are met.
   if (status.ok()) {
     strand->post_always([this] {
       strand->trace().on_event({.kind = EventKind::execution_started,
@@ -300,21 +381,31 @@ Status NodeParts::run_main() {
                                 .id = main->started_by(),
                                 .text = main->label()});
     });
-    auto returned = run_user_code(worker.name(), "main", [&] {
-      if (const Program::Main& main = program.members()[options.id.value].main) main(worker);
-    });
+    auto returned = run_user_code(
+        worker.name(), "main",
+        [&] {
+          if (const Program::Main& main = program.members()[options.id.value].main) {
+            main(worker);
+            is_final = true;
+          }
+        },
+        options.exception_witness ? &exceptions : nullptr);
     strand->post_always([this] {
       strand->trace().on_event({.kind = EventKind::execution_ended,
                                 .worker = options.id,
                                 .id = main->started_by(),
                                 .text = main->label()});
     });
-    if (!returned.ok())
+    if (!returned.ok()) {
       status = returned.error();
-    else if (!leaves_at_once)
+      status.error().exception.reset();
+    } else if (!leaves_at_once) {
       status = shut_down();
+      if (status.ok() && !is_final) status = outlived();
+    }
   }
   if (strand->killed()) throw NodeKilled{};
+  if (!status.ok() && !is_final) status = consider_another_life(status.error());
   Waiter gone;
   strand->post_always([&] {
     Error why = status.ok() ? Error{.kind = ErrorKind::node_stopped,
@@ -329,6 +420,7 @@ Status NodeParts::run_main() {
     strand->runtime().wake(gone);
   });
   if (strand->runtime().park(gone) == ParkOutcome::killed) throw NodeKilled{};
+  if (const MaybeError leaked = status.ok() ? why_leaked() : std::nullopt) return *leaked;
   return status;
 }
 
@@ -343,6 +435,8 @@ void NodeParts::abort(const Error& why) {
 // The tables fail first, so that each wait gets its own error; what is left fails with `why`.
 void NodeParts::end(const Error& why) {
   if (ended) return;
+  deadlines.remove(last_moment_);  // They have been.
+  census_at_end = census();
   ended = true;
   const Error stopped = why.kind == ErrorKind::node_stopped
                             ? why
@@ -353,6 +447,7 @@ void NodeParts::end(const Error& why) {
   pending.fail_all(stopped);
   served.clear();
   gatherings.clear();
+  published.clear();
   rrefs.clear();
   contexts.clear(stopped);
   deadlines.clear();
@@ -371,49 +466,10 @@ void NodeParts::kill() {
   pending.forget_all();
   served.clear();
   gatherings.clear();
+  published.clear();
   rrefs.clear();
   contexts.clear(strand->why_closed());
   deadlines.clear();
-}
-
-NodeCensus NodeParts::census() const {
-  return {.pending_calls = pending.size(),
-          .executions = served.size() + strand->continuations() + contexts.running_walks(),
-          .owners = rrefs.owner_count(),
-          .owner_forks = rrefs.fork_count(),
-          .owner_handles = rrefs.handle_count(),
-          .users = rrefs.user_count(),
-          .pending_users = rrefs.pending_user_count(),
-          .pending_children = rrefs.pending_child_count(),
-          .contexts = contexts.size(),
-          .passes = contexts.pass_count(),
-          .unacknowledged = ended ? 0 : sessions.unacknowledged(),
-          .timers = deadlines.size()};
-}
-
-DebugInfo NodeParts::debug_info() const {
-  const NodeCensus now = census();
-  return {{"rpc.pending_calls", std::to_string(now.pending_calls)},
-          {"rpc.executions", std::to_string(now.executions)},
-          {"rpc.unacknowledged", std::to_string(now.unacknowledged)},
-          {"rpc.timers", std::to_string(now.timers)},
-          {"rpc.gatherings", std::to_string(gatherings.size())},
-          {"rref.owners", std::to_string(now.owners)},
-          {"rref.owner_forks", std::to_string(now.owner_forks)},
-          {"rref.owner_handles", std::to_string(now.owner_handles)},
-          {"rref.users", std::to_string(now.users)},
-          {"rref.pending_users", std::to_string(now.pending_users)},
-          {"rref.pending_children", std::to_string(now.pending_children)},
-          {"rref.table", rrefs.debug_info()},
-          {"autograd.contexts", std::to_string(now.contexts)},
-          {"autograd.passes", std::to_string(now.passes)},
-          {"autograd.table", contexts.debug_info()}};
-}
-
-WaitViews NodeParts::waits() const {
-  return {.stacks = strand->waits().views(),
-          .calls = pending.views(),
-          .others = contexts.describe_waits() + group->describe()};
 }
 
 }  // namespace rehearsal

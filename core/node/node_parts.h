@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "core/groups/group.h"
 #include "core/node/hello.h"
 #include "core/node/node.h"
+#include "core/rref/published_names.h"
 #include "core/rref/rref_context.h"
 #include "core/session/session.h"
 #include "core/wire/protobuf_codec.h"
@@ -31,14 +34,16 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   void on_peer_joined(const Hello& hello) override;
   void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) override;
   [[nodiscard]] Status check_hello(const Hello& hello) override;
+  [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   void on_hello_refused(WorkerId peer, const Error& why) override;
 
   // WorkerPort.
   [[nodiscard]] DebugInfo debug_info() const override;
   [[nodiscard]] std::vector<WorkerId> members() const override { return group->members(); }
   void await_member(WorkerId peer, const std::optional<Instant>& deadline, const WaitHandle& wait,
-                    bool& came) override;
+                    Status& came) override;
   void leave_at_once() override { leaves_at_once = true; }
+  [[nodiscard]] std::shared_ptr<Execution> begin_thread(const std::string& name) override;
   [[nodiscard]] bool is_dynamic() const override { return program.is_dynamic(); }
 
   // NodeView.
@@ -52,10 +57,14 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   [[nodiscard]] bool holds_nothing() const override;
 
   [[nodiscard]] Status run_main();
+  [[nodiscard]] Status outlived();
+  [[nodiscard]] Error consider_another_life(Error why);
   void abort(const Error& why);
   void kill();
   [[nodiscard]] NodeCensus census() const;
+  [[nodiscard]] PeerPeaks peaks() const;
   [[nodiscard]] WaitViews waits() const;
+  [[nodiscard]] ValueViews values(std::type_index type) const;
 
   const NodeOptions options;
   const Program& program;
@@ -74,12 +83,20 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   AutogradContexts contexts;
   const std::unique_ptr<Group> group;
   Gatherings gatherings;
+  PublishedNames published;
   const std::shared_ptr<Caller> caller;
   Worker worker;
+  WorkerStates states;
+  bool states_have_ended = false;
   bool ended = false;
+  std::optional<NodeCensus> census_at_end;
   bool leaves_at_once = false;  // written by the main, read when it has returned
+  bool starts_again = false;    // written when the worker has failed
 
  private:
+  // Before anybody is served.
+  [[nodiscard]] Status make_states();
+  void release_all_references();
   [[nodiscard]] Status join();
   [[nodiscard]] Status shut_down();
   [[nodiscard]] std::unique_ptr<Group> make_group();
@@ -88,8 +105,14 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
 
+  void note_leaks(const std::vector<std::string>& left);
+  [[nodiscard]] MaybeError why_leaked() const;
+
   uint64_t activity_ = 0;
-  std::vector<uint32_t> least_lives_;  // by worker: one more than that of the latest we met
+  DeadlineId last_moment_;                   // of references that are about to be let go
+  std::vector<std::string> leaks_;           // a line for each thing that was held at the shutdown
+  std::map<std::string, uint64_t> threads_;  // so many of each name were registered
+  std::vector<uint32_t> least_lives_;        // by worker: one more than that of the latest we met
 };
 
 }  // namespace rehearsal

@@ -5,8 +5,13 @@
 #include <string_view>
 
 #include "core/api/autograd_context.h"
+#include "core/api/distributed_checkpoint.h"
 #include "core/api/distributed_optimizer.h"
 #include "core/api/gather.h"
+#include "core/api/pipeline.h"
+#include "core/api/process_group.h"
+#include "core/api/published.h"
+#include "core/base/symbols.h"
 
 namespace rehearsal {
 namespace {
@@ -27,7 +32,12 @@ Program::Program(FunctionRegistry registry) {
   if (!complete) {
     register_autograd(registry);
     register_optimizer(registry);
+    register_pipeline(registry);
     register_gatherings(registry);
+    register_published(registry);
+    register_process_groups(registry);
+    register_checkpoints(registry);
+    register_optimizer_checkpoints(registry);
   }
   registry_ = std::make_shared<const FunctionRegistry>(std::move(registry));
 }
@@ -39,13 +49,46 @@ Program& Program::worker(const std::string& name, Main main) {
   const bool taken = std::any_of(members_.begin(), members_.end(),
                                  [&](const Member& member) { return member.name == name; });
   if (taken) throw std::invalid_argument("two workers are named '" + name + "'");
-  members_.push_back({name, std::move(main)});
+  last_declared_ = members_.size();
+  members_.push_back({name, std::move(main), {checkpoint_state()}});
   return *this;
 }
 
 Program& Program::worker(const std::string& name, Main main, Count count) {
+  const size_t first = members_.size();
   for (uint32_t i = 0; i < count.value; ++i) worker(name + std::to_string(i), main);
+  last_declared_ = first;
   return *this;
+}
+
+Program& Program::add_state(const StateMaker& maker) {
+  const std::string type = demangled(maker.type.name());
+  if (members_.empty())
+    throw std::invalid_argument("a state of type " + type + " comes after the worker that has it");
+  for (size_t i = last_declared_; i < members_.size(); ++i) {
+    std::vector<StateMaker>& states = members_[i].states;
+    const bool taken = std::any_of(states.begin(), states.end(), [&](const StateMaker& other) {
+      return other.type == maker.type;
+    });
+    if (taken)
+      throw std::invalid_argument("worker '" + members_[i].name + "' has a state of type " + type +
+                                  " already");
+    states.push_back(maker);
+  }
+  return *this;
+}
+
+Program& Program::recovering(uint32_t restarts_max) {
+  if (members_.empty())
+    throw std::invalid_argument("recovering() comes after the worker that shall recover");
+  for (size_t i = last_declared_; i < members_.size(); ++i) members_[i].restarts_max = restarts_max;
+  return *this;
+}
+
+Program Program::with_mains(const std::function<Main(const Member&)>& make) const {
+  Program other = *this;
+  for (size_t i = 0; i < members_.size(); ++i) other.members_[i].main = make(members_[i]);
+  return other;
 }
 
 std::vector<std::string> Program::names() const {

@@ -4,84 +4,137 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
-#include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
-#include "core/optim/local_optimizer.h"
+#include "core/optim/libtorch_kinds.h"
+#include "core/optim/optimizer_state.h"
 
 namespace rehearsal {
-
-// The parameters of one owner.
-struct DistributedOptimizer::Share {
-  WorkerInfo owner;
-  RRef<LocalOptimizer> optimizer;
-  std::vector<size_t> positions;  // of its parameters among all
-};
 
 DistributedOptimizer::DistributedOptimizer(const Calls& worker,
                                            const std::vector<RRef<at::Tensor>>& parameters,
                                            const torch::optim::OptimizerOptions& options)
-    : parameter_count_(parameters.size()) {
-  if (parameters.empty()) throw std::invalid_argument("an optimizer without parameters");
-  const OptimizerSettings settings = settings_of(options);
-  std::map<WorkerId, std::vector<size_t>> positions;
-  for (size_t i = 0; i < parameters.size(); ++i) positions[parameters[i].owner().id].push_back(i);
-  for (auto& [owner, places] : positions) {
-    std::vector<RRef<at::Tensor>> owned;
-    for (const size_t place : places) owned.push_back(parameters[place]);
-    const WorkerInfo info = owned.front().owner();
-    shares_.push_back(
-        {info, worker.remote<LocalOptimizer>(info, settings, owned), std::move(places)});
-  }
+    : DistributedOptimizer(worker, std::vector<ParameterGroup>{ParameterGroup(parameters)},
+                           options) {}
+
+DistributedOptimizer::DistributedOptimizer(const Calls& worker,
+                                           const std::vector<ParameterGroup>& groups,
+                                           const torch::optim::OptimizerOptions& defaults) {
+  const LibtorchKind known = libtorch_kind_of(defaults);
+  state_ = std::make_unique<State>(worker, groups, defaults, *known.kind);
+  state_->create(worker, groups, {.kind = known.name, .defaults = known.kind->write(defaults)},
+                 nullptr);
+}
+
+DistributedOptimizer::DistributedOptimizer(const Calls& worker,
+                                           const std::vector<ParameterGroup>& groups,
+                                           const torch::optim::OptimizerOptions& defaults,
+                                           OwnKind kind)
+    : state_(std::make_unique<State>(worker, groups, defaults, *kind.kind)) {
+  state_->create(worker, groups, {.kind = {}, .defaults = kind.kind->write(defaults)}, &kind);
 }
 
 DistributedOptimizer::~DistributedOptimizer() = default;
 DistributedOptimizer::DistributedOptimizer(DistributedOptimizer&&) noexcept = default;
 DistributedOptimizer& DistributedOptimizer::operator=(DistributedOptimizer&&) noexcept = default;
 
-// The value of each owner; if one failed, an error with every owner's outcome.
-template <class T>
-std::vector<T> DistributedOptimizer::gather(const std::string& what,
-                                            std::vector<Future<T>> futures) const {
-  std::vector<T> values;
-  MaybeError failure;
-  std::string outcomes;
-  for (size_t i = 0; i < futures.size(); ++i) {
-    Result<T> result = futures[i].result();
-    outcomes += (i == 0 ? "'" : ", '") + shares_[i].owner.name + "' ";
-    if (result.ok()) {
-      outcomes += "done";
-      values.push_back(std::move(result).value());
-      continue;
-    }
-    outcomes +=
-        "failed (" + std::string(name_of(result.error().kind)) + ": " + result.error().text + ")";
-    if (!failure) failure = result.error();
-  }
-  if (!failure) return values;
-  failure->text = what + ": " + outcomes;
-  throw RpcError(std::move(*failure));
+void DistributedOptimizer::allow_owners_without_gradients(bool allowed) {
+  state_->allows_no_gradients = allowed;
 }
 
-void DistributedOptimizer::step(const AutogradContext& context) const {
-  std::vector<Future<Unit>> steps;
-  for (const Share& share : shares_)
-    steps.push_back(context.rpc_async(share.optimizer, &LocalOptimizer::step));
-  (void)gather("the optimizer's step", std::move(steps));
+const std::vector<OwnerReport>& DistributedOptimizer::step_reports() const {
+  return state_->reports;
 }
+
+torch::optim::Optimizer& DistributedOptimizer::groups() const { return state_->groups; }
+
+// ---- steps --------------------------------------------------------------------------
+
+void DistributedOptimizer::step(const AutogradContext& context) const { step_with(&context); }
+void DistributedOptimizer::step() const {
+  state_->check_source(nullptr);
+  step_with(nullptr);
+}
+void DistributedOptimizer::retry_step(const AutogradContext& context) const {
+  retry_with(&context);
+}
+void DistributedOptimizer::retry_step() const { retry_with(nullptr); }
+
+void DistributedOptimizer::step_with(const AutogradContext* context) const {
+  State& state = *state_;
+  std::vector<std::string> options = state.options_now();
+  const OrderName order = state.next_order(context);
+  state.step = State::Step{.order = order, .context = {}, .options = std::move(options)};
+  if (context != nullptr) state.step->context = context->id();
+  state.end_accumulation();
+  state.reports.clear();
+  for (const OwnerShare& share : state.shares)
+    state.reports.push_back(
+        {.owner = share.owner,
+         .error = Error{.kind = ErrorKind::cancelled, .text = "there was no answer yet"}});
+  std::vector<size_t> everybody(state.shares.size());
+  std::iota(everybody.begin(), everybody.end(), 0);
+  state.step_at(everybody, context);
+  state.throw_unless_stepped();
+}
+
+void DistributedOptimizer::retry_with(const AutogradContext* context) const {
+  State& state = *state_;
+  if (!state.step) throw std::logic_error("the last call of the optimizer was no step");
+  if (state.step->context != (context == nullptr ? std::nullopt : std::optional(context->id())))
+    throw std::logic_error("the last step was one with other gradients");
+  ++state.step->order.attempt;
+  state.step->order.allows_no_gradients = state.allows_no_gradients;
+  state.step_at(state.owners_left(context), context);
+  state.throw_unless_stepped();
+}
+
+void DistributedOptimizer::accumulate(const AutogradContext& context) const {
+  const OrderName order = state_->next_order(&context);
+  (void)state_->ask_all<Unit>(
+      "the accumulation of gradients", &context, [&](const Calls& calls, const OwnerShare& share) {
+        return calls.rpc_async(share.optimizer, &LocalOptimizer::accumulate, order);
+      });
+  state_->last_term = order.number;
+}
+
+void DistributedOptimizer::drop_accumulated() const {
+  (void)state_->next_order(nullptr);
+  state_->end_accumulation();
+}
+
+// ---- gradients ----------------------------------------------------------------------
 
 double DistributedOptimizer::clip_grad_norm(const AutogradContext& context, double max_norm) const {
-  std::vector<Future<std::vector<at::Tensor>>> answers;
-  for (const Share& share : shares_)
-    answers.push_back(context.rpc_async(share.optimizer, &LocalOptimizer::gradient_norms));
-  const auto parts = gather("the norms of the gradients", std::move(answers));
+  return clip_norm_of(&context, max_norm);
+}
+double DistributedOptimizer::clip_grad_norm(double max_norm) const {
+  return clip_norm_of(nullptr, max_norm);
+}
+void DistributedOptimizer::clip_grad_value(const AutogradContext& context, double max_value) const {
+  clip_value_of(&context, max_value);
+}
+void DistributedOptimizer::clip_grad_value(double max_value) const {
+  clip_value_of(nullptr, max_value);
+}
+
+double DistributedOptimizer::clip_norm_of(const AutogradContext* context, double max_norm) const {
+  State& state = *state_;
+  state.check_source(context);
+  OrderName order = state.next_order(context);
+  const auto parts = state.ask_all<std::vector<at::Tensor>>(
+      "the norms of the gradients", context, [&](const Calls& calls, const OwnerShare& share) {
+        return calls.rpc_async(share.optimizer, &LocalOptimizer::gradient_norms, order);
+      });
 
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> by_position(parameter_count_);
-  for (size_t i = 0; i < shares_.size(); ++i)
-    for (size_t j = 0; j < shares_[i].positions.size(); ++j)
-      by_position[shares_[i].positions[j]] = parts[i].at(j);
+  std::vector<at::Tensor> by_position(state.parameter_count);
+  const size_t owners = state.mutants.on(Mutant::clip_norm_of_one_owner) ? 1 : state.shares.size();
+  for (size_t i = 0; i < owners; ++i)
+    for (size_t j = 0; j < state.shares[i].positions.size(); ++j)
+      by_position[state.shares[i].positions[j]] = parts[i].at(j);
   std::vector<at::Tensor> norms;
   for (const at::Tensor& norm : by_position)
     if (norm.defined()) norms.push_back(norm.cpu());
@@ -90,13 +143,41 @@ double DistributedOptimizer::clip_grad_norm(const AutogradContext& context, doub
   const at::Tensor total = norms.size() == 1 ? norms.front() : at::stack(norms).norm(2);
   const at::Tensor factor = at::clamp(max_norm / (total + 1e-6), std::nullopt, 1.0);
   if (factor.item<double>() != 1.0) {
-    std::vector<Future<Unit>> scaled;
-    for (const Share& share : shares_)
-      scaled.push_back(
-          context.rpc_async(share.optimizer, &LocalOptimizer::scale_gradients, factor));
-    (void)gather("the scaling of the gradients", std::move(scaled));
+    order = state.next_order(context);
+    (void)state.ask_all<Unit>(
+        "the scaling of the gradients", context, [&](const Calls& calls, const OwnerShare& share) {
+          return calls.rpc_async(share.optimizer, &LocalOptimizer::scale_gradients, order, factor);
+        });
   }
   return total.item<double>();
+}
+
+void DistributedOptimizer::clip_value_of(const AutogradContext* context, double max_value) const {
+  state_->check_source(context);
+  const OrderName order = state_->next_order(context);
+  (void)state_->ask_all<Unit>(
+      "the clipping of the gradients", context, [&](const Calls& calls, const OwnerShare& share) {
+        return calls.rpc_async(share.optimizer, &LocalOptimizer::clamp_gradients, order, max_value);
+      });
+}
+
+bool DistributedOptimizer::unscale(const AutogradContext* context, double factor,
+                                   uint64_t& number) const {
+  state_->check_source(context);
+  if (number != 0 && number != state_->number)
+    throw std::logic_error("the gradients were used since their scale was half removed");
+  if (number != 0) --state_->number;  // The same order again.
+  const OrderName order = state_->next_order(context);
+  number = order.number;
+  bool finite = true;
+  for (const bool here : state_->ask_all<bool>(
+           "the unscaling of the gradients", context,
+           [&](const Calls&calls, const OwnerShare&share) {
+             return calls.rpc_async(share.optimizer, &LocalOptimizer::unscale_gradients, order,
+                                    factor);
+           }))
+    finite = (finite || state_->mutants.on(Mutant::overflow_not_agreed)) && here;
+  return finite;
 }
 
 void register_optimizer(FunctionRegistry& registry) { LocalOptimizer::register_in(registry); }

@@ -5,7 +5,7 @@
 namespace rehearsal {
 
 CallContext::CallContext(Calls calls, std::shared_ptr<const ServedCall> served)
-    : Calls(std::move(calls)), served_(std::move(served)) {
+    : WorkerAccess(std::move(calls)), served_(std::move(served)) {
   if (served_->call.context) record_in(*served_->call.context);
   if (served_->call.trace) trace_in(within(*served_->call.trace, served_->call.id));
 }
@@ -16,11 +16,6 @@ std::string CallContext::traceparent() const {
 
 WorkerInfo CallContext::caller_info() const {
   return {caller()->names()[served_->caller.value], served_->caller};
-}
-
-WorkerInfo CallContext::worker_info() const {
-  const WorkerId self = caller()->strand()->self();
-  return {caller()->names()[self.value], self};
 }
 
 bool CallContext::cancelled() const {

@@ -18,6 +18,14 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
     if (MaybeError error = why_unusable(*handle)) return *error;
   const Hash128 path = mix(call.place(), which);
   uint64_t ordinal = 0;
+  const ForkId first{{options_.incarnation, path, 0}};
+  const auto made = pending_children_.lower_bound(first);
+  if (made != pending_children_.end() && made->first.incarnation == first.incarnation &&
+      made->first.path == path) {
+    return Error{.kind = ErrorKind::protocol,
+                 .text = "references cannot be passed on for a call whose id was used before",
+                 .worker = strand_.name()};
+  }
   for (const auto& handle : payload.handles) {
     const ForkId fork{{options_.incarnation, path, ordinal++}};
     if (handle->is_owner()) {
@@ -28,8 +36,8 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
       else
         register_fork(handle->id(), fork, to);
     } else {
-      REHEARSAL_CHECK(!pending_children_.contains(fork), fork);
-      pending_children_.emplace(fork, PendingChild{to, *handle->fork()});
+      const bool fresh = pending_children_.emplace(fork, PendingChild{to, *handle->fork()}).second;
+      REHEARSAL_CHECK(fresh, fork);
       ++users_.at(*handle->fork()).children;  // G2
     }
     payload.forks.push_back({handle->id(), fork, handle->is_owner()});
@@ -40,16 +48,16 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
   return Unit{};
 }
 
-void RRefContext::undo_forks(WorkerId, const std::vector<Fork>& forks) {
+void RRefContext::undo_forks(WorkerId to, const std::vector<Fork>& forks) {
   if (options_.mutants.on(Mutant::unsent_forks_stay)) return;
   for (const Fork& fork : forks) {
     if (fork.owner_is_parent) {
       const auto owner = owners_.find(fork.rref);
-      if (owner == owners_.end() || owner->second.forks.erase(fork.id) == 0) continue;
-      trace_fork(EventKind::fork_deleted, fork.id, fork.rref);
+      if (owner == owners_.end() || owner->second.forks.erase({fork.id, to}) == 0) continue;
+      trace_fork(EventKind::fork_deleted, fork.id, fork.rref, to);
       drop_if_unused(fork.rref);
     } else {
-      on_child_accept({fork.id});
+      settle_child(fork.id);
     }
   }
 }
@@ -62,6 +70,7 @@ void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<vo
     strand_.mark("forks arrived that cannot be");
     return ready(*impossible);
   }
+  if (MaybeError too_many = why_too_many_given(from, payload.forks.size())) return ready(*too_many);
   struct Gate {
     size_t missing;
     UniqueFunction<void(Status)> ready;
@@ -113,6 +122,9 @@ MaybeError RRefContext::why_impossible(const std::vector<Fork>& forks) const {
 
 void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
   UserRRef user{.id = fork.rref, .parent = {}, .error = {}, .waiting = {}};
+  user.origin.came_from = from;
+  if (from != options_.self && given_by_.add(from, options_.limits.references))
+    user.counts_for = from;
   if (fork.owner_is_parent) {
     user.state = UserState::confirmed;
     user.was_confirmed = true;
@@ -138,19 +150,19 @@ void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
 void RRefContext::adopt_as_owner(WorkerId from, const Fork& fork,
                                  std::shared_ptr<RRefHandle> handle,
                                  UniqueFunction<void(Status)> ready) {
-  auto adopt = [this, from, fork, handle = std::move(handle),
-                ready = std::move(ready)](Status created) mutable {
+  auto adopt = [this, from, given_by = sessions_.incarnation(from), fork,
+                handle = std::move(handle), ready = std::move(ready)](Status created) mutable {
     if (created.ok()) {
       OwnerRRef& owner = owners_.at(fork.rref);
       ++owner.handles;
-      if (fork.owner_is_parent && owner.forks.erase(fork.id) > 0)
+      if (fork.owner_is_parent && owner.forks.erase({fork.id, options_.self}) > 0)
         trace_fork(EventKind::fork_deleted, fork.id, fork.rref);
     }
-    if (!fork.owner_is_parent && !sessions_.lost(from))
+    if (!fork.owner_is_parent && !sessions_.lost(from) && sessions_.incarnation(from) == given_by)
       sessions_.send(from, Message{ChildAccept{fork.id}});
     ready(std::move(created));
   };
-  when_created(fork.rref, std::move(adopt));
+  when_created(fork.rref, from, "Payload.forks", std::move(adopt));
 }
 
 // ---- owner ------------------------------------------------------------------
@@ -158,29 +170,35 @@ void RRefContext::adopt_as_owner(WorkerId from, const Fork& fork,
 void RRefContext::register_fork(const RRefId& id, const CausalId& fork, WorkerId holder) {
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;  // Only where a rule is left out.
-  owner->second.forks.emplace(fork, holder);
+  const bool fresh = owner->second.forks.emplace(fork, holder).second;
+  if (fresh && is_counted(fork, holder) && !held_by_.add(holder, options_.limits.references))
+    accuse_later(holder, {"ForkRequest.fork", "is one more than one worker may hold"});
   trace_fork(EventKind::fork_registered, fork, id, holder);
 }
 
 void RRefContext::on_fork_request(WorkerId from, const ForkRequest& request) {
   const Incarnation asked_by = sessions_.incarnation(from);
-  when_created(request.rref, [this, from, asked_by, request](Status created) {
-    if (closed_ || sessions_.lost(from) || sessions_.incarnation(from) != asked_by) return;
-    if (!created.ok() && !options_.mutants.on(Mutant::confirm_never_refuses)) {
-      strand_.mark("a fork is refused");
-      trace_fork(EventKind::fork_refused, request.fork, request.rref, from);
-      sessions_.send(from, Message{ForkConfirm{request.fork, created.error()}});
-      return;
-    }
-    register_fork(request.rref, request.fork, from);
-    sessions_.send(from, Message{ForkConfirm{request.fork, std::nullopt}});
-  });
+  when_created(request.rref, from, "ForkRequest.rref",
+               [this, from, asked_by, request](Status created) {
+                 if (closed_ || sessions_.lost(from) || sessions_.incarnation(from) != asked_by)
+                   return;
+                 if (!created.ok() && !options_.mutants.on(Mutant::confirm_never_refuses)) {
+                   strand_.mark("a fork is refused");
+                   trace_fork(EventKind::fork_refused, request.fork, request.rref, from);
+                   sessions_.send(from, Message{ForkConfirm{request.fork, created.error()}});
+                   return;
+                 }
+                 register_fork(request.rref, request.fork, from);
+                 sessions_.send(from, Message{ForkConfirm{request.fork, std::nullopt}});
+               });
 }
 
 // ---- receiver, answered -----------------------------------------------------
 
-void RRefContext::on_fork_confirm(const ForkConfirm& confirm) {
+void RRefContext::on_fork_confirm(WorkerId from, const ForkConfirm& confirm) {
   const auto user = users_.find(confirm.fork);
+  if (user != users_.end() && user->second.id.owner != from)
+    return sessions_.accuse(from, {"ForkConfirm.fork", "is of a value of another owner"});
   if (user == users_.end() || user->second.state != UserState::pending)
     return strand_.mark("an answer came for a fork that is settled");
   const bool refused = confirm.error.has_value();
@@ -214,8 +232,15 @@ void RRefContext::answer_parent(const CausalId& fork) {
 
 // ---- sender, released -------------------------------------------------------
 
-void RRefContext::on_child_accept(const ChildAccept& accept) {
+void RRefContext::on_child_accept(WorkerId from, const ChildAccept& accept) {
   const auto child = pending_children_.find(accept.fork);
+  if (child != pending_children_.end() && child->second.holder != from)
+    return sessions_.accuse(from, {"ChildAccept.fork", "was given to another worker"});
+  settle_child(accept.fork);
+}
+
+void RRefContext::settle_child(const CausalId& fork) {
+  const auto child = pending_children_.find(fork);
   if (child == pending_children_.end())
     return strand_.mark("an acceptance came for a child that is settled");
   const CausalId parent = child->second.parent;
@@ -239,6 +264,7 @@ void RRefContext::delete_if_unused(const CausalId& fork) {
     return;
   if (user.state != UserState::refused)
     sessions_.send(user.id.owner, Message{UserDelete{user.id, ForkId{fork}}});  // G1
+  if (user.counts_for) given_by_.remove(*user.counts_for);
   trace_fork(EventKind::user_deleted, fork, user.id, user.id.owner);
   users_.erase(found);
   progressed();
@@ -248,27 +274,20 @@ void RRefContext::delete_if_unused(const CausalId& fork) {
 
 void RRefContext::on_user_delete(WorkerId from, const UserDelete& user_delete) {
   const auto owner = owners_.find(user_delete.rref);
-  if (owner == owners_.end() || owner->second.forks.erase(user_delete.fork) == 0)
+  if (owner == owners_.end() || owner->second.forks.erase({user_delete.fork, from}) == 0)
     return strand_.mark("a delete came for a fork that is not registered");
   trace_fork(EventKind::fork_deleted, user_delete.fork, user_delete.rref, from);
+  if (is_counted(user_delete.fork, from)) held_by_.remove(from);
   drop_if_unused(user_delete.rref);
 }
 
 // ---- a peer is lost ---------------------------------------------------------
 
 void RRefContext::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why) {
-  created_[incarnation].lost = why;
-  std::vector<UniqueFunction<void(Status)>> refused;
-  for (auto entry = to_come_.begin(); entry != to_come_.end();) {
-    if (entry->first.causal.incarnation != incarnation ||
-        options_.mutants.on(Mutant::lost_creator_refuses_nothing)) {
-      ++entry;
-      continue;
-    }
-    for (auto& waiting : entry->second) refused.push_back(std::move(waiting));
-    entry = to_come_.erase(entry);
-  }
-  for (auto& waiting : refused) waiting(why);
+  CreatedIds& created = created_[incarnation];
+  created.lost = why;
+  created.seen.forget_above();  // They are lost, like those that have not come.
+  drop_awaited(peer, incarnation, why);
 
   std::vector<RRefId> touched;
   for (auto& [id, owner] : owners_) {
@@ -285,7 +304,7 @@ void RRefContext::on_peer_fenced(WorkerId peer, Incarnation incarnation, const E
   for (const auto& [fork, child] : pending_children_)
     if (child.holder == peer && !options_.mutants.on(Mutant::pins_survive_fencing))
       children.push_back(fork);
-  for (const CausalId& fork : children) on_child_accept({ForkId{fork}});
+  for (const CausalId& fork : children) settle_child(fork);
 
   std::vector<CausalId> owned;
   for (auto& [fork, user] : users_) {
@@ -297,6 +316,7 @@ void RRefContext::on_peer_fenced(WorkerId peer, Incarnation incarnation, const E
   }
   for (const CausalId& fork : owned)
     if (users_.contains(fork)) settle_user(fork, UserState::refused, why);
+  forget_counts(peer);
 }
 
 }  // namespace rehearsal

@@ -25,6 +25,7 @@ Future<Unit> created(const std::shared_ptr<RRefHandle>& handle, Timeout timeout)
   Draft draft = fetch_draft(handle, timeout);
   draft.call.kind = CallKind::await;
   draft.function = "RRef.created";
+  draft.call.context.reset();  // It brings nothing.
   const std::shared_ptr<NodeStrand> strand = handle->caller()->strand();
   auto state = std::make_shared<FutureState<Unit>>(strand, draft.call.id);
   auto question = std::make_unique<Draft>(std::move(draft));

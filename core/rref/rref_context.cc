@@ -28,6 +28,7 @@ std::shared_ptr<RRefHandle> RRefContext::make_handle(const RRefId& id, std::opti
 std::shared_ptr<RRefHandle> RRefContext::create(Draft&& draft) {
   const ProfilerRange range([&] { return caller_->text_of(CallForm::remote, draft); });
   Execution& running = strand_.running();
+  draft.made_in = running.label();
   RRefId id;
   id.causal = running.next_id();
   id.owner = draft.to;
@@ -62,6 +63,8 @@ RRefId RRefContext::with_counter(RRefId id) {
 
 // Fills in what is known only when the creation is issued; the error, if it cannot be.
 MaybeError RRefContext::complete_creation(Draft& draft) {
+  if (draft.call.context)
+    if (MaybeError ended = records_->why_ended(*draft.call.context)) return ended;
   if (draft.target) {
     Result<RRefId> target = resolve(*draft.target);
     if (!target.ok()) return target.error();
@@ -74,10 +77,12 @@ MaybeError RRefContext::complete_creation(Draft& draft) {
 
 void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const ForkId fork = *handle.fork();
+  if (users_.contains(fork)) return;  // A worker has called with the id of another call.
   UserRRef user{.id = handle.id(), .created_here = true, .parent = {}, .error = {}, .waiting = {}};
   MaybeError failed = sessions_.unavailable(draft.to);
   if (!failed) failed = complete_creation(draft);
   user.target = std::move(draft.target);
+  user.origin = {.function = draft.function, .made_in = draft.made_in, .came_from = {}};
   if (failed) {
     strand_.release_later(std::move(user.target));
     user.state = UserState::refused;
@@ -117,6 +122,7 @@ void RRefContext::create_here(Draft&& draft, RRefHandle& handle) {
   OwnerRRef& owner = add_owner(id);
   owner.handles = 1;
   owner.uses = 1;
+  owner.origin = {.function = draft.function, .made_in = draft.made_in, .came_from = {}};
   if (const MaybeError failed = complete_creation(draft)) {
     complete_value(id, *failed);
     return end_use(id);
@@ -168,17 +174,20 @@ void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const Fork
 }
 
 std::shared_ptr<RRefHandle> RRefContext::own(HeldValue value) {
+  Execution& running = strand_.running();
   RRefId id;
-  id.causal = strand_.running().next_id();
+  id.causal = running.next_id();
   id.owner = options_.self;
   auto handle = make_handle(id, std::nullopt);
-  strand_.post([this, handle, value = std::move(value)]() mutable {
-    const RRefId id = with_counter(handle->id());
-    handle->set_counter(id);
-    OwnerRRef& owner = add_owner(id);
-    owner.handles = 1;
-    owner.value.emplace(std::move(value));
-  });
+  strand_.post(
+      [this, handle, value = std::move(value), made_in = std::string(running.label())]() mutable {
+        const RRefId id = with_counter(handle->id());
+        handle->set_counter(id);
+        OwnerRRef& owner = add_owner(id);
+        owner.handles = 1;
+        owner.value.emplace(std::move(value));
+        owner.origin.made_in = std::move(made_in);
+      });
   return handle;
 }
 
@@ -232,7 +241,8 @@ Result<RRefId> RRefContext::resolve(const RRefHandle& handle) {
 bool RRefContext::confirmed_by_owner(const RRefHandle& handle) const {
   if (handle.is_owner()) return true;
   const auto user = users_.find(*handle.fork());
-  return user != users_.end() && user->second.was_confirmed;
+  if (user != users_.end()) return user->second.was_confirmed;
+  return !released_unconfirmed_.contains(*handle.fork());  // released at the shutdown
 }
 
 void RRefContext::release(const RRefId& id, const std::optional<ForkId>& fork) {
@@ -250,23 +260,43 @@ void RRefContext::release(const RRefId& id, const std::optional<ForkId>& fork) {
 
 // ---- the whole --------------------------------------------------------------
 
+bool RRefContext::holds_references() const {
+  return std::any_of(users_.begin(), users_.end(),
+                     [](const auto& entry) { return !entry.second.released; }) ||
+         std::any_of(owners_.begin(), owners_.end(),
+                     [](const auto& entry) { return entry.second.handles > 0; });
+}
+
+std::string RRefContext::origin_text(const Origin& origin) const {
+  std::string text;
+  if (!origin.function.empty())
+    text += ", made by remote of '" + origin.function + "'";
+  else if (!origin.made_in.empty())
+    text += ", made by rref";
+  if (!origin.made_in.empty()) text += " in '" + origin.made_in + "'";
+  if (origin.came_from) text += ", which came from '" + name(*origin.came_from) + "'";
+  return text;
+}
+
 std::vector<std::string> RRefContext::release_all() {
   std::vector<std::string> lines;
   std::vector<CausalId> forks;
   for (auto& [fork, user] : users_) {
     if (user.released) continue;
     if (!user.created_here && options_.mutants.on(Mutant::received_references_stay)) continue;
-    lines.push_back("a reference to " + to_string(user.id.causal) + " at '" + name(user.id.owner) +
-                    "' is held by '" + strand_.name() + "'");
+    lines.push_back("'" + strand_.name() + "' holds a reference to a value of '" +
+                    name(user.id.owner) + "'" + origin_text(user.origin) + ": " +
+                    to_string(user.id.causal));
     user.released = true;
+    if (!user.was_confirmed) released_unconfirmed_.insert(fork);
     forks.push_back(fork);
   }
   for (const CausalId& fork : forks) delete_if_unused(fork);
   std::vector<RRefId> owned;
   for (auto& [id, owner] : owners_) {
     if (owner.handles == 0) continue;
-    lines.push_back("the value of " + to_string(id.causal) + " is held by its owner '" +
-                    strand_.name() + "'");
+    lines.push_back("'" + strand_.name() + "' holds a reference to a value of its own" +
+                    origin_text(owner.origin) + ": " + to_string(id.causal));
     owner.handles = 0;
     owned.push_back(id);
   }
@@ -292,6 +322,12 @@ void RRefContext::clear() {
   to_come_.clear();
   users_.clear();
   pending_children_.clear();
+}
+
+uint64_t RRefContext::shared_owner_count() const {
+  return static_cast<uint64_t>(std::count_if(owners_.begin(), owners_.end(), [](const auto& entry) {
+    return !entry.second.forks.empty();
+  }));
 }
 
 uint64_t RRefContext::fork_count() const {

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <typeindex>
 #include <vector>
 
 #include "core/api/caller.h"
 #include "core/api/reference_port.h"
 #include "core/api/rref_handle.h"
+#include "core/base/value_view.h"
 #include "core/calls/hooks.h"
 #include "core/calls/pending_calls.h"
 #include "core/calls/served_calls.h"
@@ -19,6 +24,7 @@ namespace rehearsal {
 
 class Sessions;
 struct CarriedTensors;
+struct Violation;
 
 // The remote references of one node: owners, users, pending children. Guarantees G1: the owner
 // hears of every deleted UserRRef, and G2: a parent is not deleted until the owner has answered
@@ -57,17 +63,20 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   // ---- messages ----
 
   void on_fork_request(WorkerId from, const ForkRequest& request);
-  void on_fork_confirm(const ForkConfirm& confirm);
-  void on_child_accept(const ChildAccept& accept);
+  void on_fork_confirm(WorkerId from, const ForkConfirm& confirm);
+  void on_child_accept(WorkerId from, const ChildAccept& accept);
   void on_user_delete(WorkerId from, const UserDelete& user_delete);
   void on_peer_fenced(WorkerId peer, Incarnation incarnation, const Error& why);
 
+  // Whether a handle is left.
+  [[nodiscard]] bool holds_references() const;
   // Releases every handle that is left, at a graceful shutdown; returns a line for each.
   std::vector<std::string> release_all();
   // Drops everything: the node ends.
   void clear();
 
   [[nodiscard]] uint64_t owner_count() const { return owners_.size(); }
+  [[nodiscard]] uint64_t shared_owner_count() const;  // that other workers refer to
   [[nodiscard]] uint64_t fork_count() const;
   [[nodiscard]] uint64_t handle_count() const;
   [[nodiscard]] uint64_t user_count() const { return users_.size(); }
@@ -76,12 +85,25 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   [[nodiscard]] bool creates_at(WorkerId owner) const;
   [[nodiscard]] bool awaits(WorkerId owner) const;
   [[nodiscard]] uint64_t pending_child_count() const { return pending_children_.size(); }
+  // Values that somebody here waits for, and that nobody has created yet.
+  [[nodiscard]] uint64_t awaited_count() const { return to_come_.size(); }
+  // "'a' waits for a value that 'b' has not created", of one of them; empty: there is none.
+  [[nodiscard]] std::string describe_awaited() const;
+  // The most of each that one peer has reached (PeerPeaks).
+  [[nodiscard]] uint64_t references_peak() const {
+    return std::max({created_by_.peak(), held_by_.peak(), given_by_.peak()});
+  }
+  [[nodiscard]] uint64_t awaited_peak() const { return awaited_by_.peak(); }
+  [[nodiscard]] uint64_t gaps_peak() const { return gaps_peak_; }
+  // Those of exactly this type that are owned here and are there.
+  [[nodiscard]] ValueViews values(std::type_index type) const;
   [[nodiscard]] std::string debug_info() const;
   [[nodiscard]] std::string check_invariants() const;
   void set_on_progress(Task task) { on_progress_ = std::move(task); }
 
  private:
-  // to_come: nobody has created it yet; gone: it was, and its value is no more.
+  // to_come: a worker that is here has not created it yet; gone: it was, and its value is no more,
+  // or nobody can create it.
   enum class Existence : uint8_t { to_come, alive, gone, lost };
   [[nodiscard]] Existence existence_of(const RRefId& id) const;
   [[nodiscard]] Error why_not_alive(const RRefId& id) const;
@@ -89,15 +111,28 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
 
   // Owner's side.
   OwnerRRef& add_owner(const RRefId& id);
-  void when_created(const RRefId& id, UniqueFunction<void(Status)> ready);
+  // `asker` will use it; `field`: where its message says so.
+  void when_created(const RRefId& id, WorkerId asker, std::string_view field,
+                    UniqueFunction<void(Status)> ready);
+  [[nodiscard]] MaybeError why_too_many_awaited(const RRefId& id, WorkerId asker,
+                                                std::string_view field);
+  [[nodiscard]] MaybeError why_too_many_given(WorkerId from, uint64_t forks);
+  void accuse_later(WorkerId peer, const Violation& violation);
+  [[nodiscard]] std::optional<Violation> why_too_many_created(WorkerId from, const RRefId& id);
+  void drop_awaited(WorkerId peer, Incarnation incarnation, const Error& why);
+  void forget_counts(WorkerId peer);
+  [[nodiscard]] bool is_counted(const CausalId& fork, WorkerId holder) const {
+    return holder != options_.self && fork.incarnation != options_.incarnation;
+  }
   void complete_value(const RRefId& id, Result<HeldValue> value);
   void drop_if_unused(const RRefId& id);
   void end_use(const RRefId& id);
   void register_fork(const RRefId& id, const CausalId& fork, WorkerId holder);
+  [[nodiscard]] std::string function_name(const Call& call) const;
   void register_creator(const RRefId& id, const ForkId& fork, WorkerId creator);
   void serve_creation(WorkerId from, Call call, MaybeError refused);
   void admit(WorkerId from, Call call, MaybeError refused);
-  void begin_use(const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target);
+  void begin_use(WorkerId from, const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target);
   void proceed(ArrivedCall& arrived);
   void serve_target(const std::shared_ptr<ServedCall>& served);
   void use_target(const std::shared_ptr<ServedCall>& served, Result<HeldValue> object);
@@ -108,6 +143,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   void add_user(const ForkId& fork, UserRRef user);
   void delete_if_unused(const CausalId& fork);
   void answer_parent(const CausalId& fork);
+  void settle_child(const CausalId& fork);
   void settle_user(const CausalId& fork, UserState state, MaybeError error);
   void when_confirmed(const CausalId& fork, UniqueFunction<void(Status)> ready);
   [[nodiscard]] MaybeError why_impossible(const std::vector<Fork>& forks) const;
@@ -126,6 +162,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   void trace_fork(EventKind kind, const CausalId& fork, const RRefId& rref,
                   WorkerId peer = kNoPeer);
   void progressed();
+  [[nodiscard]] std::string origin_text(const Origin& origin) const;
   [[nodiscard]] std::string name(WorkerId id) const { return options_.names[id.value]; }
   [[nodiscard]] std::shared_ptr<RRefHandle> make_handle(const RRefId& id,
                                                         std::optional<ForkId> fork);
@@ -141,10 +178,19 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
 
   std::map<RRefId, OwnerRRef> owners_;
   std::map<Incarnation, CreatedIds> created_;
-  std::map<RRefId, std::vector<UniqueFunction<void(Status)>>> to_come_;
+  std::map<RRefId, std::vector<AwaitsCreation>> to_come_;
   std::map<CausalId, UserRRef> users_;
+  // Of those that the shutdown has released: a function that still runs may have their handles.
+  std::set<CausalId> released_unconfirmed_;
   std::map<CausalId, PendingChild> pending_children_;
   std::map<WorkerId, std::pair<Incarnation, uint64_t>> next_counters_;  // by owner
+  // By peer: values that it has created here, forks that it has had registered, forks that it has
+  // given to this worker, and its uses of values that are to come. See PeerLimits.
+  PeerTally created_by_;
+  PeerTally held_by_;
+  PeerTally given_by_;
+  PeerTally awaited_by_;
+  uint64_t gaps_peak_ = 0;  // among the creations of one peer
   bool closed_ = false;
   Task on_progress_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/base/monitor_entry.h"
 #include "core/rref/rref_context.h"
 #include "core/session/session.h"
 
@@ -13,9 +14,14 @@ RRefContext::Existence RRefContext::existence_of(const RRefId& id) const {
   if (id.owner != options_.self || id.owner_incarnation != options_.incarnation)
     return Existence::gone;
   const auto created = created_.find(id.causal.incarnation);
-  if (created == created_.end()) return Existence::to_come;
-  if (created->second.seen.contains(id.counter)) return Existence::gone;
-  return created->second.lost ? Existence::lost : Existence::to_come;
+  if (created != created_.end()) {
+    if (created->second.seen.contains(id.counter)) return Existence::gone;
+    if (created->second.lost) return Existence::lost;
+  }
+  // All who create here have met us, and a value of our own is there before anybody hears of it.
+  const bool may_come =
+      is_here(id.causal.incarnation) && id.causal.incarnation != options_.incarnation;
+  return may_come ? Existence::to_come : Existence::gone;
 }
 
 Error RRefContext::why_not_alive(const RRefId& id) const {
@@ -35,13 +41,16 @@ OwnerRRef& RRefContext::add_owner(const RRefId& id) {
   return owner;
 }
 
-void RRefContext::when_created(const RRefId& id, UniqueFunction<void(Status)> ready) {
+void RRefContext::when_created(const RRefId& id, WorkerId asker, std::string_view field,
+                               UniqueFunction<void(Status)> ready) {
   switch (existence_of(id)) {
     case Existence::alive:
       return ready(Unit{});
     case Existence::to_come:
+      if (MaybeError too_many = why_too_many_awaited(id, asker, field))
+        return ready(std::move(*too_many));
       strand_.mark("a use waits for its reference to be created");
-      to_come_[id].push_back(std::move(ready));
+      to_come_[id].push_back({asker, std::move(ready)});
       return;
     case Existence::gone:
     case Existence::lost:
@@ -83,12 +92,23 @@ void RRefContext::drop_if_unused(const RRefId& id) {
   OwnerRRef& owner = found->second;
   const bool held = owner.handles > 0 && !options_.mutants.on(Mutant::owner_handles_keep_nothing);
   if (!owner.forks.empty() || held || owner.uses > 0) return;
+  if (owner.counts_for) created_by_.remove(*owner.counts_for);
   if (owner.value && owner.value->ok())
     strand_.release_later(std::move(owner.value->value().value));
   strand_.release_later(std::move(owner.monitor));
   trace_owner(EventKind::owner_dropped, id);
   owners_.erase(found);
   progressed();
+}
+
+ValueViews RRefContext::values(std::type_index type) const {
+  ValueViews views;
+  for (const auto& [id, owner] : owners_) {
+    if (!owner.value || !owner.value->ok() || owner.value->value().type->type != type) continue;
+    const bool busy = owner.monitor->held() || strand_.waits().has_entered(*owner.monitor);
+    views.push_back({.id = id.causal, .value = owner.value->value().value.get(), .busy = busy});
+  }
+  return views;
 }
 
 // ---- serving ----------------------------------------------------------------
@@ -102,7 +122,7 @@ void RRefContext::admit(WorkerId from, Call call, MaybeError refused) {
   auto arrived = std::make_shared<ArrivedCall>();
   arrived->refused = std::move(refused);
   arrived->target_known = arrived->refused || !call.target;
-  if (!arrived->target_known) begin_use(arrived, *call.target);
+  if (!arrived->target_known) begin_use(from, arrived, *call.target);
   arrived->served = served_.admit(from, std::move(call), [this, arrived](Status ready) {
     arrived->confirmed = true;
     if (!ready.ok() && !arrived->refused) arrived->refused = ready.error();
@@ -110,8 +130,9 @@ void RRefContext::admit(WorkerId from, Call call, MaybeError refused) {
   });
 }
 
-void RRefContext::begin_use(const std::shared_ptr<ArrivedCall>& arrived, const RRefId& target) {
-  when_created(target, [this, arrived, target](Status created) {
+void RRefContext::begin_use(WorkerId from, const std::shared_ptr<ArrivedCall>& arrived,
+                            const RRefId& target) {
+  when_created(target, from, "Call.target", [this, arrived, target](Status created) {
     arrived->target_known = true;
     if (created.ok()) {
       ++owners_.at(target).uses;
@@ -140,8 +161,10 @@ void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
   const RRefId id = *call.created;
   const bool here = from == options_.self;
   if (!here) {
-    if (existence_of(id) != Existence::to_come ||
-        id.causal.incarnation != sessions_.incarnation(from)) {
+    const bool is_senders = id.causal.incarnation == sessions_.incarnation(from);
+    if (is_senders && existence_of(id) != Existence::to_come)
+      return sessions_.accuse(from, {"Call.created", "was created before"});
+    if (!is_senders) {
       strand_.trace().on_event({.kind = EventKind::call_served,
                                 .worker = options_.self,
                                 .peer = from,
@@ -149,7 +172,12 @@ void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
                                 .number = 1 + static_cast<uint64_t>(ErrorKind::protocol)});
       return strand_.mark("a creation came for an id that is not to come");
     }
-    add_owner(id).uses = 1;
+    if (const auto too_many = why_too_many_created(from, id))
+      return sessions_.accuse(from, *too_many);
+    OwnerRRef& owner = add_owner(id);
+    owner.uses = 1;
+    owner.counts_for = from;
+    owner.origin = {.function = function_name(call), .made_in = {}, .came_from = from};
     if (options_.mutants.on(Mutant::creation_in_two_steps))
       deadlines_.add(strand_.runtime().now(), [this, id, fork = call.created_fork, from] {
         register_creator(id, fork, from);
@@ -160,10 +188,19 @@ void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
     if (waiting != to_come_.end()) {
       auto tasks = std::move(waiting->second);
       to_come_.erase(waiting);
-      for (auto& task : tasks) task(Unit{});
+      for (AwaitsCreation& task : tasks) {
+        awaited_by_.remove(task.asker);
+        task.ready(Unit{});
+      }
     }
   }
   admit(from, std::move(call), std::move(refused));
+}
+
+std::string RRefContext::function_name(const Call& call) const {
+  if (call.kind == CallKind::operator_) return call.name;
+  const auto& functions = caller_->registry().functions();
+  return call.function < functions.size() ? functions[call.function].name : std::string();
 }
 
 void RRefContext::register_creator(const RRefId& id, const ForkId& fork, WorkerId creator) {
@@ -233,27 +270,16 @@ void RRefContext::local_value(const RRefId& id, UniqueFunction<void(Result<HeldV
 
 bool RRefContext::enter_monitor(const RRefId& id, Execution* execution, const WaitHandle& wait) {
   const auto owner = owners_.find(id);
-  const bool is_inside =
-      execution != nullptr && owner != owners_.end() && execution->monitor == owner->second.monitor;
-  if (owner == owners_.end() || is_inside) {
-    wait.end();
-    return false;
-  }
-  if (execution != nullptr && !execution->monitor) {
-    execution->monitor = owner->second.monitor;
-    wait.end();  // Once it is in the monitor.
-  } else {
-    owner->second.monitor->enter([wait] { wait.end(); });
-  }
-  return true;
+  if (owner != owners_.end())
+    return rehearsal::enter_monitor(owner->second.monitor, execution, wait);
+  wait.end();
+  return false;
 }
 
 void RRefContext::leave_monitor(const RRefId& id, Execution* execution) {
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;
-  const std::shared_ptr<Monitor> monitor = owner->second.monitor;
-  if (execution != nullptr && execution->monitor == monitor) execution->monitor.reset();
-  monitor->leave();
+  rehearsal::leave_monitor(std::shared_ptr(owner->second.monitor), execution);
 }
 
 }  // namespace rehearsal

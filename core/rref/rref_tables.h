@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -18,15 +20,25 @@
 // The rows of the reference protocol's tables (core/README.md has the protocol).
 namespace rehearsal {
 
+// How a reference came about, for people.
+struct Origin {
+  std::string function;               // that `remote` called; empty: none
+  std::string made_in;                // the label of the execution that made it here; empty: none
+  std::optional<WorkerId> came_from;  // who passed it on, or asked for it
+};
+
 // A value that references own, at its owner.
 struct OwnerRRef {
   RRefId id;
   std::optional<Result<HeldValue>> value;  // none: to come
-  std::map<CausalId, WorkerId> forks;      // registered and not deleted, with their holders
-  uint64_t handles = 0;                    // owner handles
-  uint64_t uses = 0;                       // its creation, fetches and proxy calls that run
+  // Registered and not deleted, each with its holder: nobody can take a fork away from another.
+  std::set<std::pair<CausalId, WorkerId>> forks;
+  uint64_t handles = 0;  // owner handles
+  uint64_t uses = 0;     // its creation, fetches and proxy calls that run
   std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>();
   std::vector<Task> waiting;  // for the value
+  Origin origin;
+  std::optional<WorkerId> counts_for;  // the peer that has created it, as long as it is here
 };
 
 enum class UserState : uint8_t {
@@ -48,6 +60,8 @@ struct UserRRef {
   DeadlineId deadline;                 // of a creation that is not answered
   std::shared_ptr<RRefHandle> target;  // of a method that creates this: lives until the answer
   std::vector<Task> waiting;           // for the answer
+  Origin origin;
+  std::optional<WorkerId> counts_for;  // the peer that has given it, as long as it is here
 };
 
 // A fork that was sent and whose child has not accepted.
@@ -66,6 +80,12 @@ struct ArrivedCall {
   bool confirmed = false;     // the arguments are, or cannot be
   bool target_known = false;  // it exists, or never will
   bool concluded = false;     // refused, or on its way
+};
+
+// A use of a value that nobody has created yet.
+struct AwaitsCreation {
+  WorkerId asker;
+  UniqueFunction<void(Status)> ready;
 };
 
 // This owner's knowledge of one creator's ids.

@@ -29,11 +29,15 @@ enum class Mutant : uint8_t {
   no_fencing,
   fenced_side_not_told,
   destination_unchecked,
+  position_not_told,
+  backlog_in_one_burst,
+  one_refusal_is_death,
   // calls
   calls_never_time_out,
   nested_calls_count,
   monitor_kept_while_parked,
   answered_calls_stay,
+  answered_call_keeps_its_deadline,
   remote_error_not_stored,
   context_lost_in_async,
   unwanted_response_unread,
@@ -63,6 +67,11 @@ enum class Mutant : uint8_t {
   received_references_stay,
   // autograd
   undefined_gradient_not_sent,
+  undecided_ignored,
+  mark_answered_at_once,
+  pass_not_resumed,
+  early_gradient_refused,
+  committed_not_taken_back,
   backward_returns_early,
   backward_returns_before_commit,
   unused_result_hangs,
@@ -73,6 +82,24 @@ enum class Mutant : uint8_t {
   holders_need_gradients,
   contexts_released_by_relays,
   lost_creator_keeps_contexts,
+  execution_forgets_context,
+  continuation_forgets_context,
+  unrecorded_not_marked,
+  // optimizers
+  step_repeated_unasked,
+  unanswered_step_counts,
+  overtaken_order_obeyed,
+  lost_options_count_as_sent,
+  stale_gradient_stepped,
+  missing_gradients_ignored,
+  parameter_stepped_twice,
+  failed_term_counts,
+  sum_outlives_step,
+  clip_norm_of_one_owner,
+  unscaled_again,
+  overflow_not_agreed,
+  optimizer_never_released,
+  constructor_error_swallowed,
   // shutdown
   leaves_when_empty,
   partial_barrier,
@@ -90,6 +117,9 @@ enum class Mutant : uint8_t {
   joins_by_one_member,
   leaver_is_asked_on,
   leaves_undrained,
+  // names and states
+  publication_wakes_nobody,
+  state_made_late,
 };
 
 inline constexpr size_t kMutantsMax = 128;

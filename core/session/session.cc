@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/values/tensor_form.h"
-
 namespace rehearsal {
 namespace {
 
@@ -18,9 +16,7 @@ const Payload* payload_of(const Message& message) {
 Lane lane_of(const Message& message) {
   const Payload* payload = payload_of(message);
   if (payload == nullptr) return Lane::small;
-  uint64_t bytes = payload->values.size();
-  for (const at::Tensor& tensor : payload->tensors)
-    if (tensor.defined()) bytes += memory_bytes(tensor);
+  const uint64_t bytes = payload->values.size() + sent_bytes(payload->sent);
   return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
 }
 
@@ -101,6 +97,12 @@ bool Sessions::all_received(WorkerId id) const {
   return id == options_.self || peer(id).received.contiguous();
 }
 
+uint64_t Sessions::highest_received(WorkerId id) const {
+  if (id == options_.self) return 0;
+  const std::array<uint64_t, 2>& last = peer(id).last_received;
+  return std::max(last[0], last[1]);
+}
+
 void Sessions::begin_to_serve(WorkerId id) {
   peer(id).serves = true;
   admit_queued(id);
@@ -122,6 +124,7 @@ bool Sessions::has_room(const Peer& to, Lane lane) const {
 // know that the value will not come.
 bool Sessions::is_unknown_to_its_owner(const Fork& fork) const {
   const WorkerId owner = fork.rref.owner;
+  if (owner.value >= peers_.size()) return false;  // Only a worker that lies makes one.
   return fork.rref.causal.incarnation == options_.incarnation && owner != options_.self &&
          fork.rref.owner_incarnation == peer(owner).incarnation && !peer(owner).lost &&
          !peer(owner).serves;
@@ -145,8 +148,7 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   Peer& receiver = peer(to);
   if (receiver.lost) {
     drop_frame(to, "its receiver is lost");
-    if (options.on_withdrawn) options.on_withdrawn();
-    return;
+    return drop_unsent({std::move(message), std::move(options)});
   }
   const Lane lane = lane_of(message);
   std::list<Queued>& queued = receiver.queued[static_cast<size_t>(lane)];
@@ -195,19 +197,18 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
   Unacked unacked;
   unacked.sequence = to.next_sequence++;
   unacked.of_shutdown = options.of_shutdown;
+  unacked.of_group = is_of_group(message);
+  if (unacked.of_group) ++to.unacked_of_group;
   if (unacked.of_shutdown) ++to.unacked_of_shutdown;
   unacked.body = codec_.encode(message);
   if (options.carried) {
-    std::vector<at::Tensor>& tensors = options.carried->tensors;
-    std::erase_if(tensors, [](const at::Tensor& tensor) {
-      return !tensor.defined() || tensor.is_inference();
-    });
-    for (const at::Tensor& tensor : tensors)
-      unacked.versions.push_back(static_cast<uint32_t>(tensor._version()));
+    for (const at::Tensor& tensor : options.carried->tensors)
+      unacked.versions.push_back(version_of(tensor));
     unacked.carried = std::move(options.carried);
   }
   unacked.on_acknowledged = std::move(options.on_acknowledged);
   const uint64_t bytes = unacked.body->bytes();
+  unacked.lane = lane_of_bytes(bytes);
   strand_.trace().on_event({.kind = EventKind::frame_sent,
                             .worker = options_.self,
                             .peer = id,
@@ -217,64 +218,38 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
                             .bytes = bytes});
   to.unacked_bytes += bytes;
   to.unacked.push(std::move(unacked));
-  if (to.link_up) transmit(id, to.unacked.back());
+  if (!to.link.up) return;
+  if (to.link.paced)
+    send_more(id);
+  else
+    transmit(id, to.unacked.back());
+}
+
+FrameHeader Sessions::header_to(Peer& to, FrameKind kind, uint64_t sequence) {
+  to.spoke = strand_.runtime().now();
+  to.acknowledged_to_peer = to.received.base() - 1;
+  to.unanswered_frames = 0;
+  return {.kind = kind,
+          .source = options_.incarnation,
+          .destination = to.incarnation,
+          .sequence = sequence,
+          .acknowledged = to.acknowledged_to_peer,
+          .received = to.last_received};
 }
 
 void Sessions::transmit(WorkerId id, const Unacked& unacked) {
   Peer& to = peer(id);
-  to.spoke = strand_.runtime().now();
-  to.acknowledged_to_peer = to.received.base() - 1;
-  to.unanswered_frames = 0;
-  transport_.send(id, {.header = {.kind = FrameKind::message,
-                                  .source = options_.incarnation,
-                                  .destination = to.incarnation,
-                                  .sequence = unacked.sequence,
-                                  .acknowledged = to.acknowledged_to_peer},
-                       .body = unacked.body});
+  to.link.largest_sent = std::max(to.link.largest_sent, unacked.body->bytes());
+  transport_.send(
+      id, {.header = header_to(to, FrameKind::message, unacked.sequence), .body = unacked.body});
+}
+
+uint32_t Sessions::version_of(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.is_inference() ? static_cast<uint32_t>(tensor._version()) : 0;
 }
 
 void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
-  Peer& to = peer(id);
-  to.spoke = strand_.runtime().now();
-  to.acknowledged_to_peer = to.received.base() - 1;
-  to.unanswered_frames = 0;
-  transport_.send(id, {.header = {.kind = kind,
-                                  .source = options_.incarnation,
-                                  .destination = to.incarnation,
-                                  .acknowledged = to.acknowledged_to_peer},
-                       .body = nullptr});
-}
-
-void Sessions::replace_if_changed(Peer& to, Unacked& unacked) {
-  if (!unacked.carried) return;
-  const std::vector<at::Tensor>& tensors = unacked.carried->tensors;
-  const bool same = std::equal(tensors.begin(), tensors.end(), unacked.versions.begin(),
-                               [](const at::Tensor& tensor, uint32_t version) {
-                                 return static_cast<uint32_t>(tensor._version()) == version;
-                               });
-  if (same) return;
-  strand_.mark("a tensor changed before it was resent");
-  to.unacked_bytes -= unacked.body->bytes();
-  const std::shared_ptr<CarriedTensors> carried = std::move(unacked.carried);
-  unacked.body = codec_.encode(carried->instead);
-  to.unacked_bytes += unacked.body->bytes();
-  if (carried->on_changed) carried->on_changed();
-  strand_.release_later(carried);
-}
-
-void Sessions::resend_all(WorkerId id) {
-  Peer& to = peer(id);
-  if (!to.unacked.empty()) strand_.mark("frames are resent");
-  const size_t count = to.unacked.size();  // `transmit_new` sends those that come later.
-  for (size_t i = 0; i < std::min(count, to.unacked.size()); ++i) {
-    replace_if_changed(to, to.unacked.at(i));
-    strand_.trace().on_event({.kind = EventKind::frame_resent,
-                              .worker = options_.self,
-                              .peer = id,
-                              .number = to.unacked.at(i).sequence,
-                              .bytes = to.unacked.at(i).body->bytes()});
-    transmit(id, to.unacked.at(i));
-  }
+  transport_.send(id, {.header = header_to(peer(id), kind, 0), .body = nullptr});
 }
 
 void Sessions::admit_queued(WorkerId id) {
@@ -310,10 +285,16 @@ bool Sessions::withdraw(WorkerId id, const CallId& call) {
     if (found == queued.end()) continue;
     Queued withdrawn = std::move(*found);
     queued.erase(found);
-    if (withdrawn.options.on_withdrawn) withdrawn.options.on_withdrawn();
+    drop_unsent(std::move(withdrawn));
     return true;
   }
   return false;
+}
+
+// Its tensors die off the strand.
+void Sessions::drop_unsent(Queued&& message) {
+  if (message.options.on_withdrawn) message.options.on_withdrawn();
+  if (message.options.carried) strand_.release_later(std::make_shared<Queued>(std::move(message)));
 }
 
 void Sessions::on_drained(WorkerId id) {
@@ -342,12 +323,15 @@ void Sessions::on_frame(WorkerId id, Frame frame) {
   if (header.kind != FrameKind::message)
     strand_.trace().on_event({.kind = EventKind::ack_frame, .worker = options_.self, .peer = id});
   const bool has_body = frame.body != nullptr;
-  if (header.acknowledged >= from.next_sequence || has_body != (header.kind == FrameKind::message))
+  if (!is_possible(from, header.acknowledged, header.received) ||
+      has_body != (header.kind == FrameKind::message))
     return fence(id,
                  {.kind = ErrorKind::protocol,
                   .text = "worker '" + options_.names[id.value] + "' sent a frame that cannot be",
                   .worker = options_.names[id.value]});
+  take_position(from, header.received);
   take_acknowledgement(id, header.acknowledged);
+  if (from.link.paced) send_more(id);
   if (has_body) {
     receive_message(id, frame);
   } else if (header.kind == FrameKind::fenced) {
@@ -357,6 +341,12 @@ void Sessions::on_frame(WorkerId id, Frame frame) {
   }
 }
 
+// Whether the peer can have received so much: no more than was sent.
+bool Sessions::is_possible(const Peer& from, uint64_t acknowledged,
+                           const std::array<uint64_t, 2>& received) {
+  return std::max({acknowledged, received[0], received[1]}) < from.next_sequence;
+}
+
 void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
   Peer& from = peer(id);
   bool any = false;
@@ -364,12 +354,15 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
     Unacked unacked = from.unacked.pop();
     from.unacked_bytes -= unacked.body->bytes();
     if (unacked.of_shutdown) --from.unacked_of_shutdown;
+    if (unacked.of_group) --from.unacked_of_group;
+    note_arrival(from, unacked);
     any = true;
     if (unacked.on_acknowledged) unacked.on_acknowledged();
     if (unacked.carried)
       strand_.release_later(std::shared_ptr<CarriedTensors>(std::move(unacked.carried)));
   }
   if (!any) return;
+  note_progress(from);
   if (from.queued_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_queued(id);
   if (!options_.mutants.on(Mutant::acknowledgement_wakes_no_shutdown)) progressed();
 }
@@ -379,7 +372,14 @@ void Sessions::receive_message(WorkerId id, const Frame& frame) {
   const bool fresh = from.received.insert(frame.header.sequence);
   if (options_.mutants.on(Mutant::deduplication_slides) && !from.received.contiguous())
     from.received = IntervalSet(frame.header.sequence + 1);
-  owe_acknowledgement(id);
+  const Lane lane = lane_of(frame);
+  uint64_t& last = from.last_received[static_cast<size_t>(lane)];
+  last = std::max(last, frame.header.sequence);
+  if (fresh) note_progress(from);
+  gaps_peak_ = std::max(gaps_peak_, from.received.gaps());
+  if (from.received.gaps() > options_.limits.gaps)
+    return accuse(id, {"Frame.sequence", "leaves out more frames than can be on their way"});
+  owe_acknowledgement(id, lane);
   if (!fresh && !options_.mutants.on(Mutant::no_deduplication)) {
     strand_.mark("a frame arrived twice");
     return drop_frame(id, "it arrived before");
@@ -402,11 +402,16 @@ void Sessions::receive_message(WorkerId id, const Frame& frame) {
   listener_.on_message(id, std::move(decoded).value());
 }
 
-void Sessions::owe_acknowledgement(WorkerId id) {
+void Sessions::owe_acknowledgement(WorkerId id, Lane lane) {
   Peer& from = peer(id);
   ++from.unanswered_frames;
-  if (from.unanswered_frames >= options_.window_frames / 2)
-    return transmit_bare(id, FrameKind::ack);
+  ++from.link.arrived_messages;
+  // The sender of a link that was made again waits for it, and the link may not live for long.
+  const bool soon = from.link.paced && from.link.arrived_messages <= from.link.told_soon &&
+                    !options_.mutants.on(Mutant::position_not_told);
+  const bool at_once = lane == Lane::large || from.link.arrived_messages == 1;
+  const uint64_t limit = !soon ? options_.window_frames / 2 : at_once ? 1 : kFewMessages;
+  if (from.unanswered_frames >= limit) return transmit_bare(id, FrameKind::ack);
   if (from.acknowledgement_due) return;
   from.acknowledgement_due = true;
   const Instant now = strand_.runtime().now();
@@ -416,7 +421,7 @@ void Sessions::owe_acknowledgement(WorkerId id) {
                                   Peer& to = peer(id);
                                   if (stopped_ || to.incarnation != incarnation) return;
                                   to.acknowledgement_due = false;
-                                  if (to.lost || !to.link_up) return;
+                                  if (to.lost || !to.link.up) return;
                                   if (to.unanswered_frames > 0) transmit_bare(id, FrameKind::ack);
                                   progressed();
                                 });
@@ -443,6 +448,12 @@ bool Sessions::flushed() const {
 uint64_t Sessions::unacknowledged() const {
   uint64_t frames = to_self_;
   for (const Peer& to : peers_) frames += to.unacked.size() + to.queued_count();
+  return frames;
+}
+
+uint64_t Sessions::unacknowledged_of_group() const {
+  uint64_t frames = 0;
+  for (const Peer& to : peers_) frames += to.unacked_of_group;
   return frames;
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/node_strand.h"
 #include "core/base/ring.h"
 #include "core/base/transport.h"
+#include "core/session/authority.h"
 #include "core/session/session_options.h"
 #include "core/wire/message.h"
 
@@ -32,6 +33,8 @@ class SessionListener {
   // Whether a peer that says this may talk to us. Of kind fenced: this is over, but a later life of
   // the same worker may.
   [[nodiscard]] virtual Status check_hello(const Hello& hello) = 0;
+  // Whether this peer may have ended in good order without our having been told yet.
+  [[nodiscard]] virtual bool may_have_left(WorkerId peer) const = 0;
   virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
 };
 
@@ -54,7 +57,8 @@ struct SendOptions {
 
 // Exactly-once, unordered delivery of messages between this incarnation and each peer's, while
 // both live: sequence numbers, acknowledgements on data frames, resending after reconnect, and
-// de-duplication at the receiver. Also judges silence. Messages to oneself take the same path,
+// de-duplication at the receiver. Also judges silence, refused connections, and links that break
+// again and again before anything has passed. Messages to oneself take the same path,
 // without a transport. On the strand.
 class Sessions final : public FrameSink {
  public:
@@ -72,6 +76,11 @@ class Sessions final : public FrameSink {
 
   // Ends the pair of incarnations: each side refuses the other from now on.
   void fence(WorkerId peer, const Error& why);
+
+  // Fences a peer that broke the protocol, with an error that names the field of its message.
+  void accuse(WorkerId peer, const Violation& violation);
+  // How a message of `from` breaks the protocol, as far as it shows by itself.
+  [[nodiscard]] std::optional<Violation> judge(WorkerId from, const Message& message) const;
 
   // Why `peer` cannot be reached for good, if so.
   [[nodiscard]] const MaybeError& lost(WorkerId peer) const;
@@ -91,6 +100,13 @@ class Sessions final : public FrameSink {
   // Whether nothing that `peer` sent before what arrived last is still on its way.
   [[nodiscard]] bool all_received(WorkerId peer) const;
 
+  // All that `peer` has sent with lower numbers has been received; the highest number of all that
+  // has.
+  [[nodiscard]] uint64_t first_missing(WorkerId id) const { return peer(id).received.base(); }
+  [[nodiscard]] uint64_t highest_received(WorkerId peer) const;
+  // The most frames that were missing of one peer while later ones had come.
+  [[nodiscard]] uint64_t gaps_peak() const { return gaps_peak_; }
+
   // The peer has said that it leaves: its silence is no failure.
   void expect_silence(WorkerId peer);
 
@@ -103,6 +119,8 @@ class Sessions final : public FrameSink {
   // True when every frame is, and all acknowledgements owed are out.
   [[nodiscard]] bool flushed() const;
   [[nodiscard]] uint64_t unacknowledged() const;
+  // Of them, those by which workers come together and part.
+  [[nodiscard]] uint64_t unacknowledged_of_group() const;
 
   // Runs when all_acknowledged may have become true.
   void set_on_progress(Task task) { on_progress_ = std::move(task); }
@@ -111,19 +129,50 @@ class Sessions final : public FrameSink {
   void stop();
 
   // FrameSink.
+  [[nodiscard]] Position position(WorkerId peer) const override;
   void on_peer_up(const Hello& hello) override;
   void on_frame(WorkerId peer, Frame frame) override;
   void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override;
   void on_drained(WorkerId peer) override;
+  void on_refused(WorkerId peer, const Refusals& refusals) override;
 
  private:
+  // On a paced link so many small messages leave once one has arrived, and so many are acknowledged
+  // at a time.
+  static constexpr uint64_t kFewMessages = 4;
+
   struct Unacked {  // a frame that is not acknowledged
     uint64_t sequence = 0;
+    Lane lane{};
     bool of_shutdown = false;
+    bool of_group = false;
+    bool replaced = false;  // by `instead`, which may go on another lane
+    bool sent = false;      // on this link; of a paced one
+    bool arrived = false;   // the peer has said so, though not yet acknowledged it; the same
     std::shared_ptr<const FrameBody> body;
-    std::unique_ptr<CarriedTensors> carried;  // those whose changes can be seen
-    std::vector<uint32_t> versions;           // of these when they were sent
+    std::unique_ptr<CarriedTensors> carried;
+    std::vector<uint32_t> versions;  // of its tensors when they were sent
     Task on_acknowledged;
+  };
+  // One lane of a paced link.
+  struct Pace {
+    uint64_t next = 0;  // the first number that has not had its turn
+    uint64_t seen = 0;  // up to here it is known what has arrived
+    uint64_t room = 0;  // so many more messages may leave
+  };
+  // The present link, or the last one. See Note [Links that do not live long].
+  struct LinkState {
+    bool up = false;
+    bool paced = false;          // it was made again: little leaves at a time
+    bool proven = false;         // a message that left on it has arrived
+    bool open = false;           // more than one message may be on their way
+    uint64_t awaited = 0;        // messages that left on it, and are not known to have arrived
+    uint64_t resends_below = 0;  // messages below this number were there before it
+    uint64_t arrived_messages = 0;
+    uint64_t told_soon = 0;     // of so many the peer is told before long
+    uint64_t trust = 0;         // so many messages have arrived since the position before this one
+    uint64_t largest_sent = 0;  // the bytes of the largest message that left on it
+    std::array<Pace, 2> paces;  // by lane
   };
   struct Queued {  // a message that waits for room
     Message message;
@@ -131,7 +180,7 @@ class Sessions final : public FrameSink {
   };
   struct Peer {
     Incarnation incarnation;  // zero: not met yet
-    bool link_up = false;
+    LinkState link;
     bool serves = false;
     bool may_be_silent = false;
     bool suspected = false;
@@ -141,6 +190,7 @@ class Sessions final : public FrameSink {
     Ring<Unacked> unacked;
     uint64_t unacked_bytes = 0;
     uint64_t unacked_of_shutdown = 0;
+    uint64_t unacked_of_group = 0;
     std::array<std::list<Queued>, 2> queued;  // by lane: small calls do not wait for large ones
     [[nodiscard]] size_t queued_count() const { return queued[0].size() + queued[1].size(); }
     IntervalSet received{1};
@@ -148,6 +198,13 @@ class Sessions final : public FrameSink {
     uint64_t unanswered_frames = 0;     // received since then
     bool acknowledgement_due = false;   // its timer runs
     TimerId acknowledgement_timer{};
+    std::array<uint64_t, 2> last_received{};  // by lane: as FrameHeader::received
+    std::array<uint64_t, 2> last_arrived{};   // of ours, as far as the peer has told
+    uint64_t arrived_before = 0;  // the small lane's, when the peer last told its position
+    uint64_t links = 0;           // so far
+    uint64_t futile_links = 0;    // that broke in a row before anything new had passed either way
+    uint64_t futile_bytes = 0;    // of the largest message that was on its way when they did
+    Instant progressed{};         // when something new had passed
     Instant heard{};
     Instant spoke{};
   };
@@ -163,25 +220,40 @@ class Sessions final : public FrameSink {
   [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
   [[nodiscard]] bool may_send(const Peer& peer, const Message& message) const;
   [[nodiscard]] bool is_unknown_to_its_owner(const Fork& fork) const;
+  void drop_unsent(Queued&& message);
+  // How often a tensor was changed in place, as far as that is counted: nobody counts for inference
+  // tensors.
+  [[nodiscard]] static uint32_t version_of(const at::Tensor& tensor);
   void admit_to_all();
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
   void transmit(WorkerId id, const Unacked& unacked);
   void transmit_bare(WorkerId id, FrameKind kind);
-  void resend_all(WorkerId id);
-  void replace_if_changed(Peer& to, Unacked& unacked);
+  [[nodiscard]] FrameHeader header_to(Peer& to, FrameKind kind, uint64_t sequence);
+  void begin_link(const Hello& hello, bool again);
+  void send_more(WorkerId id);
+  bool resend(WorkerId id, Unacked& unacked);
+  void take_position(Peer& from, const std::array<uint64_t, 2>& received);
+  void open_up(Peer& to) const;
+  void note_arrival(Peer& from, Unacked& unacked) const;
+  void note_progress(Peer& from);
+  void note_futile_link(Peer& from);
+  [[nodiscard]] std::shared_ptr<CarriedTensors> replace_if_changed(Peer& to, Unacked& unacked);
   void admit_queued(WorkerId id);
   void refuse(const Hello& hello, const Error& why);
   void begin_session(const Hello& hello);
   void end_session(WorkerId id, const Error& why);
   // Closes the link; the other side hears why.
   void tell_fenced(WorkerId id, std::string text);
+  [[nodiscard]] static bool is_possible(const Peer& from, uint64_t acknowledged,
+                                        const std::array<uint64_t, 2>& received);
   void take_acknowledgement(WorkerId id, uint64_t acknowledged);
-  void owe_acknowledgement(WorkerId id);
+  void owe_acknowledgement(WorkerId id, Lane lane);
   void receive_message(WorkerId id, const Frame& frame);
   void drop_frame(WorkerId id, std::string_view why);
   void judge_silence();
   void judge(WorkerId id);
+  void give_up(WorkerId id, const std::string& why);
   void progressed();
   [[nodiscard]] Duration tick() const;
 
@@ -192,6 +264,7 @@ class Sessions final : public FrameSink {
   SessionListener& listener_;
   std::vector<Peer> peers_;  // by id; our own entry is unused
   std::set<Incarnation> fenced_;
+  uint64_t gaps_peak_ = 0;
   uint64_t to_self_ = 0;               // messages to ourselves on their way
   bool some_may_not_be_sent_ = false;  // of the messages that are held
   bool acknowledges_at_once_ = false;

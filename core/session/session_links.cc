@@ -3,6 +3,15 @@
 
 namespace rehearsal {
 
+Position Sessions::position(WorkerId id) const {
+  const bool is_peer = id.value < peers_.size() && id != options_.self;
+  if (!is_peer || options_.mutants.on(Mutant::position_not_told)) return {};
+  const Peer& from = peer(id);
+  return {.source = from.incarnation,
+          .acknowledged = from.received.base() - 1,
+          .received = from.last_received};
+}
+
 void Sessions::on_peer_up(const Hello& hello) {
   if (stopped_ || hello.worker.value >= peers_.size() || hello.worker == options_.self) return;
   strand_.trace().on_event({.kind = EventKind::peer_up,
@@ -14,16 +23,22 @@ void Sessions::on_peer_up(const Hello& hello) {
     tell_fenced(hello.worker, "this incarnation is fenced");
     return;
   }
-  if (from.incarnation != hello.incarnation) {
+  const bool again = from.incarnation == hello.incarnation;
+  if (!again) {
     if (Status fits = listener_.check_hello(hello); !fits.ok()) return refuse(hello, fits.error());
     begin_session(hello);
   } else if (options_.mutants.on(Mutant::deduplication_forgotten)) {
     from.received = IntervalSet(1);
+    from.last_received = {};
   }
-  from.link_up = true;
-  from.suspected = false;
-  from.heard = strand_.runtime().now();
-  resend_all(hello.worker);
+  const Position& told = hello.position;
+  if (again && told.source == options_.incarnation &&
+      !is_possible(from, told.acknowledged, told.received))
+    return fence(hello.worker, {.kind = ErrorKind::protocol,
+                                .text = "worker '" + options_.names[hello.worker.value] +
+                                        "' has received what was never sent",
+                                .worker = options_.names[hello.worker.value]});
+  begin_link(hello, again);
   admit_queued(hello.worker);
 }
 
@@ -31,7 +46,7 @@ void Sessions::refuse(const Hello& hello, const Error& why) {
   transport_.close(hello.worker, why);
   if (why.kind != ErrorKind::fenced) return listener_.on_hello_refused(hello.worker, why);
   strand_.mark("a link to an earlier life of a peer");
-  peer(hello.worker).link_up = false;
+  peer(hello.worker).link.up = false;
   transport_.open(hello.worker);
 }
 
@@ -57,7 +72,7 @@ void Sessions::on_peer_lost(WorkerId id, const Error& why, bool closed_by_peer) 
   strand_.trace().on_event(
       {.kind = EventKind::peer_lost, .worker = options_.self, .peer = id, .text = why.text});
   Peer& from = peer(id);
-  from.link_up = false;
+  if (std::exchange(from.link.up, false)) note_futile_link(from);
   const bool is_final = closed_by_peer || options_.mutants.on(Mutant::reset_is_final);
   if (!is_final) return;
   if (from.incarnation.value == 0) {
@@ -78,6 +93,20 @@ void Sessions::fence(WorkerId id, const Error& why) {
   end_session(id, why);
 }
 
+void Sessions::accuse(WorkerId id, const Violation& violation) {
+  const std::string& name = options_.names[id.value];
+  fence(id, {.kind = ErrorKind::protocol,
+             .text = "worker '" + name + "' broke the protocol: " + std::string(violation.field) +
+                     " " + std::string(violation.why),
+             .worker = name});
+}
+
+std::optional<Violation> Sessions::judge(WorkerId from, const Message& message) const {
+  if (from == options_.self) return std::nullopt;
+  return violation_of(message, {from, peer(from).incarnation, options_.self, options_.incarnation},
+                      options_);
+}
+
 void Sessions::tell_fenced(WorkerId id, std::string text) {
   if (options_.mutants.on(Mutant::fenced_side_not_told)) return;
   transport_.close(id, {.kind = ErrorKind::fenced,
@@ -94,15 +123,16 @@ void Sessions::end_session(WorkerId id, const Error& why) {
                             .text = why.text});
   fenced_.insert(from.incarnation);
   from.lost = why;
-  from.link_up = false;
+  from.link.up = false;
   // Arguments and their graphs die off the strand.
   strand_.release_later(std::make_shared<Ring<Unacked>>(std::exchange(from.unacked, {})));
+  from.received.forget_above();
   from.unacked_bytes = 0;
   from.unacked_of_shutdown = 0;
+  from.unacked_of_group = 0;
   auto queued = std::exchange(from.queued, {});
   for (std::list<Queued>& lane : queued)
-    for (Queued& message : lane)
-      if (message.options.on_withdrawn) message.options.on_withdrawn();
+    for (Queued& message : lane) drop_unsent(std::move(message));
   listener_.on_peer_fenced(id, from.incarnation, why);
   admit_to_all();
   progressed();

@@ -7,6 +7,7 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/session/mutants.h"
+#include "core/base/peer_limits.h"
 
 namespace rehearsal {
 
@@ -18,8 +19,10 @@ struct SessionOptions {
   std::vector<std::string> names;  // of all workers, by id
   Duration peer_timeout{};         // silence after which a peer is fenced
   Duration heartbeat{};            // an idle link says so this often
+  Duration refusal_limit{};        // a peer that refuses connections so long is fenced; zero: never
   uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
   uint64_t window_frames = 0;
+  PeerLimits limits;
   bool dynamic = false;  // the group is: who has not come yet counts as lost
   bool grouped = false;  // a peer is asked nothing before it serves (begin_to_serve)
   Mutants mutants;

@@ -1,9 +1,23 @@
-// How the sessions say that they live, and judge peers that do not.
+// How the sessions say that they live, and judge peers that do not, or that nothing reaches.
 #include <algorithm>
 
 #include "core/session/session.h"
 
 namespace rehearsal {
+namespace {
+
+// So many connections must break in a row, without any progress, to be held against the peer.
+constexpr uint64_t kFutileLinksMax = 8;
+
+// So many refused attempts: fewer may be an accident, however long it takes.
+constexpr uint64_t kRefusalsMin = 3;
+
+std::string in_milliseconds(Duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) +
+         " ms";
+}
+
+}  // namespace
 
 Duration Sessions::tick() const {
   return std::max<Duration>(std::min(options_.heartbeat, options_.peer_timeout / 8),
@@ -18,7 +32,7 @@ void Sessions::judge_silence() {
   last_tick_ = now;
   for (uint32_t id = 0; id < peers_.size(); ++id) {
     if (WorkerId{id} == options_.self) continue;
-    if (was_away) peers_[id].heard = now;
+    if (was_away) peers_[id].heard = peers_[id].progressed = now;
     judge(WorkerId{id});
   }
   tick_timer_ = strand_.runtime().call_at(now + tick(), [this] { judge_silence(); });
@@ -28,24 +42,42 @@ void Sessions::judge(WorkerId id) {
   Peer& from = peer(id);
   if (from.lost || from.incarnation.value == 0) return;
   const Instant now = strand_.runtime().now();
-  if (from.link_up && now - from.spoke >= options_.heartbeat)
+  if (from.link.up && now - from.spoke >= options_.heartbeat)
     transmit_bare(id, FrameKind::heartbeat);
   if (from.may_be_silent || options_.mutants.on(Mutant::no_fencing)) return;
-  if (now - from.heard < options_.peer_timeout) return;
-  // Judged at the next tick only: what has arrived by now is handled before.
-  if (!from.suspected) {
-    from.suspected = true;
-    return;
+  if (now - from.heard >= options_.peer_timeout) {
+    // Judged at the next tick only: what has arrived by now is handled before.
+    if (std::exchange(from.suspected, true))
+      give_up(id, "was lost: nothing was heard of it for " + in_milliseconds(now - from.heard));
+  } else if (from.futile_links >= kFutileLinksMax &&
+             now - from.progressed >= options_.peer_timeout) {
+    give_up(id, "was lost: the last " + std::to_string(from.futile_links) +
+                    " connections to it broke, one after another, before anything had passed; the "
+                    "largest message on its way had " +
+                    std::to_string(from.futile_bytes) + " bytes");
   }
-  fence(
-      id,
-      {.kind = ErrorKind::peer_lost,
-       .text =
-           "worker '" + options_.names[id.value] + "' was lost: nothing was heard of it" + " for " +
-           std::to_string(
-               std::chrono::duration_cast<std::chrono::milliseconds>(now - from.heard).count()) +
-           " ms",
-       .worker = options_.names[id.value]});
+}
+
+void Sessions::give_up(WorkerId id, const std::string& why) {
+  const std::string& name = options_.names[id.value];
+  fence(id, {.kind = ErrorKind::peer_lost, .text = "worker '" + name + "' " + why, .worker = name});
+}
+
+// Its process has ended, most likely: while it lives its port answers, and it would connect to us
+// itself. It may have ended well; then silence, which takes longer, has the last word.
+void Sessions::on_refused(WorkerId id, const Refusals& refusals) {
+  if (stopped_ || id.value >= peers_.size() || id == options_.self) return;
+  strand_.mark("a peer refuses connections");
+  Peer& from = peer(id);
+  if (from.lost || from.link.up || from.incarnation.value == 0) return;
+  if (from.may_be_silent || options_.mutants.on(Mutant::no_fencing)) return;
+  const Duration limit = options_.refusal_limit;
+  const bool enough =
+      limit > Duration::zero() && refusals.count >= kRefusalsMin && refusals.lasting >= limit;
+  if (!enough && !options_.mutants.on(Mutant::one_refusal_is_death)) return;
+  if (listener_.may_have_left(id)) return;
+  give_up(id, "has ended: its port refuses connections (" + std::to_string(refusals.count) +
+                  " in " + in_milliseconds(refusals.lasting) + ")");
 }
 
 }  // namespace rehearsal

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/values/value_io.h"
+#include "core/values/value_torch.h"
 
 namespace rehearsal {
 namespace {
@@ -124,6 +124,12 @@ bool can_be_key(const c10::IValue& value) {
   return value.isInt() || value.isString() || value.isDouble() || value.isBool() ||
          value.isComplexDouble() || value.isDevice();
 }
+// The memory of types and of IValues without elements, about.
+constexpr uint64_t kTypeBytes = 192;
+constexpr uint64_t kTupleTypeBytes = 256;
+constexpr uint64_t kTupleBytes = 96;
+constexpr uint64_t kTextBytes = 64;
+
 constexpr const char* kBadKey = "a dictionary key that is no number, text or device";
 
 c10::Device device_of(const std::string& name) {
@@ -264,6 +270,7 @@ c10::TypePtr ValueReader::type() try {
   const auto tag = static_cast<TypeTag>(count());
   for (const PlainType& plain : plain_types())
     if (plain.tag == tag) return plain.type;
+  hold(1, tag == TypeTag::tuple ? kTupleTypeBytes : kTypeBytes);
   switch (tag) {
     case TypeTag::optional:
       return c10::OptionalType::create(type());
@@ -281,7 +288,10 @@ c10::TypePtr ValueReader::type() try {
     }
     case TypeTag::tuple: {
       std::vector<c10::TypePtr> elements;
-      for (uint64_t left = element_count(); left > 0; --left) elements.push_back(type());
+      const uint64_t size = element_count();
+      hold_block(size, sizeof(c10::TypePtr));
+      elements.reserve(size);
+      for (uint64_t left = size; left > 0; --left) elements.push_back(type());
       return c10::TupleType::create(std::move(elements));
     }
     default:
@@ -292,8 +302,12 @@ c10::TypePtr ValueReader::type() try {
 }
 
 c10::IValue ValueReader::ivalue_list(c10::TypePtr element_type) {
+  hold(1, kIValueListBytes);
   c10::impl::GenericList list(element_type);
-  for (uint64_t left = element_count(); left > 0; --left) {
+  const uint64_t size = element_count();
+  hold_block(size, sizeof(c10::IValue));
+  list.reserve(size);
+  for (uint64_t left = size; left > 0; --left) {
     c10::IValue element = ivalue();
     if (!is_of(element, *element_type))
       throw BadValue("a list of " + element_type->str() + " with another element");
@@ -303,8 +317,11 @@ c10::IValue ValueReader::ivalue_list(c10::TypePtr element_type) {
 }
 
 c10::IValue ValueReader::ivalue_dict(c10::TypePtr key_type, c10::TypePtr value_type) {
+  hold(1, kIValueDictBytes);
   c10::impl::GenericDict dict(key_type, value_type);
-  for (uint64_t left = element_count(); left > 0; --left) {
+  const uint64_t size = element_count();
+  hold(size, kIValueEntryBytes);
+  for (uint64_t left = size; left > 0; --left) {
     c10::IValue key = ivalue();
     if (!can_be_key(key)) throw BadValue(kBadKey);
     c10::IValue value = ivalue();
@@ -320,7 +337,11 @@ c10::IValue ValueReader::ivalue_dict(c10::TypePtr key_type, c10::TypePtr value_t
 c10::IValue ValueReader::ivalue() {
   const Nesting nesting(*this);
   const auto fill = [this](auto list, auto read) {
-    for (uint64_t left = element_count(); left > 0; --left) list.push_back(read());
+    hold(1, kIValueListBytes);
+    const uint64_t size = element_count();
+    hold_block(size, sizeof(c10::IValue));
+    list.reserve(size);
+    for (uint64_t left = size; left > 0; --left) list.push_back(read());
     return c10::IValue(std::move(list));
   };
   switch (static_cast<Tag>(count())) {
@@ -341,12 +362,17 @@ c10::IValue ValueReader::ivalue() {
     case Tag::boolean:
       return boolean();
     case Tag::text:
+      hold(1, kTextBytes);
       return text();
     case Tag::device:
       return device_of(text());
     case Tag::tuple: {
+      hold(1, kTupleBytes);
       std::vector<c10::IValue> elements;
-      for (uint64_t left = element_count(); left > 0; --left) elements.push_back(ivalue());
+      const uint64_t size = element_count();
+      hold_block(size, sizeof(c10::IValue));
+      elements.reserve(size);
+      for (uint64_t left = size; left > 0; --left) elements.push_back(ivalue());
       return c10::ivalue::Tuple::create(std::move(elements));
     }
     case Tag::int_list:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/values/sent_tensor.h"
 
 namespace rehearsal {
 
@@ -21,13 +22,23 @@ struct Fork {
   bool owner_is_parent = false;  // then it is registered already
 };
 
+// A payload that is read may hold so many bytes of memory for each byte of `values`, and so many
+// beside that (PeerLimits::decoded_bytes, core/base/peer_limits.h): an empty list has two bytes
+// and takes a hundred.
+inline constexpr uint64_t kDecodedRatio = 16;
+inline constexpr uint64_t kDecodedBytes = uint64_t{64} << 20;
+
 // Encoded values: small ones as bytes, tensors and remote references beside them. The bytes name
 // both by their position.
 struct Payload {
   std::string values;
   std::vector<at::Tensor> tensors;
+  std::vector<SentTensor>
+      sent;  // the same as they are sent: made off the strand; none when received
   std::vector<std::shared_ptr<RRefHandle>> handles;  // never cross the network: forks do
   std::vector<Fork> forks;                           // one for each handle, once prepared
+  uint64_t decoded_bytes = kDecodedBytes;            // see kDecodedRatio
+  uint64_t decoded = 0;                              // bytes that its values have taken, once read
 };
 
 // Of a tensor that is sent.

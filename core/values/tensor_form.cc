@@ -254,9 +254,15 @@ bool is_borrowed(const at::Tensor& tensor) {
 
 uint64_t memory_bytes(const at::Tensor& tensor) {
   if (tensor.layout() == c10::kStrided) return tensor.nbytes();
-  uint64_t bytes = 0;
-  for (const at::Tensor& part : sparse_parts_of(tensor)) bytes += part.nbytes();
-  return bytes;
+  const at::Tensor plain = tensor.detach();
+  if (plain.layout() == c10::kSparse) return plain._indices().nbytes() + plain._values().nbytes();
+  const auto [compressed, others] = indices_of_compressed(plain);
+  return compressed.nbytes() + others.nbytes() + plain.values().nbytes();
+}
+
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
 }
 
 // ---- putting together ----------------------------------------------------------
@@ -433,8 +439,7 @@ std::string why_bad_contents(const at::Tensor& tensor) try {
                                                 tensor.layout());
   return {};
 } catch (const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return "a sparse tensor that cannot be: " + text.substr(0, text.find('\n'));
+  return "a sparse tensor that cannot be: " + first_line(error);
 }
 
 }  // namespace rehearsal

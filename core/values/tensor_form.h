@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/ArrayRef.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <optional>
@@ -73,8 +74,11 @@ struct ReceivedForm {
 // True if nothing keeps the tensor's memory alive: at::from_blob without a deleter.
 [[nodiscard]] bool is_borrowed(const at::Tensor& tensor);
 
-// The memory of its elements, and of a sparse tensor's indices.
+// The bytes of its elements as they are sent, and of a sparse tensor's indices. Copies nothing.
 [[nodiscard]] uint64_t memory_bytes(const at::Tensor& tensor);
+
+// The text of one of LibTorch's errors, without its backtrace.
+[[nodiscard]] std::string first_line(const c10::Error& error);
 
 // The strides by which a tensor arrives: in the order of these, each gap one element wide. None if
 // elements overlap.

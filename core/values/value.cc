@@ -39,6 +39,9 @@ constexpr uint64_t kPartsMax = 3;
 constexpr uint64_t kForkEntryBytes = 128;
 constexpr uint64_t kOtherEntriesBytes = 1 << 20;
 
+// Those without elements take hundreds of bytes of their receiver's memory, and few of the frame.
+constexpr uint64_t kEmptyTensorsMax = kDecodedBytes / 128;
+
 }  // namespace
 
 Nesting::Nesting(int& depth) : depth_(depth) {
@@ -80,11 +83,13 @@ void ValueWriter::text(std::string_view bytes) {
   payload_.values.append(bytes);
 }
 
-void ValueWriter::tensor(const at::Tensor& tensor) {
+void ValueWriter::tensor(const at::Tensor& tensor) try {
   if (tensor.defined())
     if (std::string why = why_not_sendable(tensor); !why.empty()) throw BadValue(why);
   count(0);
   payload_.tensors.push_back(tensor.defined() ? kept_alive(tensor) : tensor);
+} catch (const c10::Error& error) {
+  throw BadValue("a tensor that cannot be sent: " + first_line(error));
 }
 
 void ValueWriter::handle(std::shared_ptr<RRefHandle> handle) {
@@ -122,23 +127,34 @@ void ValueWriter::versioned(std::span<const FieldAccess> fields, const UnknownFi
 void ValueWriter::finish() const {
   uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   uint64_t segments = 0;
+  uint64_t empty = 0;
   for (const at::Tensor& tensor : payload_.tensors) {
     const uint64_t entries = tensor.defined() && has_parts(tensor) ? 1 + kPartsMax : 1;
     const uint64_t dimensions = tensor.defined() ? tensor.dim() + 1 : 0;
     bytes += entries * (kTensorEntryBytes + dimensions * kDimensionBytes);
     segments += entries;
+    if (tensor.defined() && tensor.numel() == 0) empty += entries;
   }
-  if (bytes > kEnvelopeBytesMax - kOtherEntriesBytes || segments > kSegmentCountMax)
+  if (bytes > kEnvelopeBytesMax - kOtherEntriesBytes || segments > kSegmentCountMax ||
+      empty > kEmptyTensorsMax)
     throw BadValue("too much for one message: " + std::to_string(bytes) + " bytes beside " +
                    std::to_string(payload_.tensors.size()) +
                    " tensors; large data travels in tensors");
+  payload_.sent = sent_tensors(payload_.tensors);
 }
 
 // ---- reading ------------------------------------------------------------------
 
 ValueReader::ValueReader(Payload& payload)
     : payload_(payload),
-      end_{payload.values.size(), payload.tensors.size(), payload.handles.size()} {}
+      end_{payload.values.size(), payload.tensors.size(), payload.handles.size()},
+      room_(room_at_first()) {}
+
+void ValueReader::refuse_size() const {
+  throw BadValue("the values would hold more than " + std::to_string(room_at_first()) +
+                 " bytes of memory, the most that " + std::to_string(payload_.values.size()) +
+                 " bytes may become (PeerLimits::decoded_bytes)");
+}
 
 std::string_view ValueReader::take(uint64_t bytes) {
   if (bytes > end_.value - at_.value) throw BadValue(kEndsTooEarly);
@@ -201,7 +217,12 @@ double ValueReader::floating() {
   return number;
 }
 
-std::string ValueReader::text() { return std::string(take(count())); }
+// A short text lies in its std::string.
+std::string ValueReader::text() {
+  const std::string_view bytes = take(count());
+  if (bytes.size() > std::string().capacity()) hold_block(bytes.size() + 1, 1);
+  return std::string(bytes);
+}
 
 at::Tensor ValueReader::tensor() {
   if (count() != 0) throw BadValue("not a tensor");
@@ -239,6 +260,10 @@ void ValueReader::field(const FieldAccess& access) {
 UnknownField ValueReader::unknown_field() {
   const Place end = field_end();
   UnknownField field;
+  hold(2, sizeof field);  // The vector that it comes into grows.
+  hold_block(end.value - at_.value, 1);
+  hold_block(end.tensor - at_.tensor, 2 * sizeof(at::Tensor));
+  hold_block(end.handle - at_.handle, 2 * sizeof(std::shared_ptr<RRefHandle>));
   field.bytes = take(end.value - at_.value);
   for (; at_.tensor < end.tensor; ++at_.tensor)
     field.tensors.push_back(std::move(payload_.tensors[at_.tensor]));
@@ -271,6 +296,7 @@ void ValueReader::finish() const {
   if (at_.value != end_.value) throw BadValue("more values than the signature has");
   if (at_.tensor != end_.tensor) throw BadValue("more tensors than named");
   if (at_.handle != end_.handle) throw BadValue("more references than named");
+  payload_.decoded = room_at_first() - room_;
 }
 
 BadValue ValueReader::in_argument(const BadValue& bad) const {

@@ -34,7 +34,8 @@
 //   };
 //
 // `read` throws BadValue for bytes that are no such value, and must take what `write` gave, no byte
-// more; one that calls itself holds a Nesting while it does. `sign` says what is on the wire,
+// more; one that calls itself holds a Nesting while it does, and one that allocates more than the
+// values that it reads says so first (ValueReader::hold). `sign` says what is on the wire,
 // equally at all workers. A part of a value can be sent if it is:
 //
 // - a number, an enum or a length of time                        (value_numbers.h)

@@ -24,9 +24,6 @@
 // itself, but for <list>.
 namespace rehearsal {
 
-// A count is believed only so far: an element may be much larger than its byte.
-inline constexpr uint64_t kReservedElementsMax = 1024;
-
 // ---- one or none --------------------------------------------------------------
 
 namespace detail {
@@ -60,6 +57,7 @@ requires(!std::is_polymorphic_v<T>) struct Value<std::unique_ptr<T>>
     : detail::MaybeValue<std::unique_ptr<T>, T> {
   static std::unique_ptr<T> read(ValueReader& reader) {
     if (!reader.boolean()) return nullptr;
+    reader.hold_block(1, sizeof(T));
     return std::make_unique<T>(Value<T>::read(reader));
   }
 };
@@ -67,6 +65,41 @@ requires(!std::is_polymorphic_v<T>) struct Value<std::unique_ptr<T>>
 // ---- sequences ----------------------------------------------------------------
 
 namespace detail {
+
+// The memory of containers, as the usual libraries have them: a block for all elements, or a node
+// for each.
+inline constexpr uint64_t kNodeBytes = 2 * sizeof(void*);      // of a list, beside the element
+inline constexpr uint64_t kTreeNodeBytes = 4 * sizeof(void*);  // of a map or a set
+inline constexpr uint64_t kHashNodeBytes = 4 * sizeof(void*);  // with what the table has for it
+inline constexpr uint64_t kHashTableBytes = 16 * sizeof(void*);
+inline constexpr uint64_t kDequeBytes = 640;  // has blocks before it has elements
+
+template <class Sequence>
+void hold_elements(ValueReader& reader, uint64_t count) {
+  constexpr uint64_t bytes = sizeof(typename Sequence::value_type);
+  if constexpr (requires(Sequence & values) { values.flip(); }) {
+    reader.hold_block((count + 7) / 8, 1);  // bools
+  } else if constexpr (requires(Sequence & values) { values.reserve(count); }) {
+    reader.hold_block(count, bytes);
+  } else if constexpr (requires(Sequence & values) { values.shrink_to_fit(); }) {
+    reader.hold(1, kDequeBytes);
+    constexpr uint64_t in_block = std::max<uint64_t>(1, 512 / bytes);
+    reader.hold(count, bytes + (ValueReader::kBlockBytes + sizeof(void*)) / in_block);
+  } else {
+    reader.hold(count, bytes + kNodeBytes + ValueReader::kBlockBytes);
+  }
+}
+
+template <class Table>
+void hold_entries(ValueReader& reader, uint64_t count) {
+  constexpr uint64_t bytes = sizeof(typename Table::value_type) + ValueReader::kBlockBytes;
+  if constexpr (requires(Table & values) { values.bucket_count(); }) {
+    if (count > 0) reader.hold(1, kHashTableBytes);
+    reader.hold(count, bytes + kHashNodeBytes);
+  } else {
+    reader.hold(count, bytes + kTreeNodeBytes);
+  }
+}
 
 template <class Sequence>
 struct SequenceValue {
@@ -78,8 +111,8 @@ struct SequenceValue {
   static Sequence read(ValueReader& reader) {
     const uint64_t size = reader.element_count();
     Sequence values;
-    if constexpr (requires { values.reserve(size); })
-      values.reserve(std::min<uint64_t>(size, kReservedElementsMax));
+    hold_elements<Sequence>(reader, size);
+    if constexpr (requires { values.reserve(size); }) values.reserve(size);
     for (uint64_t i = 0; i < size; ++i) values.push_back(Value<T>::read(reader));
     return values;
   }
@@ -160,7 +193,9 @@ struct MapValue {
   }
   static Map read(ValueReader& reader) {
     Map values;
-    for (uint64_t left = reader.element_count(); left > 0; --left) {
+    const uint64_t size = reader.element_count();
+    hold_entries<Map>(reader, size);
+    for (uint64_t left = size; left > 0; --left) {
       K key = Value<K>::read(reader);
       if (!values.emplace(std::move(key), Value<V>::read(reader)).second)
         throw BadValue("a map with a key twice");
@@ -185,7 +220,9 @@ struct SetValue {
   }
   static Set read(ValueReader& reader) {
     Set values;
-    for (uint64_t left = reader.element_count(); left > 0; --left)
+    const uint64_t size = reader.element_count();
+    hold_entries<Set>(reader, size);
+    for (uint64_t left = size; left > 0; --left)
       if (!values.insert(Value<T>::read(reader)).second)
         throw BadValue("a set with an element twice");
     return values;

@@ -69,7 +69,8 @@ class ValueWriter {
   // The fields one after another, each with its lengths, then those that were kept.
   void versioned(std::span<const FieldAccess> fields, const UnknownFields* kept);
 
-  // Throws BadValue if there is more than one message can hold beside its tensors.
+  // Makes the payload ready to be sent: its tensors are taken apart here, where LibTorch may throw.
+  // Throws BadValue if there is more than one message can hold, or a tensor cannot be encoded.
   void finish() const;
 
  private:
@@ -83,9 +84,14 @@ class ValueWriter {
 };
 
 // Takes values from a payload, in order; checks every byte. Throws BadValue. Each element of a
-// sequence takes at least one byte, so that a count is bounded by what is left.
+// sequence takes at least one byte, so that a count is bounded by what is left. But a byte may
+// become much: what the values will hold in memory is counted before it is allocated (`hold`), and
+// is bounded by Payload::decoded_bytes and kDecodedRatio.
 class ValueReader {
  public:
+  // That the allocator needs for each block of memory, about.
+  static constexpr uint64_t kBlockBytes = 24;
+
   explicit ValueReader(Payload& payload);
 
   uint64_t count();
@@ -103,6 +109,21 @@ class ValueReader {
   // `unknown`; null: they are refused. `name` is the struct's, for errors.
   void versioned(std::string_view name, std::span<const FieldAccess> fields,
                  UnknownFields* unknown);
+
+  // The values will hold `count` times so many bytes of memory more. Each Value<T> that allocates
+  // says so, before it does. Throws BadValue beyond what the payload may hold.
+  void hold(uint64_t count, uint64_t bytes) {
+    uint64_t more;
+    if (__builtin_mul_overflow(count, bytes, &more) || more > room_) [[unlikely]]
+      refuse_size();
+    room_ -= more;
+  }
+  // The same for one block of memory of `count` elements; none: there is no block.
+  void hold_block(uint64_t count, uint64_t bytes) {
+    if (count == 0) return;
+    hold(1, kBlockBytes);
+    hold(count, bytes);
+  }
 
   // Throws unless all has been read.
   void finish() const;
@@ -127,12 +148,17 @@ class ValueReader {
   uint8_t byte();
   std::string_view take(uint64_t bytes);
   Place field_end();
+  [[nodiscard]] uint64_t room_at_first() const {
+    return payload_.decoded_bytes + kDecodedRatio * payload_.values.size();
+  }
+  [[noreturn]] void refuse_size() const;
   void field(const FieldAccess& access);
   UnknownField unknown_field();
 
   Payload& payload_;
   Place at_;
-  Place end_;  // of the field that is read, or of all
+  Place end_;      // of the field that is read, or of all
+  uint64_t room_;  // bytes of memory that the values may still hold
   int depth_ = 0;
   int argument_ = 0;
 };
@@ -185,5 +211,21 @@ concept Sendable = requires(ValueWriter& writer, ValueReader& reader, const T& v
   { Value<T>::read(reader) } -> std::same_as<T>;
   Value<T>::sign(signature);
 };
+
+namespace detail {
+
+// Says what to do where a value would have to be sent that cannot be; the type is in the compiler's
+// next lines.
+template <class T>
+struct CheckedValue {
+  static constexpr bool holds = Sendable<T>;
+  static_assert(holds,
+                "a value of this type cannot be sent: describe this struct's fields: add `friend "
+                "void describe(T& value, auto&& fields) { fields(value.a, value.b); }` to it, with "
+                "its name for T and its fields for a and b (core/values/value.h has the other "
+                "ways); a result that need not be sent stays where it is if the call is `remote`");
+};
+
+}  // namespace detail
 
 }  // namespace rehearsal

@@ -38,8 +38,16 @@ namespace detail {
 inline UnknownFields* kept(UnknownFields& unknown) { return &unknown; }
 inline UnknownFields* kept(RefuseUnknownFields) { return nullptr; }
 
+// A field that `describe` names.
+template <class T>
+struct CheckedField : CheckedValue<T> {
+  static_assert(!std::is_const_v<T>,
+                "describe takes its struct by reference, not by const reference: reading fills it");
+};
+
 template <class T>
 FieldAccess access(T& field) {
+  static_assert(CheckedField<T>::holds);
   return {
       std::addressof(field),
       [](ValueWriter& writer, const void* value) {
@@ -60,6 +68,7 @@ struct WriteFields {
   ValueWriter& writer;
   template <class... Fields>
   void operator()(Fields&... fields) const {
+    static_assert((CheckedField<Fields>::holds && ...));
     writer.count(sizeof...(fields));
     (Value<Fields>::write(writer, fields), ...);
   }
@@ -112,6 +121,9 @@ struct Value<T> {
     describe(const_cast<T&>(value), detail::WriteFields{writer});
   }
   static T read(ValueReader& reader) {
+    static_assert(std::is_default_constructible_v<T>,
+                  "a struct that describes its fields has a constructor without arguments: reading "
+                  "makes one and fills its fields");
     const Nesting nesting(reader);
     T value = T();
     describe(value, detail::ReadFields{reader});

@@ -24,6 +24,11 @@
 // dictionaries with their types. They are sent by value: what two hold in common is sent twice.
 namespace rehearsal {
 
+// The memory of LibTorch's containers, about (tests/core/values/decoded_size_test.cc measures it).
+inline constexpr uint64_t kIValueListBytes = 64;
+inline constexpr uint64_t kIValueDictBytes = 416;
+inline constexpr uint64_t kIValueEntryBytes = 256;  // of a dictionary, in a table that grows
+
 template <>
 struct Value<at::Tensor> {
   static void write(ValueWriter& writer, const at::Tensor& tensor) { writer.tensor(tensor); }
@@ -90,9 +95,12 @@ struct Value<c10::List<T>> {
     for (size_t i = 0; i < values.size(); ++i) Value<T>::write(writer, values.get(i));
   }
   static c10::List<T> read(ValueReader& reader) {
+    reader.hold(1, kIValueListBytes);
     c10::List<T> values;
-    for (uint64_t left = reader.element_count(); left > 0; --left)
-      values.push_back(Value<T>::read(reader));
+    const uint64_t size = reader.element_count();
+    reader.hold_block(size, sizeof(c10::IValue));
+    values.reserve(size);
+    for (uint64_t left = size; left > 0; --left) values.push_back(Value<T>::read(reader));
     return values;
   }
   static void sign(WireSignature& signature) {
@@ -113,8 +121,11 @@ struct Value<c10::Dict<K, V>> {
     }
   }
   static c10::Dict<K, V> read(ValueReader& reader) {
+    reader.hold(1, kIValueDictBytes);
     c10::Dict<K, V> values;
-    for (uint64_t left = reader.element_count(); left > 0; --left) {
+    const uint64_t size = reader.element_count();
+    reader.hold(size, kIValueEntryBytes);
+    for (uint64_t left = size; left > 0; --left) {
       K key = Value<K>::read(reader);
       if (!values.insert(std::move(key), Value<V>::read(reader)).second)
         throw BadValue("a dictionary with a key twice");

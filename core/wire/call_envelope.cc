@@ -8,6 +8,7 @@
 
 #include "core/base/check.h"
 #include "core/values/scratch_arena.h"
+#include "core/wire/decoded_weight.h"
 #include "core/wire/message.h"
 #include "core/wire/messages.pb.h"
 #include "core/wire/wire_parts.h"
@@ -85,22 +86,19 @@ void append_numbers(std::string& out, c10::IntArrayRef numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t));
 }
 
-void append_tensor(const at::Tensor& tensor, FrameBody& body) {
-  const TensorEntry entry = entry_of(tensor);
-  const c10::IntArrayRef sizes = entry.undefined ? c10::IntArrayRef() : tensor.sizes();
+void append_tensor(const SentTensor& tensor, FrameBody& body) {
+  const TensorEntry& entry = tensor.entry;
   const auto flags = static_cast<uint8_t>((entry.requires_grad ? kRequiresGrad : 0) |
                                           (entry.undefined ? kUndefined : 0));
   append(body.envelope, TensorBytes{.dtype = static_cast<uint8_t>(entry.dtype),
                                     .flags = flags,
-                                    .dimensions = static_cast<uint16_t>(sizes.size()),
+                                    .dimensions = static_cast<uint16_t>(tensor.sizes.size()),
                                     .form = static_cast<uint8_t>(entry.form),
                                     .reserved = {}});
-  append_numbers(body.envelope, sizes);
-  if (entry.form == TensorForm::dense) return add_segment(tensor, body.segments);
-  const TensorContent content = content_of(tensor, entry.form);
-  append_numbers(body.envelope, content.numbers);
-  for (const at::Tensor& part : content.parts) append_tensor(part, body);
-  add_segment(content.elements, body.segments);
+  append_numbers(body.envelope, tensor.sizes);
+  append_numbers(body.envelope, tensor.numbers);
+  for (const SentTensor& part : tensor.parts) append_tensor(part, body);
+  add_segment(tensor, body.segments);
 }
 
 // Room for an ordinary rest, so that the envelope need not be moved for it.
@@ -111,7 +109,8 @@ void write_fields(const Head& head, const Payload& payload, FrameBody& body) {
   body.envelope.reserve(sizeof head + payload.values.size() + (head.flags != 0 ? kRestBytes : 0));
   append(body.envelope, head);
   body.envelope.append(payload.values);
-  for (const at::Tensor& tensor : payload.tensors) append_tensor(tensor, body);
+  REHEARSAL_CHECK(payload.sent.size() == payload.tensors.size(), "it is not ready to be sent");
+  for (const SentTensor& tensor : payload.sent) append_tensor(tensor, body);
 }
 
 // ---- reading ----------------------------------------------------------------
@@ -176,13 +175,15 @@ at::Tensor take_tensor(Bytes& from, TensorReader& tensors, bool is_part = false)
   return tensors.read(entry, sizes.all(), numbers.all(), std::move(parts));
 }
 
-void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count,
-                  const std::vector<Segment>& segments, Payload& payload) {
+void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count, const FrameBody& body,
+                  Payload& payload) {
+  const std::vector<Segment>& segments = body.segments;
   payload.values = from.take(value_bytes);
   if (tensor_count == 0 && segments.empty()) [[likely]]
     return;
   if (tensor_count > from.rest().size() / sizeof(TensorBytes))
     throw BadEnvelope{"more tensors than bytes"};
+  check_tensor_weight(body, tensor_count);
   payload.tensors.reserve(tensor_count);
   TensorReader tensors(segments);
   for (uint64_t left = tensor_count; left > 0; --left)
@@ -191,7 +192,8 @@ void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count,
 }
 
 template <class Rest>
-void parse_rest(std::string_view bytes, Rest& rest) {
+void parse_rest(const FrameBody& body, std::string_view bytes, WireMessage message, Rest& rest) {
+  check_weight(body, bytes, message);
   if (!rest.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     throw BadEnvelope{"its rest is no protobuf"};
 }
@@ -207,7 +209,7 @@ bool has_rest(uint16_t flags, std::string_view left) {
 
 bool has_rest(const Call& call) {
   return !call.arguments.forks.empty() || !call.name.empty() || call.target || call.created ||
-         call.autograd || call.context || call.credit > 0 || call.trace;
+         call.autograd || call.context || call.credit > 0 || call.trace || call.stream;
 }
 
 void write_rest(wire::CallRest& rest, const Call& call) {
@@ -221,6 +223,10 @@ void write_rest(wire::CallRest& rest, const Call& call) {
   if (call.autograd) write(*rest.mutable_autograd(), *call.autograd);
   rest.set_credit(call.credit);
   if (call.trace) write(*rest.mutable_trace(), *call.trace);
+  if (call.stream) {
+    rest.set_stream_high(call.stream->high);
+    rest.set_stream_low(call.stream->low);
+  }
   if (!call.context) return;
   write(*rest.mutable_context(), call.context->id);
   rest.set_context_creator(call.context->creator.value);
@@ -237,6 +243,8 @@ void take_rest(const wire::CallRest& from, Call& call) {
   if (from.has_autograd()) call.autograd = read(from.autograd());
   call.credit = from.credit();
   if (from.has_trace()) call.trace = read(from.trace());
+  if (from.stream_high() != 0 || from.stream_low() != 0)
+    call.stream = Hash128{from.stream_high(), from.stream_low()};
   if (from.has_context())
     call.context =
         ContextName{read<AutogradContextId>(from.context()), WorkerId{from.context_creator()}};
@@ -252,10 +260,10 @@ void read_call(const FrameBody& body, Call& call, ScratchArena& scratch) {
   call.function = head.function;
   call.time_left = Duration(head.time_left);
   call.depth = head.depth;
-  take_payload(from, head.value_bytes, head.tensor_count, body.segments, call.arguments);
+  take_payload(from, head.value_bytes, head.tensor_count, body, call.arguments);
   if (!has_rest(head.flags, from.rest())) return;
   const ScratchArena::Lent<wire::CallRest> rest(scratch);
-  parse_rest(from.rest(), *rest);
+  parse_rest(body, from.rest(), WireMessage::call_rest, *rest);
   take_rest(*rest, call);
 }
 
@@ -285,10 +293,10 @@ void read_response(const FrameBody& body, Response& response, ScratchArena& scra
   const auto head = from.take<ResponseBytes>();
   if (head.reserved != 0) throw BadEnvelope{"unknown flags"};
   response.id = CallId{id_of(head.id)};
-  take_payload(from, head.value_bytes, head.tensor_count, body.segments, response.value);
+  take_payload(from, head.value_bytes, head.tensor_count, body, response.value);
   if (!has_rest(head.flags, from.rest())) return;
   const ScratchArena::Lent<wire::ResponseRest> rest(scratch);
-  parse_rest(from.rest(), *rest);
+  parse_rest(body, from.rest(), WireMessage::response_rest, *rest);
   take_rest(*rest, response);
 }
 

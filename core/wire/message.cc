@@ -31,7 +31,9 @@ constexpr std::array<std::string_view, std::variant_size_v<MessageContent>> kNam
     "ShutdownProbe",
     "GroupView",
     "Leaving",
-    "NothingMore"};
+    "NothingMore",
+    "Marks",
+    "MarksAnswered"};
 
 struct IdOf {
   CausalId operator()(const Call& call) const { return call.id; }
@@ -48,6 +50,8 @@ struct IdOf {
   CausalId operator()(const ContextRelease& release) const { return release.context; }
   CausalId operator()(const Gradients& gradients) const { return gradients.message; }
   CausalId operator()(const GradientsAnswered& answered) const { return answered.message; }
+  CausalId operator()(const Marks& marks) const { return marks.marks.front().message; }
+  CausalId operator()(const MarksAnswered& answered) const { return answered.pass.id.context; }
   CausalId operator()(const PassFinish& finish) const { return finish.pass.id.context; }
   CausalId operator()(const PassFinished& finished) const { return finished.pass.id.context; }
   CausalId operator()(const PassFailed& failed) const { return failed.pass.id.context; }

@@ -12,6 +12,7 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/values/payload.h"
+#include "core/wire/pass_name.h"
 #include "core/wire/trace_context.h"
 
 // Every message of the protocol, one struct each; messages.proto has the same on the wire.
@@ -31,12 +32,6 @@ struct AutogradMetadata {
   WorkerId creator;  // of the context
 };
 
-// The context that a call is recorded in.
-struct ContextName {
-  AutogradContextId id;
-  WorkerId creator;
-};
-
 struct Call {
   CallId id;
   CallKind kind = CallKind::function;
@@ -52,6 +47,9 @@ struct Call {
   std::optional<ContextName> context;        // what the callee does is recorded in it
   uint64_t credit = 0;  // its answer is a stream, of which so many values may come; zero: it is not
   std::optional<TraceContext> trace;  // carried for the program
+  // The stream of the callee's random numbers, if it is not that of the id's place: the caller's
+  // worker has had an earlier life.
+  std::optional<Hash128> stream;
 };
 
 struct Response {
@@ -120,26 +118,16 @@ struct ContextRelease {
   AutogradContextId context;
 };
 
-// Names one backward pass.
-struct PassId {
-  AutogradContextId context;
-  uint64_t epoch = 0;
-  Incarnation starter_incarnation;
-  auto operator<=>(const PassId&) const = default;
-};
-
-struct PassName {
-  PassId id;
-  WorkerId starter;
-  bool retain_graph = false;
-  WorkerId context_creator;
-};
-
 // Gradients of the tensors that the autograd message `message` carried; undefined ones too.
 struct Gradients {
   PassName pass;
   AutogradMessageId message;
   Payload gradients;
+  std::optional<AutogradMetadata> autograd;  // of a pass that is recorded itself
+  // The positions of the tensors that the roots do not depend on: what leads to them alone takes no
+  // part in the pass. An undefined gradient of another one says that it is zero. In FAST mode all
+  // of them may be: every message gets gradients to which a message that gets them leads.
+  std::vector<uint32_t> unreached;
 };
 
 // A Gradients message and all that it caused are done.
@@ -148,16 +136,41 @@ struct GradientsAnswered {
   AutogradMessageId message;
 };
 
-// A wave over the workers of the context: first each looks whether the pass is complete there,
-// then, once all have said so, each keeps its gradients.
+// A wave over the workers of the context, and what each is asked.
+enum class PassWave : uint8_t {
+  check,   // is the pass complete here?
+  resume,  // what no mark has reached gets no gradient: go on
+  commit,  // keep the gradients
+};
+inline constexpr uint32_t kPassWaves = 3;
+
 struct PassFinish {
   PassName pass;
-  bool commit = false;
+  PassWave wave = PassWave::check;
 };
 
 struct PassFinished {
   PassName pass;
   MaybeError error;
+  bool undecided = false;  // there are nodes that wait for what may never come
+};
+
+// Tensors of one autograd message, by their positions; at least one.
+struct Mark {
+  AutogradMessageId message;
+  std::vector<uint32_t> tensors;
+};
+
+// The roots of the pass depend on these tensors of the receiver: it will be sent gradients for
+// them.
+struct Marks {
+  PassName pass;
+  std::vector<Mark> marks;  // at least one
+};
+
+// A Marks message and all marks that it caused have arrived.
+struct MarksAnswered {
+  PassName pass;
 };
 
 struct PassFailed {
@@ -221,7 +234,8 @@ using MessageContent =
     std::variant<std::monostate, Call, Response, Cancel, Item, Credit, End, ForkRequest,
                  ForkConfirm, ChildAccept, UserDelete, ContextReached, ContextRelease, Gradients,
                  GradientsAnswered, PassFinish, PassFinished, PassFailed, Ready, ShutdownReport,
-                 Leave, Goodbye, ShutdownProbe, GroupView, Leaving, NothingMore>;
+                 Leave, Goodbye, ShutdownProbe, GroupView, Leaving, NothingMore, Marks,
+                 MarksAnswered>;
 
 // One message. Its type number is the position in MessageContent and in messages.proto.
 struct Message {

@@ -5,6 +5,7 @@
 #include "core/base/check.h"
 #include "core/values/scratch_arena.h"
 #include "core/wire/call_envelope.h"
+#include "core/wire/decoded_weight.h"
 #include "core/wire/message.h"
 #include "core/wire/messages.pb.h"
 #include "core/wire/wire_parts.h"
@@ -66,6 +67,9 @@ struct Writer {
     write(*to.mutable_gradients()->mutable_pass(), gradients.pass);
     write(*to.mutable_gradients()->mutable_message(), gradients.message);
     write(*to.mutable_gradients()->mutable_gradients(), gradients.gradients, segments);
+    if (gradients.autograd) write(*to.mutable_gradients()->mutable_autograd(), *gradients.autograd);
+    to.mutable_gradients()->mutable_unreached()->Assign(gradients.unreached.begin(),
+                                                        gradients.unreached.end());
   }
   void operator()(const GradientsAnswered& answered) const {
     write(*to.mutable_gradients_answered()->mutable_pass(), answered.pass);
@@ -73,11 +77,23 @@ struct Writer {
   }
   void operator()(const PassFinish& finish) const {
     write(*to.mutable_pass_finish()->mutable_pass(), finish.pass);
-    to.mutable_pass_finish()->set_commit(finish.commit);
+    to.mutable_pass_finish()->set_wave(static_cast<uint32_t>(finish.wave));
   }
   void operator()(const PassFinished& finished) const {
     write(*to.mutable_pass_finished()->mutable_pass(), finished.pass);
     if (finished.error) write(*to.mutable_pass_finished()->mutable_error(), *finished.error);
+    to.mutable_pass_finished()->set_undecided(finished.undecided);
+  }
+  void operator()(const Marks& marks) const {
+    write(*to.mutable_marks()->mutable_pass(), marks.pass);
+    for (const Mark& mark : marks.marks) {
+      wire::Mark& out = *to.mutable_marks()->add_marks();
+      write(*out.mutable_message(), mark.message);
+      out.mutable_tensors()->Assign(mark.tensors.begin(), mark.tensors.end());
+    }
+  }
+  void operator()(const MarksAnswered& answered) const {
+    write(*to.mutable_marks_answered()->mutable_pass(), answered.pass);
   }
   void operator()(const PassFailed& failed) const {
     write(*to.mutable_pass_failed()->mutable_pass(), failed.pass);
@@ -159,11 +175,32 @@ GroupView read_view(const wire::GroupView& from) {
 }
 
 // Nobody but the codec looks at what is in the tensors of gradients.
-Payload read_gradients(wire::Payload& from, const std::vector<Segment>& segments) {
-  Payload payload = read(from, segments);
-  for (const at::Tensor& tensor : payload.tensors)
+PassFinish read_finish(const wire::PassFinish& from) {
+  if (from.wave() >= kPassWaves) throw BadEnvelope{"wave of a pass"};
+  return {read(from.pass()), static_cast<PassWave>(from.wave())};
+}
+
+Marks read_marks(const wire::Marks& from) {
+  if (from.marks().empty()) throw BadEnvelope{"no marks in it"};
+  Marks marks{read(from.pass()), {}};
+  for (const wire::Mark& mark : from.marks()) {
+    if (mark.tensors().empty()) throw BadEnvelope{"a mark of no tensor"};
+    marks.marks.push_back(
+        {read<AutogradMessageId>(mark.message()), {mark.tensors().begin(), mark.tensors().end()}});
+  }
+  return marks;
+}
+
+Gradients read_gradients(wire::Gradients& from, const std::vector<Segment>& segments) {
+  Gradients gradients{read(from.pass()),
+                      read<AutogradMessageId>(from.message()),
+                      read(*from.mutable_gradients(), segments),
+                      std::nullopt,
+                      {from.unreached().begin(), from.unreached().end()}};
+  for (const at::Tensor& tensor : gradients.gradients.tensors)
     if (std::string why = why_bad_contents(tensor); !why.empty()) throw BadEnvelope{why};
-  return payload;
+  if (from.has_autograd()) gradients.autograd = read(from.autograd());
+  return gradients;
 }
 
 MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& segments) {
@@ -193,16 +230,19 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
     case wire::Envelope::kContextRelease:
       return ContextRelease{read<AutogradContextId>(from.context_release().context())};
     case wire::Envelope::kGradients:
-      return Gradients{read(from.gradients().pass()),
-                       read<AutogradMessageId>(from.gradients().message()),
-                       read_gradients(*from.mutable_gradients()->mutable_gradients(), segments)};
+      return read_gradients(*from.mutable_gradients(), segments);
     case wire::Envelope::kGradientsAnswered:
       return GradientsAnswered{read(from.gradients_answered().pass()),
                                read<AutogradMessageId>(from.gradients_answered().message())};
     case wire::Envelope::kPassFinish:
-      return PassFinish{read(from.pass_finish().pass()), from.pass_finish().commit()};
+      return read_finish(from.pass_finish());
     case wire::Envelope::kPassFinished:
-      return PassFinished{read(from.pass_finished().pass()), read_error(from.pass_finished())};
+      return PassFinished{read(from.pass_finished().pass()), read_error(from.pass_finished()),
+                          from.pass_finished().undecided()};
+    case wire::Envelope::kMarks:
+      return read_marks(from.marks());
+    case wire::Envelope::kMarksAnswered:
+      return MarksAnswered{read(from.marks_answered().pass())};
     case wire::Envelope::kPassFailed:
       return PassFailed{read(from.pass_failed().pass()), read(from.pass_failed().error())};
     case wire::Envelope::kReady:
@@ -227,8 +267,23 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
   throw BadEnvelope{"no message in it"};
 }
 
+Error malformed(const std::string& why) {
+  return {.kind = ErrorKind::protocol, .text = "malformed message: " + why};
+}
+
+// The values that a user's code will read.
+Payload* values_in(Message& message) {
+  if (auto* call = std::get_if<Call>(&message.content)) return &call->arguments;
+  if (auto* response = std::get_if<Response>(&message.content)) return &response->value;
+  if (auto* item = std::get_if<Item>(&message.content)) return &item->value;
+  if (auto* end = std::get_if<End>(&message.content)) return &end->value;
+  return nullptr;
+}
+
 class ProtobufCodec final : public Codec {
  public:
+  explicit ProtobufCodec(uint64_t decoded_bytes) : decoded_bytes_(decoded_bytes) {}
+
   std::shared_ptr<const FrameBody> encode(const Message& message) override {
     auto body = std::make_shared<FrameBody>();
     if (const Call* call = std::get_if<Call>(&message.content)) {
@@ -250,22 +305,29 @@ class ProtobufCodec final : public Codec {
       if (has_fixed_layout(body)) {
         read_call_or_response(body, message, scratch_);
       } else {
+        check_weight(body, body.envelope, WireMessage::envelope);
         const ScratchArena::Lent<wire::Envelope> envelope(scratch_);
         if (!envelope->ParseFromString(body.envelope)) throw BadEnvelope{"not a protobuf envelope"};
         message.content = read_content(*envelope, body.segments);
       }
+      if (Payload* const values = values_in(message)) values->decoded_bytes = decoded_bytes_;
       return decoded;
     } catch (const BadEnvelope& bad) {
-      return Error{.kind = ErrorKind::protocol, .text = "malformed message: " + bad.text};
+      return malformed(bad.text);
+    } catch (const c10::Error& error) {  // LibTorch knows a reason of its own.
+      return malformed(first_line(error));
     }
   }
 
  private:
+  const uint64_t decoded_bytes_;
   ScratchArena scratch_;
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> make_protobuf_codec() { return std::make_unique<ProtobufCodec>(); }
+std::unique_ptr<Codec> make_protobuf_codec(uint64_t decoded_bytes) {
+  return std::make_unique<ProtobufCodec>(decoded_bytes);
+}
 
 }  // namespace rehearsal

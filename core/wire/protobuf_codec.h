@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "core/base/codec.h"
+#include "core/values/payload.h"
 
 namespace rehearsal {
 
@@ -11,6 +13,9 @@ namespace rehearsal {
 // memory; of a view only its own elements are sent. Received tensors wrap their segments. Only
 // dense tensors on the CPU are sent; others are refused before encoding (see
 // core/values/tensor_form.h).
-[[nodiscard]] std::unique_ptr<Codec> make_protobuf_codec();
+//
+// The memory that an envelope becomes is bounded before it is read (decoded_weight.h); beyond that
+// it is malformed. `decoded_bytes`: of the payloads that are decoded.
+[[nodiscard]] std::unique_ptr<Codec> make_protobuf_codec(uint64_t decoded_bytes = kDecodedBytes);
 
 }  // namespace rehearsal

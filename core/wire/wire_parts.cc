@@ -2,39 +2,14 @@
 
 #include <ATen/Functions.h>
 
-#include <cstring>
 #include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/wire/messages.pb.h"
 
 namespace rehearsal {
-namespace {
-
-// Tensors up to this size are copied when encoded, so that nothing that the user does to them
-// later can reach the wire.
-constexpr uint64_t kCopiedBytesMax = 16 * 1024;
-
-// Whether a tensor's elements lie in memory as they are sent, and are to be copied.
-bool can_be_copied(const at::Tensor& tensor) {
-  return tensor.nbytes() <= kCopiedBytesMax && tensor.device().is_cpu() && tensor.is_contiguous() &&
-         !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
-}
-
-// By hand: what LibTorch does around a copy costs many times the copy of a small tensor.
-Segment copy_of(const at::Tensor& tensor) {
-  constexpr std::align_val_t kAlignment{64};
-  const uint64_t bytes = tensor.nbytes();
-  std::shared_ptr<void> memory(::operator new(bytes, kAlignment),
-                               [](void* elements) { ::operator delete(elements, kAlignment); });
-  std::memcpy(memory.get(), tensor.const_data_ptr(), bytes);
-  auto* const data = static_cast<std::byte*>(memory.get());
-  return {.owner = std::move(memory), .data = data, .bytes = bytes};
-}
-
-}  // namespace
 
 // ---- ids --------------------------------------------------------------------
 
@@ -129,6 +104,10 @@ void write(wire::Pass& to, const PassName& pass) {
   to.set_starter_incarnation(pass.id.starter_incarnation.value);
   to.set_retain_graph(pass.retain_graph);
   to.set_context_creator(pass.context_creator.value);
+  to.set_create_graph(pass.create_graph);
+  to.set_fast(pass.mode == PassMode::fast);
+  to.set_settled(pass.settled);
+  to.mutable_taken_back()->Assign(pass.taken_back.begin(), pass.taken_back.end());
 }
 
 PassName read(const wire::Pass& from) {
@@ -136,33 +115,17 @@ PassName read(const wire::Pass& from) {
                  Incarnation{from.starter_incarnation()}},
           .starter = WorkerId{from.starter()},
           .retain_graph = from.retain_graph(),
-          .context_creator = WorkerId{from.context_creator()}};
+          .create_graph = from.create_graph(),
+          .mode = from.fast() ? PassMode::fast : PassMode::smart,
+          .context_creator = WorkerId{from.context_creator()},
+          .settled = from.settled(),
+          .taken_back = {from.taken_back().begin(), from.taken_back().end()}};
 }
 
 // ---- tensors ----------------------------------------------------------------
 
-TensorEntry entry_of(const at::Tensor& tensor) {
-  if (!tensor.defined()) return {.undefined = true};
-  return {.dtype = static_cast<uint32_t>(tensor.scalar_type()),
-          .requires_grad = tensor.requires_grad(),
-          .form = form_of(tensor)};
-}
-
-void add_segment(const at::Tensor& tensor, std::vector<Segment>& segments) {
-  if (!tensor.defined() || tensor.numel() == 0) return;
-  if (can_be_copied(tensor)) return segments.push_back(copy_of(tensor));
-  at::Tensor elements = tensor._is_zerotensor()
-                            ? at::zeros(tensor.sizes(), tensor.scalar_type())
-                            : tensor.detach().resolve_conj().resolve_neg().contiguous();
-  if (elements.nbytes() <= kCopiedBytesMax && elements.is_alias_of(tensor))
-    elements = elements.clone();
-  auto owner = std::make_shared<at::Tensor>(std::move(elements));
-  const c10::Device device = owner->device();
-  segments.push_back({.owner = owner,
-                      .data = static_cast<std::byte*>(owner->data_ptr()),
-                      .bytes = owner->nbytes(),
-                      .device = {static_cast<uint8_t>(device.type()),
-                                 static_cast<uint8_t>(device.index() < 0 ? 0 : device.index())}});
+void add_segment(const SentTensor& tensor, std::vector<Segment>& segments) {
+  if (tensor.elements.bytes > 0) segments.push_back(tensor.elements);
 }
 
 namespace {
@@ -235,19 +198,15 @@ void TensorReader::finish() const {
 namespace {
 
 // The segments of the parts come before the tensor's own.
-void write(wire::Tensor& to, const at::Tensor& tensor, std::vector<Segment>& segments) {
-  const TensorEntry entry = entry_of(tensor);
-  to.set_dtype(entry.dtype);
-  to.set_requires_grad(entry.requires_grad);
-  to.set_undefined(entry.undefined);
-  to.set_form(static_cast<uint32_t>(entry.form));
-  if (entry.undefined) return;
-  for (const int64_t size : tensor.sizes()) to.add_sizes(size);
-  if (entry.form == TensorForm::dense) return add_segment(tensor, segments);
-  const TensorContent content = content_of(tensor, entry.form);
-  for (const int64_t number : content.numbers) to.add_numbers(number);
-  for (const at::Tensor& part : content.parts) write(*to.add_parts(), part, segments);
-  add_segment(content.elements, segments);
+void write(wire::Tensor& to, const SentTensor& tensor, std::vector<Segment>& segments) {
+  to.set_dtype(tensor.entry.dtype);
+  to.set_requires_grad(tensor.entry.requires_grad);
+  to.set_undefined(tensor.entry.undefined);
+  to.set_form(static_cast<uint32_t>(tensor.entry.form));
+  for (const int64_t size : tensor.sizes) to.add_sizes(size);
+  for (const int64_t number : tensor.numbers) to.add_numbers(number);
+  for (const SentTensor& part : tensor.parts) write(*to.add_parts(), part, segments);
+  add_segment(tensor, segments);
 }
 
 c10::IntArrayRef array_of(const google::protobuf::RepeatedField<int64_t>& numbers) {
@@ -277,7 +236,8 @@ at::Tensor read(const wire::Tensor& from, TensorReader& tensors) {
 
 void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segments) {
   to.set_values(payload.values);
-  for (const at::Tensor& tensor : payload.tensors) write(*to.add_tensors(), tensor, segments);
+  REHEARSAL_CHECK(payload.sent.size() == payload.tensors.size(), "it is not ready to be sent");
+  for (const SentTensor& tensor : payload.sent) write(*to.add_tensors(), tensor, segments);
   for (const Fork& fork : payload.forks) write(*to.add_forks(), fork);
 }
 

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/frame.h"
 #include "core/base/ids.h"
-#include "core/values/tensor_form.h"
+#include "core/values/sent_tensor.h"
 #include "core/wire/message.h"
 
 // The parts that messages share, to and from protobuf (messages.proto): ids, errors, payloads and
@@ -59,22 +59,14 @@ void write(wire::TraceContext& to, const TraceContext& context);
 void write(wire::Pass& to, const PassName& pass);
 [[nodiscard]] PassName read(const wire::Pass& from);
 
-// The tensors' elements are added to `segments`.
+// The payload is ready to be sent: its tensors are taken apart. Their elements are added to
+// `segments`.
 void write(wire::Payload& to, const Payload& payload, std::vector<Segment>& segments);
 // Takes its bytes. Every segment must have its tensor.
 [[nodiscard]] Payload read(wire::Payload& from, const std::vector<Segment>& segments);
 
-// The facts in a message about a tensor beside its sizes, numbers, parts and segment.
-struct TensorEntry {
-  uint32_t dtype = 0;
-  bool requires_grad = false;
-  bool undefined = false;
-  TensorForm form = TensorForm::dense;
-};
-
-[[nodiscard]] TensorEntry entry_of(const at::Tensor& tensor);
-// Adds the tensor's elements, if it has any: shared if contiguous and large, else copied.
-void add_segment(const at::Tensor& tensor, std::vector<Segment>& segments);
+// Adds a tensor's elements, if it has any of its own.
+void add_segment(const SentTensor& tensor, std::vector<Segment>& segments);
 
 // Gives the tensors of a message their segments, one after another.
 class TensorReader {

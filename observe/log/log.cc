@@ -9,6 +9,8 @@
 #include <array>
 #include <cctype>
 
+#include "core/base/printable.h"
+
 namespace rehearsal::observe {
 namespace {
 
@@ -41,39 +43,16 @@ bool is_plain(std::string_view value) {
   });
 }
 
-void append_quoted(std::string& line, std::string_view value) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  line += '"';
-  for (const char letter : value) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      line += '\\';
-      line += letter;
-    } else if (letter == '\n') {
-      line += "\\n";
-    } else if (letter == '\r') {
-      line += "\\r";
-    } else if (letter == '\t') {
-      line += "\\t";
-    } else if (byte < ' ' || byte == 127) {
-      line += "\\x";
-      line += kDigits[byte >> 4];
-      line += kDigits[byte & 15];
-    } else {
-      line += letter;
-    }
-  }
-  line += '"';
-}
-
 void append_field(std::string& line, std::string_view name, std::string_view value) {
   line += ' ';
   line += name;
   line += '=';
-  if (is_plain(value))
+  if (is_plain(value)) {
     line += value;
-  else
-    append_quoted(line, value);
+    return;
+  }
+  append_printable(line += '"', value, "\"\\");
+  line += '"';
 }
 
 }  // namespace
@@ -147,8 +126,15 @@ void LogTrace::on_event(const Event& event) {
       return write(info, "checkpoint_saved", "name");
     case EventKind::checkpoint_loaded:
       return write(info, "checkpoint_loaded", "name");
+    case EventKind::reference_leaked:
+      return write(warn, "reference_leaked", "which");
     case EventKind::node_stopped:
       return write(info, "stopped", "why");
+    case EventKind::note:
+      if (log_.writes(info))
+        log_.write(info, "note",
+                   {{"name", std::string(event.text)}, {"value", std::string(event.value)}});
+      return;
     case EventKind::frame_resent:
       return write(debug, "frame_resent", "");
     case EventKind::frame_dropped:

@@ -25,8 +25,8 @@ using LogFields = std::vector<std::pair<std::string_view, std::string>>;
 //
 //   2026-03-01T12:00:00.000123Z level=warning worker=ps event=link_lost peer=trainer why="reset"
 //
-// Times are UTC. A value that is not one plain word is in quotes, with \" \\ \n \r \t and \x
-// escapes in it. Any thread.
+// Times are UTC. A value that is not one plain word is in quotes, with \" and \\ in it, and with
+// what printable of core/base/printable.h writes out. Any thread.
 class Log {
  public:
   // On standard error; or on `out`, which outlives the log.
@@ -44,14 +44,15 @@ class Log {
   const std::unique_ptr<Logger> logger_;
 };
 
-// Writes what a node does: links, lost workers, checkpoints, the end; at level debug also resent
-// and dropped frames, marks, and the calls that fail. `names`: of all workers, in rank order. The
-// log outlives it. On the strand, as every Trace.
+// Writes what a node does: links, lost workers, checkpoints, notes, its end; at level debug also
+// resent and dropped frames, marks, and the calls that fail. `names`: of all workers, in rank
+// order. The log outlives it. On the strand, as every Trace.
 class LogTrace final : public Trace {
  public:
   LogTrace(Log& log, std::vector<std::string> names) : log_(log), names_(std::move(names)) {}
 
   void on_event(const Event& event) override;
+  [[nodiscard]] bool hears_notes() const override { return log_.writes(LogLevel::info); }
 
  private:
   [[nodiscard]] std::string name(WorkerId worker) const;

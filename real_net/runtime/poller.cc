@@ -42,30 +42,39 @@ uint64_t Poller::add(int fd, uint32_t events, std::shared_ptr<IoHandler> handler
   {
     const std::lock_guard lock(mutex_);
     id = next_id_++;
-    handlers_.emplace(id, std::move(handler));
+    watched_.emplace(id, Watched{.fd = fd, .events = events, .handler = std::move(handler)});
   }
   epoll_event event{.events = events, .data = {.u64 = id}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return id;
   const std::lock_guard lock(mutex_);
-  handlers_.erase(id);
+  watched_.erase(id);
   return kNotAdded;
 }
 
 void Poller::change(uint64_t id, int fd, uint32_t events) {
+  const std::lock_guard lock(mutex_);
+  Watched& watched = watched_.at(id);
+  REHEARSAL_CHECK(watched.fd == fd, watched.fd, fd);
+  set_events(id, watched, events);
+}
+
+// Under the lock: whoever removes the descriptor comes before or after.
+void Poller::set_events(uint64_t id, Watched& watched, uint32_t events) {
+  watched.events = events;
   epoll_event event{.events = events, .data = {.u64 = id}};
-  const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
-  REHEARSAL_CHECK(status == 0, errno, fd);
+  const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watched.fd, &event);
+  REHEARSAL_CHECK(status == 0, errno, watched.fd);
 }
 
 void Poller::remove(uint64_t id, int fd) {
-  const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  REHEARSAL_CHECK(status == 0, errno, fd);
   std::shared_ptr<IoHandler> handler;  // destroyed outside of the lock
   const std::lock_guard lock(mutex_);
-  const auto found = handlers_.find(id);
-  if (found == handlers_.end()) return;
-  handler = std::move(found->second);
-  handlers_.erase(found);
+  const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  REHEARSAL_CHECK(status == 0, errno, fd);
+  const auto found = watched_.find(id);
+  if (found == watched_.end()) return;
+  handler = std::move(found->second.handler);
+  watched_.erase(found);
 }
 
 bool Poller::wait(Duration limit) {
@@ -75,7 +84,7 @@ bool Poller::wait(Duration limit) {
     const uint64_t id = events[i].data.u64;
     if (id == kWakeUpId) {
       drain_wake_up();
-    } else if (const std::shared_ptr<IoHandler> handler = find(id)) {
+    } else if (const std::shared_ptr<IoHandler> handler = take_note(id, events[i].events)) {
       handler->on_ready(events[i].events);
     }
   }
@@ -96,10 +105,15 @@ int Poller::wait_for_events(epoll_event* events, int count, Duration limit) {
   return epoll_wait(epoll_.get(), events, count, milliseconds_rounded_up(limit));
 }
 
-std::shared_ptr<IoHandler> Poller::find(uint64_t id) {
+std::shared_ptr<IoHandler> Poller::take_note(uint64_t id, uint32_t events) {
   const std::lock_guard lock(mutex_);
-  const auto found = handlers_.find(id);
-  return found == handlers_.end() ? nullptr : found->second;
+  const auto found = watched_.find(id);
+  if (found == watched_.end()) return nullptr;
+  Watched& watched = found->second;
+  const bool lasts = (watched.events & EPOLLONESHOT) == 0;
+  if (lasts && (events & watched.events & EPOLLOUT) != 0)
+    set_events(id, watched, watched.events & ~uint32_t{EPOLLOUT});
+  return watched.handler;
 }
 
 void Poller::interrupt() {

@@ -29,7 +29,9 @@ class Poller {
   Poller();
 
   // The handler is kept alive until `remove`, and during a call of it. Events are reported as long
-  // as they last (level-triggered). kNotAdded if the kernel has no room for another.
+  // as they last (level-triggered); but EPOLLOUT once, until `change` asks for it again: whoever
+  // writes comes to it later than this thread, which would do nothing else meanwhile. kNotAdded if
+  // the kernel has no room for another.
   static constexpr uint64_t kNotAdded = 0;
   [[nodiscard]] uint64_t add(int fd, uint32_t events, std::shared_ptr<IoHandler> handler);
   void change(uint64_t id, int fd, uint32_t events);
@@ -46,8 +48,16 @@ class Poller {
   [[nodiscard]] uint64_t wait_count() const { return waits_.load(std::memory_order_relaxed); }
 
  private:
+  struct Watched {
+    int fd = -1;
+    uint32_t events = 0;
+    std::shared_ptr<IoHandler> handler;
+  };
+
   [[nodiscard]] int wait_for_events(epoll_event* events, int count, Duration limit);
-  [[nodiscard]] std::shared_ptr<IoHandler> find(uint64_t id);
+  // The handler of what is ready, if it is still watched.
+  [[nodiscard]] std::shared_ptr<IoHandler> take_note(uint64_t id, uint32_t events);
+  void set_events(uint64_t id, Watched& watched, uint32_t events);
   void drain_wake_up();
 
   FileDescriptor epoll_;
@@ -57,7 +67,7 @@ class Poller {
 
   std::mutex mutex_;  // guards what follows
   uint64_t next_id_ = 1;
-  std::unordered_map<uint64_t, std::shared_ptr<IoHandler>> handlers_;
+  std::unordered_map<uint64_t, Watched> watched_;
 };
 
 }  // namespace rehearsal::real

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "core/base/check.h"
+#include "core/base/printable.h"
 #include "real_net/runtime/real_runtime.h"
 
 // Executions of a RealRuntime: fibers, each pinned to the thread on which it starts.
@@ -93,7 +94,7 @@ bool RealRuntime::make_fiber(ThreadRecord& me, FiberRecord& fiber) {
   }
   Result<fibers::Stack> stack = me.stacks->take();
   if (!stack.ok()) {
-    std::fprintf(stderr, "rehearsal: '%s' waits for a stack: %s\n", fiber.label.c_str(),
+    std::fprintf(stderr, "rehearsal: '%s' waits for a stack: %s\n", printable(fiber.label).c_str(),
                  stack.error().text.c_str());
     const std::lock_guard lock(mutex_);
     me.stackless.push_back(&fiber);

@@ -14,6 +14,9 @@ constexpr int kBatchesPerFlush = 8;
 // The same for timers; what is still due then runs when the strand is entered next.
 constexpr int kTimersPerFlush = 256;
 
+// Room for so many tasks stays after a burst.
+constexpr size_t kTasksKept = 4096;
+
 }  // namespace
 
 RealRuntime::RealRuntime(const RuntimeOptions& options)
@@ -47,7 +50,10 @@ void RealRuntime::cancel(TimerId timer) {
 }
 
 void RealRuntime::post(Task task) {
-  if (!strand_.queue(std::move(task))) return;
+  if (strand_.queue(std::move(task))) run_held_strand();
+}
+
+void RealRuntime::run_held_strand() {
   ThreadRecord& me = threads_.current();
   do {
     run_strand(me);
@@ -68,6 +74,7 @@ void RealRuntime::run_strand(ThreadRecord& me) noexcept {
         me.garbage.push_back(std::move(task));
       }
       me.batch.clear();
+      if (me.batch.capacity() > kTasksKept) me.batch.shrink_to_fit();
     }
     run_due_timers(me);
     if (flush_) flush_();
@@ -96,6 +103,7 @@ void RealRuntime::clean_up(ThreadRecord& me) {
   while (!me.garbage.empty()) {
     me.dying.swap(me.garbage);
     me.dying.clear();
+    if (me.dying.capacity() > kTasksKept) me.dying.shrink_to_fit();
   }
   me.discarding = false;
 }
@@ -202,12 +210,27 @@ void RealRuntime::run_left_bodies() {
   run_inline_bodies(me);
 }
 
-RealRuntime::ThreadGuard::ThreadGuard(RealRuntime& runtime, Execution* execution, bool main)
-    : runtime_(runtime),
-      main_(main && runtime.options_.worker_threads == 0),
-      execution_(execution) {
+namespace {
+
+class UserThread final : public AdoptedThread {
+ public:
+  explicit UserThread(Execution& execution) : execution_(&execution) {}
+
+ private:
+  const fibers::ScopedExecution execution_;
+};
+
+}  // namespace
+
+std::unique_ptr<AdoptedThread> RealRuntime::adopt_thread(Execution& execution) const {
+  set_up_thread();
+  return std::make_unique<UserThread>(execution);
+}
+
+RealRuntime::MainGuard::MainGuard(RealRuntime& runtime, Execution& execution)
+    : runtime_(runtime), hosts_(runtime.options_.worker_threads == 0), execution_(&execution) {
   runtime_.set_up_thread();
-  if (!main_) return;
+  if (!hosts_) return;
   ThreadRecord& me = runtime_.threads_.current();
   const std::lock_guard lock(runtime_.mutex_);
   REHEARSAL_CHECK(runtime_.hosts_.empty());
@@ -217,8 +240,8 @@ RealRuntime::ThreadGuard::ThreadGuard(RealRuntime& runtime, Execution* execution
   runtime_.unassigned_.clear();
 }
 
-RealRuntime::ThreadGuard::~ThreadGuard() {
-  if (!main_) return;
+RealRuntime::MainGuard::~MainGuard() {
+  if (!hosts_) return;
   const std::lock_guard lock(runtime_.mutex_);
   if (runtime_.hosts_.front()->live.empty()) runtime_.hosts_.clear();
 }

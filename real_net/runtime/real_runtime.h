@@ -53,6 +53,7 @@ class RealRuntime final : public Runtime, public Executions {
   [[nodiscard]] Execution* running() const override;
   [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
   [[nodiscard]] bool may_park() const override;
+  [[nodiscard]] std::unique_ptr<AdoptedThread> adopt_thread(Execution& execution) const override;
 
   // The network's events. Handlers run off the strand on the thread that polls.
   [[nodiscard]] Poller& poller() { return poller_; }
@@ -61,26 +62,21 @@ class RealRuntime final : public Runtime, public Executions {
   // piece. Set before anything is posted, or on the strand.
   void set_flush(Task flush) { flush_ = std::move(flush); }
 
-  // The calling thread runs `execution` for the guard's life: a worker's main, or a thread that the
-  // user brings. With `main` and no worker threads it hosts the executions, too.
-  class ThreadGuard {
+  // The calling thread runs `execution`, a worker's main, for the guard's life. With no worker
+  // threads it hosts the executions, too.
+  class MainGuard {
    public:
-    ThreadGuard(RealRuntime& runtime, Execution* execution, bool main);
-    ~ThreadGuard();
-    ThreadGuard(const ThreadGuard&) = delete;
-    ThreadGuard& operator=(const ThreadGuard&) = delete;
+    MainGuard(RealRuntime& runtime, Execution& execution);
+    ~MainGuard();
+    MainGuard(const MainGuard&) = delete;
+    MainGuard& operator=(const MainGuard&) = delete;
 
    private:
     RealRuntime& runtime_;
-    const bool main_;
+    const bool hosts_;
     const fibers::ScopedExecution execution_;
   };
-  [[nodiscard]] ThreadGuard register_thread(Execution& execution) {
-    return {*this, &execution, false};
-  }
-  [[nodiscard]] ThreadGuard register_main(Execution& execution) {
-    return {*this, &execution, true};
-  }
+  [[nodiscard]] MainGuard register_main(Execution& execution) { return {*this, execution}; }
 
   // Executions with a stack of their own that have not ended.
   [[nodiscard]] size_t live_executions() const;
@@ -107,6 +103,7 @@ class RealRuntime final : public Runtime, public Executions {
   using Nudges = PollingRole::Nudges;
 
   // The strand (real_runtime.cc).
+  void run_held_strand();
   void run_strand(ThreadRecord& me) noexcept;
   void run_due_timers(ThreadRecord& me);
   void clean_up(ThreadRecord& me);

@@ -7,6 +7,9 @@ namespace {
 
 constexpr Duration kReliefTick = std::chrono::microseconds(500);
 
+// How long whoever polls leaves timers that are due to the strand's holder before it looks again.
+constexpr Duration kBesideHolder = std::chrono::microseconds(100);
+
 std::atomic_ref<bool> woken(Waiter& waiter) { return std::atomic_ref<bool>(waiter.woken); }
 
 }  // namespace
@@ -154,9 +157,10 @@ bool RealRuntime::look(Duration limit) {
   const Instant earliest = timers_.earliest();
   if (earliest != Instant::max()) {
     const Duration left = earliest - now();
-    // Entering the strand runs the timers that are due.
-    if (left <= Duration::zero()) return post([] {}), true;
-    limit = std::min(limit, left);
+    // Entering the strand runs the timers that are due. Its holder does so, too, once it comes to
+    // it: it may have no processor for a while.
+    if (left <= Duration::zero() && strand_.take_if_free()) return run_held_strand(), true;
+    limit = std::min(limit, left <= Duration::zero() ? kBesideHolder : left);
   }
   return poller_.wait(limit);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/base/unique_function.h"
@@ -19,6 +20,12 @@ class StrandQueue {
     if (held_) return false;
     held_ = true;
     return true;
+  }
+
+  // True if nobody held the strand; the caller holds it now.
+  [[nodiscard]] bool take_if_free() {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(held_, true);
   }
 
   // For the holder: moves all that is queued to `batch`, which is empty; false if nothing is.

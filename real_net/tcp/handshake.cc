@@ -1,5 +1,6 @@
 #include "real_net/tcp/handshake.h"
 
+#include <array>
 #include <cstring>
 #include <type_traits>
 
@@ -10,7 +11,7 @@ namespace rehearsal::real {
 namespace {
 
 constexpr uint32_t kMagic = 0x48534852;  // "RHSH"
-constexpr uint16_t kVersion = 3;
+constexpr uint16_t kVersion = 5;
 
 // The checksum covers all that precedes it, and the text.
 struct HeaderBytes {
@@ -25,7 +26,8 @@ struct HeaderBytes {
   uint64_t last_token;
   uint32_t text_bytes;
   uint32_t reserved;
-  uint64_t reserved_words[2];
+  uint64_t reserved_word;
+  uint64_t run;
   uint64_t checksum;
 };
 static_assert(sizeof(HeaderBytes) == kHandshakeBytes);
@@ -33,6 +35,25 @@ static_assert(std::has_unique_object_representations_v<HeaderBytes>);
 
 uint64_t checksum_of(const HeaderBytes& header, std::string_view text) {
   return hash_bytes(text.data(), text.size(), hash_bytes(&header, offsetof(HeaderBytes, checksum)));
+}
+
+// Precedes the text of a hello and of a welcome, on the small lane.
+struct PositionBytes {
+  uint64_t source;
+  uint64_t acknowledged;
+  std::array<uint64_t, 2> received;
+};
+static_assert(std::has_unique_object_representations_v<PositionBytes>);
+
+bool has_position(HandshakeKind kind, Lane lane) {
+  return lane == Lane::small && (kind == HandshakeKind::hello || kind == HandshakeKind::welcome);
+}
+
+std::string text_of(const Handshake& handshake) {
+  if (!has_position(handshake.kind, handshake.lane)) return handshake.text;
+  const Position& position = handshake.position;
+  const PositionBytes bytes{position.source.value, position.acknowledged, position.received};
+  return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + handshake.text;
 }
 
 HeaderBytes to_bytes(const Handshake& handshake, uint32_t text_bytes) {
@@ -46,6 +67,7 @@ HeaderBytes to_bytes(const Handshake& handshake, uint32_t text_bytes) {
   header.incarnation = handshake.incarnation.value;
   header.token = handshake.token;
   header.last_token = handshake.last_token;
+  header.run = handshake.run;
   header.text_bytes = text_bytes;
   return header;
 }
@@ -59,12 +81,14 @@ Error malformed(std::string text) {
 
 }  // namespace
 
+uint64_t run_hash(std::string_view run_id) { return run_id.empty() ? 0 : hash_text(run_id); }
+
 std::string encode_handshake(const Handshake& handshake) {
   REHEARSAL_CHECK(handshake.text.size() <= kHandshakeTextMax, handshake.text.size());
-  HeaderBytes header = to_bytes(handshake, static_cast<uint32_t>(handshake.text.size()));
-  header.checksum = checksum_of(header, handshake.text);
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-  return bytes += handshake.text;
+  const std::string text = text_of(handshake);
+  HeaderBytes header = to_bytes(handshake, static_cast<uint32_t>(text.size()));
+  header.checksum = checksum_of(header, text);
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + text;
 }
 
 bool is_handshake(std::span<const std::byte> header) {
@@ -82,9 +106,13 @@ Result<HandshakeHeader> parse_handshake_header(std::span<const std::byte> bytes)
   if (header.version != kVersion)
     return malformed("the other end speaks version " + std::to_string(header.version) +
                      " of the protocol, this end version " + std::to_string(kVersion));
-  if (header.kind > static_cast<uint8_t>(HandshakeKind::closing)) return malformed("unknown kind");
+  if (header.kind > static_cast<uint8_t>(HandshakeKind::presence)) return malformed("unknown kind");
   if (header.lane > static_cast<uint8_t>(Lane::large)) return malformed("unknown lane");
-  if (header.text_bytes > kHandshakeTextMax) return malformed("text too long");
+  const bool positioned =
+      has_position(static_cast<HandshakeKind>(header.kind), static_cast<Lane>(header.lane));
+  const uint32_t before_text = positioned ? sizeof(PositionBytes) : 0;
+  if (header.text_bytes > kHandshakeTextMax + before_text) return malformed("text too long");
+  if (header.text_bytes < before_text) return malformed("no position");
   HandshakeHeader parsed;
   parsed.handshake = {.kind = static_cast<HandshakeKind>(header.kind),
                       .lane = static_cast<Lane>(header.lane),
@@ -93,6 +121,8 @@ Result<HandshakeHeader> parse_handshake_header(std::span<const std::byte> bytes)
                       .incarnation = {header.incarnation},
                       .token = header.token,
                       .last_token = header.last_token,
+                      .run = header.run,
+                      .position = {},
                       .text = {}};
   parsed.text_bytes = header.text_bytes;
   parsed.checksum = header.checksum;
@@ -104,6 +134,12 @@ Result<Handshake> finish_handshake(const HandshakeHeader& header, std::string te
   const HeaderBytes bytes = to_bytes(header.handshake, header.text_bytes);
   if (checksum_of(bytes, text) != header.checksum) return malformed("bad checksum");
   Handshake handshake = header.handshake;
+  if (has_position(handshake.kind, handshake.lane)) {
+    PositionBytes position;
+    std::memcpy(&position, text.data(), sizeof position);
+    handshake.position = {{position.source}, position.acknowledged, position.received};
+    text.erase(0, sizeof position);
+  }
   handshake.text = std::move(text);
   return handshake;
 }

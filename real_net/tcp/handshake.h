@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/base/frame.h"
 #include "core/base/transport.h"
@@ -13,11 +14,15 @@ namespace rehearsal::real {
 // header of kHandshakeBytes and a text. The one who connects says `hello` on both lanes; the other
 // one answers each with `welcome`, `refusal` or `retry`.
 enum class HandshakeKind : uint8_t {
-  hello,    // text: the greeting on the small lane, where it is reached on the large one
+  hello,    // on the small lane the position, and text: the greeting; on the large one text: where
+            // it is reached. The text is empty if the other end has it from an earlier link
   welcome,  // the same of the other end: the link stands
   refusal,  // text: an error. Do not connect again
-  retry,    // not now
+  retry,    // not now, or not without the texts
   closing,  // text: an error. The last on a lane: the link is closed for good
+  // Not of a link: somebody asks whether a worker runs there, and it answers.
+  question,
+  presence,
 };
 
 struct Handshake {
@@ -28,12 +33,18 @@ struct Handshake {
   Incarnation incarnation;
   uint64_t token = 0;       // binds the two lanes of one link
   uint64_t last_token = 0;  // of the link that stood before, as far as the sender knows
+  uint64_t run = 0;         // of the run's id; see run_hash
+  Position position;        // of hello and welcome on the small lane
   std::string text;
 };
 
 // The same length as a frame's header, but another magic: both are told apart by their first bytes.
 inline constexpr size_t kHandshakeBytes = kWireHeaderBytes;
 inline constexpr uint32_t kHandshakeTextMax = 1 << 20;
+
+// Workers whose run ids differ never link, wherever they find each other's addresses. Zero: of
+// none.
+[[nodiscard]] uint64_t run_hash(std::string_view run_id);
 
 [[nodiscard]] std::string encode_handshake(const Handshake& handshake);
 

@@ -5,9 +5,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <memory>
 #include <system_error>
 
@@ -38,6 +42,8 @@ Result<AddressList> resolve(const Address& address, int type, int flags) {
   const std::string port = std::to_string(address.port);
   const char* host = address.host.empty() ? nullptr : address.host.c_str();
   const int status = getaddrinfo(host, port.c_str(), &hints, &found);
+  const int error = errno;
+  if (status == EAI_SYSTEM && is_shortage(error)) return shortage_error(error);
   if (status != 0)
     return network_error("host '" + address.host + "' is not known: " + gai_strerror(status));
   return AddressList(found, &freeaddrinfo);
@@ -63,6 +69,19 @@ std::optional<std::string> first_interface_address() {
   return std::nullopt;
 }
 
+bool wait_for(int fd, short events, std::chrono::steady_clock::time_point deadline) {
+  while (true) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd polled{.fd = fd, .events = events, .revents = 0};
+    const auto limit = std::clamp<int64_t>(left.count(), 0, 1'000'000);
+    const int ready = poll(&polled, 1, static_cast<int>(limit));
+    if (ready > 0) return true;
+    if (ready == 0 && left.count() <= limit) return false;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
 int whole_seconds(Duration duration) {
   return static_cast<int>(std::chrono::ceil<std::chrono::seconds>(duration).count());
 }
@@ -70,6 +89,21 @@ int whole_seconds(Duration duration) {
 }  // namespace
 
 std::string errno_text(int error) { return std::generic_category().message(error); }
+
+bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+Error shortage_error(int error) {
+  Error shortage;
+  shortage.kind = ErrorKind::overloaded;
+  shortage.text = "no connection can be made or taken: " + errno_text(error);
+  rlimit limit{};
+  if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    shortage.text += " (this process may have " + std::to_string(limit.rlim_cur) +
+                     " descriptors; raise that with ulimit -n)";
+  return shortage;
+}
 
 std::string to_string(const Address& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
@@ -98,6 +132,7 @@ Result<FileDescriptor> listen_on(const Address& address) {
   const addrinfo& first = *found.value();
   FileDescriptor fd(
       socket(first.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, first.ai_protocol));
+  if (!fd.valid() && is_shortage(errno)) return shortage_error(errno);
   if (!fd.valid()) return network_error("no socket to listen with: " + errno_text(errno));
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (bind(fd.get(), first.ai_addr, first.ai_addrlen) != 0 || listen(fd.get(), kBacklog) != 0) {
@@ -109,21 +144,51 @@ Result<FileDescriptor> listen_on(const Address& address) {
   return fd;
 }
 
+namespace {
+
+// Of the kernel's form of an address.
+Address numeric_address(const sockaddr_storage& storage, socklen_t length) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int named = getnameinfo(reinterpret_cast<const sockaddr*>(&storage), length, host,
+                                sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+  REHEARSAL_CHECK(named == 0, gai_strerror(named));
+  return {host, static_cast<uint16_t>(std::stoi(port))};
+}
+
+}  // namespace
+
 Address local_address(const FileDescriptor& socket) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
   const int status = getsockname(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length);
   REHEARSAL_CHECK(status == 0, errno);
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  const int named = getnameinfo(reinterpret_cast<sockaddr*>(&storage), length, host, sizeof host,
-                                port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  REHEARSAL_CHECK(named == 0, gai_strerror(named));
-  return {host, static_cast<uint16_t>(std::stoi(port))};
+  return numeric_address(storage, length);
+}
+
+std::optional<Address> peer_address(const FileDescriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length) != 0)
+    return std::nullopt;
+  return numeric_address(storage, length);
+}
+
+bool is_numeric(const std::string& host) {
+  return resolve({.host = host, .port = 0}, SOCK_STREAM, AI_NUMERICHOST).ok();
+}
+
+Result<Address> numeric_address_of(const Address& address) {
+  const Result<AddressList> found = resolve(address, SOCK_STREAM, 0);
+  if (!found.ok()) return found.error();
+  sockaddr_storage storage{};
+  const addrinfo& first = *found.value();
+  std::memcpy(&storage, first.ai_addr, first.ai_addrlen);
+  return numeric_address(storage, first.ai_addrlen);
 }
 
 Result<FileDescriptor> begin_connect(const Address& address) {
-  Result<AddressList> found = resolve(address, SOCK_STREAM, 0);
+  Result<AddressList> found = resolve(address, SOCK_STREAM, AI_NUMERICHOST);
   if (!found.ok()) return found.error();
   int error = 0;
   for (const addrinfo* entry = found.value().get(); entry != nullptr; entry = entry->ai_next) {
@@ -137,7 +202,44 @@ Result<FileDescriptor> begin_connect(const Address& address) {
       return fd;
     error = errno;
   }
+  if (is_shortage(error)) return shortage_error(error);
   return network_error("cannot connect to " + to_string(address) + ": " + errno_text(error));
+}
+
+bool wait_readable(int fd, std::chrono::steady_clock::time_point deadline) {
+  return wait_for(fd, POLLIN, deadline);
+}
+
+bool wait_writable(int fd, std::chrono::steady_clock::time_point deadline) {
+  return wait_for(fd, POLLOUT, deadline);
+}
+
+Result<FileDescriptor> connect_within(const Address& address,
+                                      std::chrono::steady_clock::time_point deadline) {
+  const auto failed = [](std::string text) {
+    return Error{.kind = ErrorKind::peer_lost, .text = std::move(text)};
+  };
+  Result<AddressList> found = resolve(address, SOCK_STREAM, 0);
+  if (!found.ok() && found.error().kind == ErrorKind::overloaded) return found.error();
+  if (!found.ok()) return failed(found.error().text);
+  std::string why;
+  for (const addrinfo* entry = found.value().get(); entry != nullptr; entry = entry->ai_next) {
+    FileDescriptor fd(
+        socket(entry->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, entry->ai_protocol));
+    if (!fd.valid() && is_shortage(errno)) return shortage_error(errno);
+    const bool begun = fd.valid() && (connect(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0 ||
+                                      errno == EINPROGRESS);
+    if (!begun) {
+      why = errno_text(errno);
+    } else if (!wait_writable(fd.get(), deadline)) {
+      why = "nothing there answers";
+    } else if (const int error = connect_result(fd.get()); error != 0) {
+      why = errno_text(error);
+    } else {
+      return fd;
+    }
+  }
+  return failed("cannot connect to " + to_string(address) + ": " + why);
 }
 
 int connect_result(int fd) {

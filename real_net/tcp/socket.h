@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,15 +35,40 @@ struct KeepAlive {
   Duration user_timeout = std::chrono::seconds(15);
 };
 
+// Whether an errno says that the system has no descriptor, or no memory, for another socket.
+[[nodiscard]] bool is_shortage(int error);
+
+// The error of that, of kind overloaded: it tells the limit, and how to raise it.
+[[nodiscard]] Error shortage_error(int error);
+
 // A non-blocking socket that listens. Port 0: any free one. The error names the address.
 [[nodiscard]] Result<FileDescriptor> listen_on(const Address& address);
 
 // Where a listening socket listens.
 [[nodiscard]] Address local_address(const FileDescriptor& socket);
 
-// Begins to connect; the socket becomes writable when that has ended (see connect_result). Looks up
-// a host name with the system's resolver, which may take a while for names that are not local.
+// Where the other end of a connection is; nothing if it has gone.
+[[nodiscard]] std::optional<Address> peer_address(const FileDescriptor& socket);
+
+// Whether it is an address as the kernel knows it, and no name.
+[[nodiscard]] bool is_numeric(const std::string& host);
+
+// The first address of a host, as the system's resolver knows it; that may take long.
+[[nodiscard]] Result<Address> numeric_address_of(const Address& address);
+
+// Begins to connect to a numeric address; the socket becomes writable when that has ended (see
+// connect_result). The error is of kind overloaded if no descriptor is left.
 [[nodiscard]] Result<FileDescriptor> begin_connect(const Address& address);
+
+// Connects, and waits for it until `deadline`; tries all addresses of a host in turn. Looks up a
+// name with the system's resolver, which this deadline does not bound. The error says how far it
+// came: of kind overloaded if no descriptor is left, else peer_lost.
+[[nodiscard]] Result<FileDescriptor> connect_within(const Address& address,
+                                                    std::chrono::steady_clock::time_point deadline);
+
+// Waits until a socket can be read from or written to, or has failed; false at `deadline`.
+[[nodiscard]] bool wait_readable(int fd, std::chrono::steady_clock::time_point deadline);
+[[nodiscard]] bool wait_writable(int fd, std::chrono::steady_clock::time_point deadline);
 
 // How a connect has ended: 0 or an errno.
 [[nodiscard]] int connect_result(int fd);

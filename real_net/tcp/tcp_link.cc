@@ -11,7 +11,8 @@ namespace {
 constexpr uint64_t kSmallLaneBytesPerFlush = uint64_t{1} << 20;
 constexpr uint64_t kLargeLaneBytesPerFlush = 256 * 1024;
 
-// A link that stood shorter counts as one more failure: attempts to make it become rare.
+// A link that stood shorter and brought no message counts as one more failure: attempts to make it
+// become rare.
 constexpr Duration kWorthCounting = std::chrono::seconds(1);
 
 size_t index_of(Lane lane) { return static_cast<size_t>(lane); }
@@ -39,6 +40,7 @@ void TcpLink::set_address(Address address) {
   if (intent_ != LinkIntent::open || up_) return;
   stop_dialing();
   failures_ = 0;
+  refusals_ = 0;
   schedule_dial(/*first=*/true);
 }
 
@@ -75,6 +77,8 @@ void TcpLink::on_frames(Connection& connection, std::vector<Frame> frames) {
   const uint64_t token = standing_.token;
   if (!standing_.lane_of(connection)) return;
   for (Frame& frame : frames) {
+    carried_ |= frame.body != nullptr;
+    peer_knows_us_ = true;
     host_.sink().on_frame(peer_, std::move(frame));
     if (!up_ || standing_.token != token) return;
   }
@@ -107,7 +111,7 @@ void TcpLink::close(const Error& reason) {
 // The bytes in the writers still leave.
 void TcpLink::stop() {
   stop_dialing();
-  arriving_.abort();
+  drop_arriving();
   if (!up_) return;
   Pair ending = std::move(standing_);
   forget_link();
@@ -118,7 +122,7 @@ void TcpLink::stop() {
 void TcpLink::abort() {
   intent_ = LinkIntent::none;
   stop_dialing();
-  arriving_.abort();
+  drop_arriving();
   standing_.abort();
   forget_link();
 }
@@ -129,6 +133,7 @@ void TcpLink::forget_link() {
   standing_ = Pair{};
   end_reason_.reset();
   cancel(end_timer_);
+  cancel(frame_timer_);
 }
 
 void TcpLink::cancel(std::optional<TimerId>& timer) {
@@ -164,6 +169,7 @@ void TcpLink::on_broken(Connection& connection, const Error& why) {
   if (standing_.lane_of(connection)) {
     lost(why, false);
   } else if (dialing_.lane_of(connection)) {
+    if (connection.refused()) return dial_refused();
     dial_failed();
   } else if (arriving_.lane_of(connection)) {
     arriving_.abort();
@@ -174,7 +180,7 @@ void TcpLink::lost(const Error& why, bool closed_by_peer) {
   const bool closed = closed_by_peer || end_reason_.has_value();
   const Error reason = end_reason_ ? *end_reason_ : describe(why);
   const bool stood_long = runtime().now() - up_since_ > kWorthCounting;
-  failures_ = stood_long ? 0 : failures_ + 1;
+  failures_ = stood_long || carried_ ? 0 : failures_ + 1;
   standing_.abort();
   forget_link();
   if (closed) intent_ = LinkIntent::dismissed;
@@ -216,9 +222,22 @@ void TcpLink::dial() {
     dial_deadline_.reset();
     dial_failed();
   });
+  host_.look_up(*address_, [this, token = dialing_.token](const Result<Address>& found) {
+    if (dialing_.token == token) connect_to(found);
+  });
+}
+
+void TcpLink::connect_to(const Result<Address>& address) {
+  if (!address.ok()) {
+    host_.context().note_shortage(address.error());
+    return dial_failed();
+  }
   for (auto& connection : dialing_.lanes) {
-    Result<FileDescriptor> socket = begin_connect(*address_);
-    if (!socket.ok()) return dial_failed();
+    Result<FileDescriptor> socket = begin_connect(address.value());
+    if (!socket.ok()) {
+      host_.context().note_shortage(socket.error());
+      return dial_failed();
+    }
     set_stream_options(socket.value().get(), host_.options().keep_alive);
     connection = Connection::make(host_.context(), std::move(socket).value(), *this, true);
     if (connection == nullptr) return dial_failed();
@@ -234,12 +253,25 @@ void TcpLink::stop_dialing() {
 void TcpLink::dial_failed() {
   stop_dialing();
   ++failures_;
+  refusals_ = 0;
   schedule_dial(/*first=*/false);
+}
+
+// Nobody listens there: if that goes on, the peer has ended.
+void TcpLink::dial_refused() {
+  stop_dialing();
+  ++failures_;
+  if (refusals_++ == 0) refused_since_ = runtime().now();
+  schedule_dial(/*first=*/false);
+  host_.sink().on_refused(peer_, {refusals_, runtime().now() - refused_since_});
 }
 
 Handshake TcpLink::say(HandshakeKind kind, size_t lane, uint64_t token) const {
   const Hello& self = host_.hello();
-  const bool introduces = kind == HandshakeKind::hello || kind == HandshakeKind::welcome;
+  // A link that is made again need not carry again who we are: it may not live for long.
+  const bool known_by_welcome = last_token_ != 0 && arriving_.last_token == last_token_;
+  const bool introduces = (kind == HandshakeKind::hello && !peer_knows_us_) ||
+                          (kind == HandshakeKind::welcome && !known_by_welcome);
   return {.kind = kind,
           .lane = static_cast<Lane>(lane),
           .from = self.worker,
@@ -247,6 +279,8 @@ Handshake TcpLink::say(HandshakeKind kind, size_t lane, uint64_t token) const {
           .incarnation = self.incarnation,
           .token = token,
           .last_token = last_token_,
+          .run = run_hash(host_.options().run),
+          .position = host_.sink().position(peer_),
           .text = !introduces ? std::string()
                   : lane == 0 ? self.greeting
                               : to_string(host_.reached_at())};
@@ -259,6 +293,7 @@ void TcpLink::take_text(Pair& pair, size_t lane, std::string text) {
 void TcpLink::on_connected(Connection& connection) {
   const auto lane = dialing_.lane_of(connection);
   if (!lane) return connection.abort();
+  refusals_ = 0;
   hello_said_ = true;
   connection.writer().append_bytes(
       encode_handshake(say(HandshakeKind::hello, *lane, dialing_.token)));
@@ -271,12 +306,15 @@ void TcpLink::on_handshake(Connection& connection, Handshake handshake) {
   if (!lane) return connection.abort();
   const bool fits = handshake.from == peer_ && handshake.to == host_.hello().worker &&
                     handshake.token == dialing_.token && index_of(handshake.lane) == *lane;
-  if (!fits) return dial_failed();
+  if (!fits || !host_.believes(connection, peer_)) return dial_failed();
   switch (handshake.kind) {
     case HandshakeKind::welcome:
       return on_welcome(*lane, std::move(handshake));
     case HandshakeKind::refusal:
       return refused(error_from_text(handshake.text));
+    case HandshakeKind::retry:
+      peer_knows_us_ = false;
+      return dial_failed();
     default:
       return dial_failed();
   }
@@ -288,9 +326,19 @@ void TcpLink::on_welcome(size_t lane, Handshake welcome) {
   if (second && hello.incarnation != welcome.incarnation) return dial_failed();
   hello.worker = peer_;
   hello.incarnation = welcome.incarnation;
+  if (means_what_it_said_before(welcome)) welcome.text = last_greeting_;
+  if (lane == index_of(Lane::small)) hello.position = welcome.position;
   take_text(dialing_, lane, std::move(welcome.text));
   dialing_.done[lane] = true;
-  if (second) link_up(std::exchange(dialing_, Pair{}));
+  if (!second) return;
+  peer_knows_us_ = true;
+  link_up(std::exchange(dialing_, Pair{}));
+}
+
+// Of the small lane: it has left out its greeting, which we know.
+bool TcpLink::means_what_it_said_before(const Handshake& handshake) const {
+  return handshake.lane == Lane::small && handshake.text.empty() &&
+         handshake.incarnation == last_incarnation_;
 }
 
 void TcpLink::refused(const Error& reason) {
@@ -306,8 +354,11 @@ void TcpLink::on_arrival(std::shared_ptr<Connection> connection, Handshake hello
     closed_to_ = hello.incarnation;
     return answer(std::move(connection), hello, HandshakeKind::refusal, error_to_text(reason_));
   }
-  if (intent_ == LinkIntent::none || must_give_way(hello))
+  const bool relies_on_us = hello.last_token != 0 && hello.text.empty();
+  if (intent_ == LinkIntent::none || must_give_way(hello) ||
+      (relies_on_us && hello.incarnation != last_incarnation_))
     return answer(std::move(connection), hello, HandshakeKind::retry, {});
+  refusals_ = 0;
   if (arriving_.token != hello.token) arriving_.abort();
   const size_t lane = index_of(hello.lane);
   const bool mixed = arriving_.token != 0 && arriving_.hello.incarnation != hello.incarnation;
@@ -318,14 +369,32 @@ void TcpLink::on_arrival(std::shared_ptr<Connection> connection, Handshake hello
   connection->set_owner(*this);
   arriving_.lanes[lane] = std::move(connection);
   arriving_.token = hello.token;
+  arriving_.last_token = hello.last_token;
   arriving_.hello.worker = peer_;
   arriving_.hello.incarnation = hello.incarnation;
+  if (means_what_it_said_before(hello)) hello.text = last_greeting_;
+  if (hello.lane == Lane::small) arriving_.hello.position = hello.position;
   take_text(arriving_, lane, std::move(hello.text));
-  if (!arriving_.complete()) return;
+  if (!arriving_.complete()) return wait_for_other_half();
   for (size_t i = 0; i < 2; ++i)
     arriving_.lanes[i]->writer().append_bytes(
         encode_handshake(say(HandshakeKind::welcome, i, arriving_.token)));
   link_up(std::exchange(arriving_, Pair{}));
+}
+
+// A peer that has made one connection and makes no other holds it for a while only.
+void TcpLink::wait_for_other_half() {
+  cancel(arriving_deadline_);
+  arriving_deadline_ =
+      runtime().call_at(runtime().now() + host_.options().handshake_timeout, [this] {
+        arriving_deadline_.reset();
+        arriving_.abort();
+      });
+}
+
+void TcpLink::drop_arriving() {
+  arriving_.abort();
+  cancel(arriving_deadline_);
 }
 
 // Both connect at once: the link that the lower id makes is the one. The peer's token of our last
@@ -342,19 +411,22 @@ void TcpLink::answer(std::shared_ptr<Connection> connection, const Handshake& he
   Handshake record = say(kind, index_of(hello.lane), hello.token);
   record.text = std::move(text);
   connection->writer().append_bytes(encode_handshake(record));
-  host_.see_off(std::move(connection));
+  host_.see_off_answer(std::move(connection));
 }
 
 void TcpLink::link_up(Pair pair) {
   stop_dialing();
-  arriving_.abort();
+  drop_arriving();
   standing_.abort();
   forget_link();
   intent_ = LinkIntent::open;
   up_ = true;
+  carried_ = false;
+  refusals_ = 0;
   up_since_ = runtime().now();
   last_token_ = pair.token;
   last_incarnation_ = pair.hello.incarnation;
+  last_greeting_ = pair.hello.greeting;
   const std::optional<Address> from = parse_address(pair.reached_at);
   if (from && from->port != 0) address_ = *from;
   standing_ = std::move(pair);
@@ -366,6 +438,25 @@ void TcpLink::link_up(Pair pair) {
   if (!up_ || standing_.token != last_token_) return;
   for (size_t lane = 0; lane < 2; ++lane)
     if (!lanes[lane]->aborted()) lanes[lane]->expect_frames(static_cast<Lane>(lane));
+  unfinished_ = {};
+  watch_frames();
+}
+
+// A frame that is not finished keeps memory. This process may have stood still itself: two looks
+// must have found the same.
+void TcpLink::watch_frames() {
+  frame_timer_ = runtime().call_at(runtime().now() + host_.options().frame_timeout, [this] {
+    frame_timer_.reset();
+    for (size_t lane = 0; lane < 2; ++lane) {
+      const uint64_t mark = standing_.lanes[lane]->unfinished_frame();
+      if (std::exchange(unfinished_[lane], mark) != mark || mark == 0) continue;
+      Error why;
+      why.kind = ErrorKind::peer_lost;
+      why.text = "a frame has begun and does not go on";
+      return lost(why, false);
+    }
+    watch_frames();
+  });
 }
 
 }  // namespace rehearsal::real

@@ -7,6 +7,7 @@
 #include "core/base/transport.h"
 #include "real_net/tcp/back_off.h"
 #include "real_net/tcp/connection.h"
+#include "real_net/tcp/name_lookup.h"
 #include "real_net/tcp/socket.h"
 
 namespace rehearsal::real {
@@ -17,7 +18,13 @@ struct TransportOptions {
   Seed seed;  // of the spread of back-off
   BackOffOptions back_off;
   KeepAlive keep_alive;
+  // For the peer to say who it is on both connections of a link.
   Duration handshake_timeout = std::chrono::seconds(5);
+  // A link on which no byte of a frame that has begun comes for so long, twice as long at most, is
+  // lost, and made again.
+  Duration frame_timeout = std::chrono::seconds(30);
+  // Connections on which an answer is still leaving, refusals for example. One more has none.
+  size_t answers_max = 256;
   // The end that waits to be connected to tries it itself after this.
   Duration patience = std::chrono::milliseconds(200);
   // For what is queued to leave when a link is closed, or all are.
@@ -26,6 +33,14 @@ struct TransportOptions {
   std::optional<Address> advertise;
   uint64_t high_water_bytes = uint64_t{16} << 20;
   uint64_t low_water_bytes = uint64_t{4} << 20;
+  // The run that this worker is of. Peers of another are refused, and no link is touched by them.
+  std::string run;
+  // The proof of this worker, and the means to check that of others. Null: nobody proves anything.
+  std::shared_ptr<Credentials> credentials;
+  // Told that no descriptor is left for a connection, and of ends that have not proved that they
+  // belong to this group, now and then while that lasts. On the strand.
+  RareReport::Tell on_shortage;
+  RareReport::Tell on_unproven;
 };
 
 class TcpLink;
@@ -40,10 +55,16 @@ class LinkHost {
   [[nodiscard]] virtual FrameSink& sink() = 0;
   // Where peers connect to.
   [[nodiscard]] virtual Address reached_at() const = 0;
+  // Finds the numeric address of a host; see NameLookup.
+  virtual void look_up(const Address& address, NameLookup::Done done) = 0;
+  // Whether the other end of a connection has proved that it is this worker; tells if not.
+  [[nodiscard]] virtual bool believes(const Connection& connection, WorkerId worker) = 0;
   // The link has something to write.
   virtual void mark_dirty(TcpLink& link) = 0;
   // Takes over a connection on which nothing more is said than what its writer holds.
   virtual void see_off(std::shared_ptr<Connection> connection) = 0;
+  // The same after an answer that the peer can do without: if there are too many, it is cut.
+  virtual void see_off_answer(std::shared_ptr<Connection> connection) = 0;
 };
 
 // The link to one peer, through all its connections. A link is two connections, one for each lane,
@@ -88,8 +109,9 @@ class TcpLink final : public ConnectionOwner {
     std::array<std::shared_ptr<Connection>, 2> lanes;
     std::array<bool, 2> done{};  // welcomed; of a standing link: ended by the peer
     uint64_t token = 0;
-    Hello hello;             // the peer's
-    std::string reached_at;  // where it says that it is
+    uint64_t last_token = 0;  // of the link before, as far as the peer knows
+    Hello hello;              // the peer's
+    std::string reached_at;   // where it says that it is
     [[nodiscard]] bool complete() const { return lanes[0] && lanes[1]; }
     [[nodiscard]] std::optional<size_t> lane_of(const Connection& connection) const;
     void abort();
@@ -101,7 +123,9 @@ class TcpLink final : public ConnectionOwner {
   // Making a link.
   void schedule_dial(bool first);
   void dial();
+  void connect_to(const Result<Address>& address);
   void dial_failed();
+  void dial_refused();
   void stop_dialing();
   void on_welcome(size_t lane, Handshake welcome);
   void refused(const Error& reason);
@@ -109,7 +133,11 @@ class TcpLink final : public ConnectionOwner {
   void answer(std::shared_ptr<Connection> connection, const Handshake& hello, HandshakeKind kind,
               std::string text);
   [[nodiscard]] Handshake say(HandshakeKind kind, size_t lane, uint64_t token) const;
+  [[nodiscard]] bool means_what_it_said_before(const Handshake& handshake) const;
+  void wait_for_other_half();
+  void drop_arriving();
   void link_up(Pair pair);
+  void watch_frames();
   static void take_text(Pair& pair, size_t lane, std::string text);
 
   // Losing it.
@@ -133,6 +161,8 @@ class TcpLink final : public ConnectionOwner {
   bool above_high_water_ = false;
   uint64_t last_token_ = 0;
   Incarnation last_incarnation_;
+  std::string last_greeting_;   // of that incarnation
+  bool peer_knows_us_ = false;  // this incarnation of us, as long as it does not say otherwise
 
   Pair dialing_;
   bool hello_said_ = false;
@@ -140,9 +170,16 @@ class TcpLink final : public ConnectionOwner {
   std::optional<TimerId> dial_deadline_;  // of the present one
   uint64_t attempts_ = 0;
   uint64_t failures_ = 0;
+  uint64_t refusals_ = 0;  // of them, the last in a row that were refused
+  Instant refused_since_;  // the first of these
   Instant up_since_;
+  bool carried_ = false;  // the standing link has brought a message
 
   Pair arriving_;
+  std::optional<TimerId> arriving_deadline_;
+
+  std::optional<TimerId> frame_timer_;
+  std::array<uint64_t, 2> unfinished_{};  // bytes of the unfinished frames at the last look
 };
 
 }  // namespace rehearsal::real

@@ -29,8 +29,9 @@ class TcpTransport::Listener final : public IoHandler {
       FileDescriptor socket(accept4(fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       const int error = errno;
       if (!socket.valid()) {
-        if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
-          transport_.runtime_.post([&transport = transport_] { transport.pause_listening(); });
+        if (is_shortage(error))
+          transport_.runtime_.post(
+              [&transport = transport_, error] { transport.pause_listening(error); });
         return;
       }
       transport_.runtime_.post([&transport = transport_, accepted = std::move(socket)]() mutable {
@@ -47,6 +48,7 @@ class TcpTransport::Listener final : public IoHandler {
 TcpTransport::TcpTransport(RealRuntime& runtime, BufferPool& pool, TransportOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
+      names_(runtime),
       unidentified_(context_, options_.handshake_timeout,
                     [this](std::shared_ptr<Connection> connection, Handshake hello) {
                       on_hello(std::move(connection), std::move(hello));
@@ -55,6 +57,9 @@ TcpTransport::TcpTransport(RealRuntime& runtime, BufferPool& pool, TransportOpti
   context_.runtime = &runtime;
   context_.poller = &runtime.poller();
   context_.pool = &pool;
+  context_.credentials = options_.credentials.get();
+  context_.shortage.set_tell(options_.on_shortage);
+  context_.unproven.set_tell(options_.on_unproven);
 }
 
 TcpTransport::~TcpTransport() {
@@ -153,6 +158,18 @@ void TcpTransport::stop_listening() {
   unidentified_.drop_all();
 }
 
+bool TcpTransport::believes(const Connection& connection, WorkerId worker) {
+  const auto& names = options_.names;
+  const std::string name =
+      worker.value < names.size() ? names[worker.value] : std::to_string(worker.value);
+  if (connection.proves(name)) return true;
+  context_.unproven.note(
+      {.kind = ErrorKind::protocol,
+       .text = "an end that says it is worker '" + name + "' shows a certificate of another name"},
+      runtime_.now());
+  return false;
+}
+
 void TcpTransport::mark_dirty(TcpLink& link) {
   if (std::find(dirty_.begin(), dirty_.end(), &link) == dirty_.end()) dirty_.push_back(&link);
 }
@@ -166,6 +183,11 @@ void TcpTransport::see_off(std::shared_ptr<Connection> connection) {
   lingering_.add(std::move(connection));
 }
 
+void TcpTransport::see_off_answer(std::shared_ptr<Connection> connection) {
+  if (lingering_.size() >= options_.answers_max) return connection->abort();
+  lingering_.add(std::move(connection));
+}
+
 void TcpTransport::on_accepted(FileDescriptor socket) {
   if (ended_) return;
   set_stream_options(socket.get(), options_.keep_alive);
@@ -173,8 +195,9 @@ void TcpTransport::on_accepted(FileDescriptor socket) {
 }
 
 // The process has no descriptor left: what waits is accepted when there may be one again.
-void TcpTransport::pause_listening() {
+void TcpTransport::pause_listening(int error) {
   if (listening_id_ == Poller::kNotAdded) return;
+  context_.note_shortage(shortage_error(error));
   runtime_.poller().change(listening_id_, listener_->fd(), 0);
   runtime_.call_at(runtime_.now() + kListeningPause, [this] {
     if (listening_id_ != Poller::kNotAdded)
@@ -183,12 +206,43 @@ void TcpTransport::pause_listening() {
 }
 
 void TcpTransport::on_hello(std::shared_ptr<Connection> connection, Handshake hello) {
+  const bool for_us = hello.to == hello_.worker && hello.token != 0 && hello.incarnation.value != 0;
+  if (for_us && hello.kind == HandshakeKind::question)
+    return answer(std::move(connection), hello, HandshakeKind::presence, {});
   const auto found = links_.find(hello.from);
-  const bool for_us = hello.kind == HandshakeKind::hello && hello.to == hello_.worker &&
-                      hello.token != 0 && hello.incarnation.value != 0;
   // Somebody else than a worker of this group, or one that reached the wrong address.
-  if (!for_us || found == links_.end()) return connection->abort();
+  if (!for_us || hello.kind != HandshakeKind::hello || found == links_.end() ||
+      !believes(*connection, hello.from))
+    return connection->abort();
+  if (hello.run != run_hash(options_.run))
+    return answer(std::move(connection), hello, HandshakeKind::refusal,
+                  error_to_text(of_another_run()));
   found->second->on_arrival(std::move(connection), std::move(hello));
+}
+
+void TcpTransport::answer(std::shared_ptr<Connection> connection, const Handshake& hello,
+                          HandshakeKind kind, std::string text) {
+  connection->writer().append_bytes(encode_handshake({.kind = kind,
+                                                      .lane = hello.lane,
+                                                      .from = hello_.worker,
+                                                      .to = hello.from,
+                                                      .incarnation = hello_.incarnation,
+                                                      .token = hello.token,
+                                                      .run = run_hash(options_.run),
+                                                      .text = std::move(text)}));
+  see_off_answer(std::move(connection));
+}
+
+Error TcpTransport::of_another_run() const {
+  const uint32_t self = hello_.worker.value;
+  Error error;
+  error.kind = ErrorKind::protocol;
+  if (self < options_.names.size()) error.worker = options_.names[self];
+  error.text = "the worker at " + to_string(reached_at()) + " is of another run" +
+               (options_.run.empty() ? " (of one without an id)" : " ('" + options_.run + "')") +
+               ": its address was that of this group's '" + error.worker +
+               "' before, or two groups meet at one place";
+  return error;
 }
 
 TcpTransport::Census TcpTransport::census() const {

@@ -64,13 +64,21 @@ class TcpTransport final : public Transport, private LinkHost {
   const Hello& hello() const override { return hello_; }
   ConnectionContext& context() override { return context_; }
   FrameSink& sink() override { return *sink_; }
+  void look_up(const Address& address, NameLookup::Done done) override {
+    names_.find(address, std::move(done));
+  }
+  bool believes(const Connection& connection, WorkerId worker) override;
   void mark_dirty(TcpLink& link) override;
   void see_off(std::shared_ptr<Connection> connection) override;
+  void see_off_answer(std::shared_ptr<Connection> connection) override;
 
   void flush();
   void on_accepted(FileDescriptor socket);
-  void pause_listening();
+  void pause_listening(int error);
   void on_hello(std::shared_ptr<Connection> connection, Handshake hello);
+  void answer(std::shared_ptr<Connection> connection, const Handshake& hello, HandshakeKind kind,
+              std::string text);
+  [[nodiscard]] Error of_another_run() const;
   [[nodiscard]] TcpLink& link(WorkerId peer);
   void stop_listening();
 
@@ -84,6 +92,7 @@ class TcpTransport final : public Transport, private LinkHost {
   Address address_;
   std::shared_ptr<Listener> listener_;
   uint64_t listening_id_ = Poller::kNotAdded;
+  NameLookup names_;
   UnidentifiedConnections unidentified_;
   LingeringConnections lingering_;
   std::map<WorkerId, Address> addresses_;

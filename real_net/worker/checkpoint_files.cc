@@ -56,12 +56,16 @@ CheckpointFiles::CheckpointFiles(const std::string& folder, const std::string& w
 
 Status CheckpointFiles::save(const std::string& name, const std::string& bytes) {
   if (folder_.empty()) return no_folder();
+  const std::lock_guard lock(saving_);
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (failed) return failure("cannot make the folder", folder_, failed.value());
   const std::string path = folder_ + "/" + name + ".pt";
   const std::string unfinished = folder_ + "/." + name + ".unfinished";
-  if (Status written = write_to_disk(unfinished, bytes); !written.ok()) return written;
+  if (Status written = write_to_disk(unfinished, bytes); !written.ok()) {
+    unlink(unfinished.c_str());  // Of a full disk it would keep the room.
+    return written;
+  }
   if (rename(unfinished.c_str(), path.c_str()) != 0) return failure("cannot write", path, errno);
   return flush_folder(folder_);
 }

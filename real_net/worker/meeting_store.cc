@@ -1,9 +1,16 @@
 #include "real_net/worker/meeting_store.h"
 
-#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
 #include <thread>
+
+#include "real_net/worker/bounded.h"
+#include "real_net/worker/group_card.h"
+#include "real_net/worker/store_probe.h"
 
 // The wheel is built with these, and c10d's headers ask for them.
 #define USE_DISTRIBUTED
@@ -16,27 +23,24 @@ namespace rehearsal::real {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Instant = Clock::time_point;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr auto kConnectsApart = std::chrono::milliseconds(100);
+constexpr auto kConnectLimit = std::chrono::seconds(3);
+constexpr auto kAnswerLimit = std::chrono::seconds(15);
+constexpr auto kLookLimit = std::chrono::seconds(1);
+constexpr char kRoot[] = "rehearsal-rendezvous";
+constexpr char kAnnouncement[] = "announcement";
 
 Error failure(ErrorKind kind, std::string text) { return {.kind = kind, .text = std::move(text)}; }
 
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
+std::chrono::milliseconds left_until(Instant deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-// Whether somebody listens there. c10d's own attempts print a warning each.
-bool can_connect(const Address& address, std::chrono::milliseconds limit) {
-  Result<FileDescriptor> socket = begin_connect(address);
-  if (!socket.ok()) return false;
-  pollfd polled{.fd = socket.value().get(), .events = POLLOUT, .revents = 0};
-  return poll(&polled, 1, static_cast<int>(limit.count())) == 1 &&
-         connect_result(socket.value().get()) == 0;
-}
-
-c10d::TCPStoreOptions store_options(const Address& master, Clock::time_point deadline) {
+c10d::TCPStoreOptions store_options(const Address& master, Instant deadline) {
   c10d::TCPStoreOptions options;
   options.port = master.port;
   options.waitWorkers = false;
@@ -44,41 +48,146 @@ c10d::TCPStoreOptions store_options(const Address& master, Clock::time_point dea
   return options;
 }
 
-Result<StorePtr> serve(const Address& master, Clock::time_point deadline) {
-  const bool local = is_loopback(master.host);
-  Result<FileDescriptor> socket =
-      listen_on({.host = local ? "127.0.0.1" : "", .port = master.port});
-  if (!socket.ok())
-    return failure(socket.error().kind,
-                   "rank 0 cannot serve the rendezvous: " + socket.error().text);
-  c10d::TCPStoreOptions options = store_options(master, deadline);
-  options.isServer = true;
-  options.masterListenFd = dup(socket.value().get());  // the store owns it
-  return StorePtr(c10::make_intrusive<c10d::TCPStore>(master.host, options));
+// The news of the thread that opens a store, for the one that waits for it.
+class Opening {
+ public:
+  void found(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    found_ = error;
+  }
+  [[nodiscard]] Error found() const {
+    const std::lock_guard lock(mutex_);
+    return found_;
+  }
+  std::atomic<bool> abandoned{false};
+
+ private:
+  mutable std::mutex mutex_;
+  Error found_{.kind = ErrorKind::timeout, .text = "looking up its name takes long"};
+};
+
+// The error of a worker that has looked for the store in vain, from what it found last.
+Error not_opened(const Address& master, const std::string& server, const Error& found) {
+  const std::string where = "the rendezvous at " + to_string(master);
+  switch (found.kind) {
+    case ErrorKind::overloaded:
+      return failure(found.kind, where + " cannot be reached: " + found.text);
+    case ErrorKind::protocol:
+      return failure(ErrorKind::bad_arguments,
+                     "another program has the port of " + where + ": " + found.text +
+                         "; choose another one (MASTER_PORT, --rendezvous)");
+    case ErrorKind::timeout:
+      return failure(found.kind, where + " does not answer: " + found.text + "; rank 0 ('" +
+                                     server + "') hangs, or another program has that port");
+    default:
+      return failure(ErrorKind::timeout, "nobody serves " + where + ": " + found.text +
+                                             "; is rank 0 ('" + server +
+                                             "') running, and is the address right?");
+  }
 }
 
-Result<StorePtr> connect(const Address& master, const std::string& server,
-                         Clock::time_point deadline) {
-  while (!can_connect(master, left_until(deadline))) {
-    if (Clock::now() >= deadline)
-      return failure(ErrorKind::timeout, "nobody serves the rendezvous at " + to_string(master) +
-                                             ": is rank 0 ('" + server +
-                                             "') running, and is the address right?");
+// Opens a client of the store at `master` as soon as it is there. Owns what it uses.
+StorePtr connect(const Address& master, Instant deadline, Opening& opening) {
+  while (!opening.abandoned) {
+    const Instant limit = std::min<Instant>(deadline, Clock::now() + kConnectLimit);
+    const Status asked = ask_store(master, limit);
+    if (asked.ok())
+      return c10::make_intrusive<c10d::TCPStore>(master.host, store_options(master, deadline));
+    opening.found(asked.error());
+    const bool may_come =
+        asked.error().kind == ErrorKind::peer_lost || asked.error().kind == ErrorKind::timeout;
+    if (!may_come || Clock::now() >= deadline) break;
     std::this_thread::sleep_for(kConnectsApart);
   }
-  return StorePtr(
-      c10::make_intrusive<c10d::TCPStore>(master.host, store_options(master, deadline)));
+  return {};
+}
+
+Result<StorePtr> open_client(const Address& master, const std::string& server, Patience& patience) {
+  auto opening = std::make_shared<Opening>();
+  const Instant deadline = patience.deadline();
+  const std::function<StorePtr()> work = [master, deadline, opening] {
+    return connect(master, deadline, *opening);
+  };
+  const auto opened = within<StorePtr>(deadline + kConnectsApart, work, [&] {
+    patience.waits_for([&] {
+      return "rank 0 ('" + server + "') to serve the rendezvous at " + to_string(master) + " (" +
+             opening->found().text + ")";
+    });
+  });
+  opening->abandoned = true;
+  if (opened && *opened) return *opened;
+  return not_opened(master, server, opening->found());
+}
+
+// The group that a store at a port that cannot be had belongs to: "; there is …".
+std::string announced_at(const Address& master, const Seal& seal) {
+  const Instant deadline = Clock::now() + kLookLimit;
+  const std::function<std::string()> work = [master, deadline]() -> std::string {
+    if (!ask_store(master, deadline).ok()) return "";
+    const auto store =
+        c10::make_intrusive<c10d::TCPStore>(master.host, store_options(master, deadline));
+    const StorePtr root = c10::make_intrusive<c10d::PrefixStore>(kRoot, store);
+    return root->check({kAnnouncement}) ? root->get_to_str(kAnnouncement) : "";
+  };
+  try {
+    const std::string text = within(deadline, work).value_or("");
+    if (text.empty()) return "";
+    const Result<std::string> opened = seal.open(kAnnouncement, text);
+    if (!opened.ok()) return "; " + opened.error().text;
+    const auto card = decode_card(opened.value());
+    return card ? "; there is " + describe(*card) : "";
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+// It listens where this machine is reached from the others, and nowhere else.
+Result<StorePtr> serve(const Address& master, const Seal& seal, Patience& patience) {
+  const std::function<std::string()> look_up = [master] { return address_towards(master); };
+  const std::string host = within(patience.deadline(), look_up).value_or("127.0.0.1");
+  Result<FileDescriptor> socket = listen_on({.host = host, .port = master.port});
+  if (!socket.ok())
+    return failure(ErrorKind::bad_arguments, "rank 0 cannot serve the rendezvous: " +
+                                                 socket.error().text + announced_at(master, seal));
+  c10d::TCPStoreOptions options = store_options(master, patience.deadline());
+  options.isServer = true;
+  options.masterListenFd = dup(socket.value().get());  // the store owns it
+  const std::function<StorePtr()> work = [host, options]() -> StorePtr {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  };
+  const auto opened = within(patience.deadline(), work);
+  if (opened) return *opened;
+  return failure(ErrorKind::timeout, "rank 0 cannot reach the rendezvous at " + to_string(master) +
+                                         " that it serves itself");
 }
 
 }  // namespace
 
 class MeetingStore::Impl {
  public:
-  explicit Impl(StorePtr made) : store(std::move(made)) {}
-  const StorePtr store;
+  Impl(StorePtr made, const std::string& run, const Seal& seal)
+      : all(std::move(made)),
+        run(c10::make_intrusive<c10d::PrefixStore>("rehearsal/" + run, all)),
+        root(c10::make_intrusive<c10d::PrefixStore>(kRoot, all)),
+        seal(seal),
+        prefix(run + "/") {}
+
+  [[nodiscard]] std::string close(const std::string& key, const std::string& text) const {
+    return seal.close(prefix + key, text);
+  }
+  [[nodiscard]] std::string open(const std::string& place, const std::string& text) const {
+    Result<std::string> opened = seal.open(place, text);
+    if (!opened.ok()) throw ForeignText(opened.error().text);
+    return std::move(opened).value();
+  }
+
+  const StorePtr all, run, root;
+  const Seal seal;
+  const std::string prefix;  // of the run's keys, as the seal knows them
 };
 
-MeetingStore::MeetingStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+MeetingStore::MeetingStore(std::shared_ptr<const Impl> impl, Patience* patience)
+    : impl_(std::move(impl)), patience_(patience) {}
 MeetingStore::~MeetingStore() = default;
 
 std::string MeetingStore::place(const Placement& placement) {
@@ -90,37 +199,110 @@ bool MeetingStore::served_by_worker(const Placement& placement) {
 }
 
 bool MeetingStore::reachable(const Placement& placement) {
-  return !placement.file.empty() || can_connect(placement.master, kConnectsApart);
+  if (!placement.file.empty()) return true;
+  const Instant deadline = Clock::now() + kLookLimit;
+  const std::function<bool()> work = [master = placement.master, deadline] {
+    return ask_store(master, deadline).ok();
+  };
+  return within(deadline, work).value_or(false);
 }
 
 Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placement,
                                                          const std::vector<std::string>& names,
-                                                         Instant deadline) {
-  StorePtr store;
-  if (!placement.file.empty()) {
-    store = c10::make_intrusive<c10d::FileStore>(placement.file, static_cast<int>(names.size()));
-  } else {
-    const bool serves = placement.rank == 0 && !placement.agent_serves;
-    Result<StorePtr> made = serves ? serve(placement.master, deadline)
-                                   : connect(placement.master, names.at(0), deadline);
-    if (!made.ok()) return made.error();
-    store = std::move(made).value();
+                                                         const Seal& seal, Patience& patience) {
+  const std::string server = names.empty() ? "rank 0" : names.front();
+  Result<StorePtr> made = StorePtr();
+  try {
+    if (!placement.file.empty()) {
+      const std::function<StorePtr()> work = [file = placement.file,
+                                              count = names.size()]() -> StorePtr {
+        return c10::make_intrusive<c10d::FileStore>(file, static_cast<int>(count));
+      };
+      const auto opened = within(patience.deadline(), work);
+      if (!opened) return failure(ErrorKind::timeout, placement.file + " cannot be opened in time");
+      made = *opened;
+    } else if (placement.rank == 0 && !placement.agent_serves) {
+      made = serve(placement.master, seal, patience);
+    } else {
+      made = open_client(placement.master, server, patience);
+    }
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return failure(ErrorKind::peer_lost, "the rendezvous at " + place(placement) +
+                                             " cannot be used: " + text.substr(0, text.find('\n')));
   }
-  store->setTimeout(left_until(deadline));
-  auto of_run = c10::make_intrusive<c10d::PrefixStore>("rehearsal/" + placement.run, store);
-  return std::unique_ptr<MeetingStore>(new MeetingStore(std::make_unique<Impl>(of_run)));
+  if (!made.ok()) return made.error();
+  StorePtr store = std::move(made).value();
+  store->setTimeout(left_until(patience.deadline()));
+  return std::unique_ptr<MeetingStore>(new MeetingStore(
+      std::make_shared<const Impl>(std::move(store), placement.run, seal), nullptr));
+}
+
+std::unique_ptr<MeetingStore> MeetingStore::of_run(const std::string& run) const {
+  return std::unique_ptr<MeetingStore>(
+      new MeetingStore(std::make_shared<const Impl>(impl_->all, run, impl_->seal), patience_));
+}
+
+// c10d waits for an answer without a limit.
+template <class Value, class Call>
+Value MeetingStore::bounded(Call call) const {
+  const Instant now = Clock::now();
+  // The last questions of a worker whose time is over are those that say why.
+  const Instant limit = patience_ == nullptr
+                            ? now + kAnswerLimit
+                            : std::max<Instant>(patience_->deadline(), now + kConnectLimit);
+  const std::function<Value()> work = [impl = impl_, call] { return call(*impl); };
+  auto answer = within(limit, work, [this] {
+    if (patience_ != nullptr)
+      patience_->waits_for("an answer of the rendezvous, which whoever serves it owes");
+  });
+  if (!answer) throw std::runtime_error("it does not answer: whoever serves it hangs");
+  return std::move(*answer);
 }
 
 int64_t MeetingStore::add(const std::string& key, int64_t value) {
-  return impl_->store->add(key, value);
+  return bounded<int64_t>([key, value](const Impl& impl) { return impl.run->add(key, value); });
 }
 
 void MeetingStore::set(const std::string& key, const std::string& value) {
-  impl_->store->set(key, value);
+  (void)bounded<bool>([key, value](const Impl& impl) {
+    impl.run->set(key, impl.close(key, value));
+    return true;
+  });
 }
 
-std::string MeetingStore::get(const std::string& key) { return impl_->store->get_to_str(key); }
+std::string MeetingStore::set_if_missing(const std::string& key, const std::string& value) {
+  return bounded<std::string>([key, value](const Impl& impl) {
+    const std::string there = impl.run->compareSet(key, std::string(), impl.close(key, value));
+    return impl.open(impl.prefix + key, there);
+  });
+}
 
-bool MeetingStore::has(const std::vector<std::string>& keys) { return impl_->store->check(keys); }
+bool MeetingStore::erase(const std::string& key) {
+  return bounded<bool>([key](const Impl& impl) { return impl.run->deleteKey(key); });
+}
+
+std::string MeetingStore::get(const std::string& key) {
+  return bounded<std::string>(
+      [key](const Impl& impl) { return impl.open(impl.prefix + key, impl.run->get_to_str(key)); });
+}
+
+bool MeetingStore::has(const std::vector<std::string>& keys) {
+  return bounded<bool>([keys](const Impl& impl) { return impl.run->check(keys); });
+}
+
+void MeetingStore::announce(const std::string& text) {
+  (void)bounded<bool>([text](const Impl& impl) {
+    impl.root->set(kAnnouncement, impl.seal.close(kAnnouncement, text));
+    return true;
+  });
+}
+
+std::optional<std::string> MeetingStore::announced() {
+  return bounded<std::optional<std::string>>([](const Impl& impl) -> std::optional<std::string> {
+    if (!impl.root->check({kAnnouncement})) return std::nullopt;
+    return impl.open(kAnnouncement, impl.root->get_to_str(kAnnouncement));
+  });
+}
 
 }  // namespace rehearsal::real

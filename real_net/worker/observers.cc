@@ -1,8 +1,13 @@
 #include "real_net/worker/observers.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+
+#include "core/base/printable.h"
 
 namespace rehearsal::real {
 namespace {
@@ -18,8 +23,14 @@ std::optional<Address> parse_metrics_address(std::string_view text) {
   return parse_address("127.0.0.1:" + std::string(text));
 }
 
-Observers::Observers(observe::LogLevel level, const std::vector<std::string>& names, WorkerId self)
-    : names_(names), log_(level, names.at(self.value)), log_trace_(log_, names) {}
+Observers::Observers(observe::LogLevel level, Duration slow_after,
+                     const std::vector<std::string>& names, WorkerId self)
+    : names_(names),
+      self_(names.at(self.value)),
+      log_(level, names.at(self.value)),
+      log_trace_(log_, names),
+      slow_(log_, names.at(self.value), slow_after),
+      slow_passes_(log_, names, slow_after) {}
 
 Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& options,
                                                    const Environment& environment,
@@ -31,7 +42,7 @@ Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& option
   const std::string level_text = given(options.log, "REHEARSAL_LOG");
   const auto level = observe::parse_log_level(level_text.empty() ? "warn" : level_text);
   if (!level) return wrong("log level '" + level_text + "': type debug, info, warn, error or off");
-  std::unique_ptr<Observers> made(new Observers(*level, names, self));
+  std::unique_ptr<Observers> made(new Observers(*level, options.slow_after, names, self));
   made->traces_.add(next);
   made->logs_ = *level != observe::LogLevel::off;
   made->spans_folder_ = given(options.spans, "REHEARSAL_SPANS");
@@ -50,6 +61,14 @@ Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& option
   return made;
 }
 
+void Observers::tell(const std::string& event, const std::string& line) {
+  if (!logs_) return;
+  if (isatty(STDERR_FILENO) == 0)
+    return log_.write(observe::LogLevel::warn, event, {{"what", line}});
+  std::fprintf(stderr, "rehearsal: worker '%s' %s\n", printable(self_).c_str(),
+               printable(line).c_str());
+}
+
 Status Observers::write_spans() const {
   if (!spans_) return Unit{};
   std::error_code error;
@@ -58,6 +77,8 @@ Status Observers::write_spans() const {
   file << observe::perfetto_text(observe::file_of(*spans_, names_));
   file.close();
   if (file) return Unit{};
+  if (std::filesystem::is_regular_file(spans_file_, error))
+    std::filesystem::remove(spans_file_, error);  // Half a file is none.
   return Error{.kind = ErrorKind::storage,
                .text = "the spans cannot be written to " + spans_file_ +
                        ": look whether the folder can be written to and has room"};

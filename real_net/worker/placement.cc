@@ -102,6 +102,8 @@ Placement from_mpi(Reader& reader) {
     placement.rank = reader.needed("PMIX_RANK");
   }
   if (!placement.world_size) placement.world_size = reader.number("WORLD_SIZE");
+  placement.run =
+      reader.text(reader.has("PMIX_NAMESPACE") ? "PMIX_NAMESPACE" : "OMPI_MCA_ess_base_jobid");
   const bool one_host =
       reader.has("OMPI_COMM_WORLD_LOCAL_SIZE") &&
       reader.text("OMPI_COMM_WORLD_LOCAL_SIZE") == reader.text("OMPI_COMM_WORLD_SIZE");
@@ -162,6 +164,13 @@ Placement from_flags(const PlacementFlags& flags, Reader& reader) {
   return placement;
 }
 
+// A run that its user has named. torchrun's attempts are told apart all the same.
+std::string named_run(const PlacementFlags& flags, const Reader& reader) {
+  const std::string id = flags.run_id.empty() ? reader.text("REHEARSAL_RUN_ID") : flags.run_id;
+  const bool counted = reader.has("TORCHELASTIC_RESTART_COUNT") && !flags.rank;
+  return id.empty() || !counted ? id : id + "/" + reader.text("TORCHELASTIC_RESTART_COUNT");
+}
+
 Placement from_launcher(Reader& reader) {
   if (reader.has("TORCHELASTIC_RUN_ID")) return from_torchrun(reader);
   if (reader.has("SLURM_PROCID")) return from_slurm(reader);
@@ -178,6 +187,22 @@ std::optional<std::string> process_environment(const std::string& name) {
   return std::string(value);
 }
 
+std::optional<ManyRanks> launched_as_one_of_many(const Environment& environment) {
+  Reader reader(environment);
+  ManyRanks many;
+  if (reader.has("TORCHELASTIC_RUN_ID")) {
+    many = {"torchrun", reader.number("WORLD_SIZE").value_or(0)};
+  } else if (reader.has("SLURM_STEP_NUM_TASKS")) {  // a batch script itself has none
+    many = {"srun", reader.number("SLURM_STEP_NUM_TASKS").value_or(0)};
+  } else if (reader.has("OMPI_COMM_WORLD_SIZE")) {
+    many = {"mpirun", reader.number("OMPI_COMM_WORLD_SIZE").value_or(0)};
+  } else if (reader.has("PMI_RANK")) {
+    many = {"mpirun", reader.number("PMI_SIZE").value_or(0)};
+  }
+  if (many.count < 2) return std::nullopt;
+  return many;
+}
+
 std::string first_slurm_host(const std::string& node_list) {
   const size_t end = node_list.find_first_of(",[");
   if (end == std::string::npos || node_list[end] == ',') return node_list.substr(0, end);
@@ -190,6 +215,7 @@ Result<Placement> find_placement(const PlacementFlags& flags, const Environment&
   Placement placement = flags.rank ? from_flags(flags, reader) : from_launcher(reader);
   if (flags.world_size) placement.world_size = flags.world_size;
   if (flags.rendezvous) apply_rendezvous(*flags.rendezvous, placement, reader);
+  if (const std::string run = named_run(flags, reader); !run.empty()) placement.run = run;
   if (reader.error()) return *reader.error();
   if (placement.world_size && placement.rank >= *placement.world_size)
     return wrong("rank " + std::to_string(placement.rank) + " is not below the world size " +

@@ -20,7 +20,8 @@ struct Placement {
   Address master;
   std::string file;
   bool agent_serves = false;  // the launcher serves the store, and no worker may
-  // Tells apart the runs that use one store: run id and restart count.
+  // The id of the run, the same at all its workers: two runs never mix, wherever they meet. Of
+  // torchrun also the restart count. Empty: nobody has given one.
   std::string run;
 };
 
@@ -30,6 +31,8 @@ struct PlacementFlags {
   std::optional<uint32_t> world_size;
   // env://, tcp://host:port or file:///path.
   std::optional<std::string> rendezvous;
+  // Empty: as REHEARSAL_RUN_ID says, else the launcher's.
+  std::string run_id;
 };
 
 // The value of an environment variable, if it is set.
@@ -41,6 +44,14 @@ using Environment = std::function<std::optional<std::string>(const std::string&)
 // which variable is missing or wrong.
 [[nodiscard]] Result<Placement> find_placement(const PlacementFlags& flags,
                                                const Environment& environment);
+
+// A launcher that has started this process as one of several.
+struct ManyRanks {
+  std::string launcher;
+  uint32_t count = 0;
+};
+// Nothing if there is only one, or if it cannot be told for sure.
+[[nodiscard]] std::optional<ManyRanks> launched_as_one_of_many(const Environment& environment);
 
 // The first host of a Slurm node list: "gpu[03-05,9],login" names "gpu03".
 [[nodiscard]] std::string first_slurm_host(const std::string& node_list);

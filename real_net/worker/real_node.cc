@@ -1,5 +1,7 @@
 #include "real_net/worker/real_node.h"
 
+#include <algorithm>
+
 #include "core/api/program.h"
 #include "core/base/check.h"
 #include "observe/metrics_text.h"
@@ -34,12 +36,31 @@ RealNode::RealNode(RealNodeOptions options, const Program& program)
               ? nullptr
               : std::make_unique<MetricsServer>(
                     *runtime_, MetricsServerOptions{.address = *options_.metrics},
-                    [this] { return metrics_text(metrics_->snapshot(runtime_->now())); })),
+                    [this] { return metrics_text(snapshot()); })),
       timed_(timed()),
       recording_(recording()),
       node_(options_.node, program, environment()) {
   if (recording_ != nullptr) start_recording();
   if (metrics_server_ != nullptr) runtime_->post([this] { metrics_server_->start(); });
+  if (options_.slow != nullptr) runtime_->post([this] { look_for_slow(); });
+}
+
+observe::MetricsSnapshot RealNode::snapshot() const {
+  observe::MetricsSnapshot made = metrics_->snapshot(runtime_->now());
+  made.send_functions = node_.census().send_functions;
+  made.peaks = node_.peaks();
+  return made;
+}
+
+// Its timer runs also while every thread that runs executions is busy.
+void RealNode::look_for_slow() {
+  const Duration interval = std::clamp<Duration>(
+      options_.slow->after() / 4, std::chrono::milliseconds(10), std::chrono::seconds(1));
+  const Instant now = runtime_->now();
+  options_.slow->look(now);
+  if (options_.slow_passes != nullptr)
+    options_.slow_passes->look(now, [this] { return node_.waits().others; });
+  runtime_->call_at(now + interval, [this] { look_for_slow(); });
 }
 
 void RealNode::Timed::on_event(const Event& event) {
@@ -90,12 +111,14 @@ Node::Environment RealNode::environment() {
             .executions = recording_->runtime.get(),
             .transport = &recording_->transport,
             .trace = &recording_->trace,
-            .checkpoints = &recording_->checkpoints};
+            .checkpoints = &recording_->checkpoints,
+            .carriers = options_.carriers};
   return {.runtime = runtime_,
           .executions = runtime_.get(),
           .transport = &transport_,
           .trace = &trace(),
-          .checkpoints = &checkpoints_};
+          .checkpoints = &checkpoints_,
+          .carriers = options_.carriers};
 }
 
 void RealNode::start_recording() {
@@ -123,6 +146,15 @@ void RealNode::abort(const Error& why) {
   });
 }
 
+void RealNode::tell_waits(std::function<void(const std::string&)> tell) {
+  runtime_->post([this, tell = std::move(tell)] {
+    std::string waits = node_.waits().others;
+    while (waits.ends_with('\n')) waits.pop_back();
+    std::replace(waits.begin(), waits.end(), '\n', ';');
+    if (!waits.empty()) tell(waits);
+  });
+}
+
 Status RealNode::run() {
   const auto guard = runtime_->register_main(node_.main_execution());
   FrameSink& sink = recording_ != nullptr ? *recording_->sink : node_.sink();
@@ -130,6 +162,7 @@ Status RealNode::run() {
   Status status = run_main();
   leave_network();
   if (!runtime_->wait_for_executions(options_.unwind_timeout)) stuck_ = runtime_->live_labels();
+  if (options_.carriers != nullptr) options_.carriers->stop();
   return status;
 }
 

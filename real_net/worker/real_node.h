@@ -1,14 +1,18 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/node/node.h"
+#include "observe/log/slow_executions.h"
+#include "observe/log/slow_passes.h"
 #include "observe/metrics.h"
 #include "observe/traces.h"
+#include "real_net/gloo/gloo_carriers.h"
 #include "real_net/runtime/real_runtime.h"
 #include "real_net/tcp/slab_pool.h"
 #include "real_net/tcp/tcp_transport.h"
@@ -28,8 +32,13 @@ struct RealNodeOptions {
   TransportOptions transport;  // `names` and `seed` are taken from `node`
   Address listen{.host = "127.0.0.1", .port = 0};
   std::string checkpoints;  // the folder of all workers' checkpoints; empty: none can be saved
+  // Null: calls carry all that process groups do. `stop` is called before the node dies.
+  GlooCarriers* carriers = nullptr;
   Trace* trace = nullptr;   // null: nothing is traced. Called on the strand; outlives the node
   Trace* log = nullptr;     // the same, but it is not told when: for what needs no clock
+  // Looked at every second, on the strand; outlives the node. Null: nobody is.
+  observe::SlowExecutions* slow = nullptr;
+  observe::SlowPasses* slow_passes = nullptr;  // looked at together with `slow`; may be null
   std::optional<record::RecordOptions> record;  // empty: nothing is recorded
   // Where GET /metrics is answered (see metrics_server.h); empty: nowhere, and nothing is counted.
   std::optional<Address> metrics;
@@ -63,12 +72,19 @@ class RealNode {
   // Ends the node at once; `run` returns with this error. Any thread.
   void abort(const Error& why);
 
+  // Calls `tell`, soon and on the strand, with what the node waits for while it joins or ends. Any
+  // thread.
+  void tell_waits(std::function<void(const std::string&)> tell);
+
   // Whether it has joined its group. Any thread.
   [[nodiscard]] bool joined() const { return course_.joined(); }
 
   // After a `run` that did not fail: whether the group has shut down with it, and it has not left
   // at once.
   [[nodiscard]] bool shut_down() const { return !node_.left_at_once(); }
+
+  // After a `run` that failed: whether the program wants another life of this worker.
+  [[nodiscard]] bool starts_again() const { return node_.starts_again(); }
 
   // After `run`: labels of executions that did not end although they were told to. They cannot be
   // stopped: the process has to be left by _Exit.
@@ -87,6 +103,9 @@ class RealNode {
     // Null: nobody else. Before the first event.
     void set_next(Trace* next) { next_ = next; }
     void on_event(const Event& event) override;
+    [[nodiscard]] bool hears_notes() const override {
+      return next_ != nullptr && next_->hears_notes();
+    }
     [[nodiscard]] bool joined() const { return joined_; }
 
    private:
@@ -99,6 +118,9 @@ class RealNode {
     Timed(const RealRuntime& runtime, observe::Traces traces, Trace* log)
         : runtime_(runtime), traces_(std::move(traces)), log_(log) {}
     void on_event(const Event& event) override;
+    [[nodiscard]] bool hears_notes() const override {
+      return traces_.hears_notes() || (log_ != nullptr && log_->hears_notes());
+    }
 
    private:
     const RealRuntime& runtime_;
@@ -120,6 +142,8 @@ class RealNode {
   [[nodiscard]] Node::Environment environment();
   void start_recording();
   [[nodiscard]] Status run_main();
+  [[nodiscard]] observe::MetricsSnapshot snapshot() const;
+  void look_for_slow();
   void leave_network();
 
   const RealNodeOptions options_;

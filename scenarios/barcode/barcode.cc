@@ -10,6 +10,7 @@
 #include "core/api/call_context.h"
 #include "core/api/worker.h"
 #include "scenarios/storm/dice.h"
+#include "scenarios/storm/drawn_faults.h"
 #include "sim/oracles/gradient.h"
 
 namespace rehearsal::barcode {
@@ -77,19 +78,20 @@ std::vector<size_t> chains_through(const std::vector<std::vector<size_t>>& chain
 std::vector<double> run_pass(Worker& worker, const std::vector<RRef<Factor>>& factors,
                              const std::vector<std::vector<size_t>>& chains) {
   const AutogradContext context = worker.autograd_context();
+  const auto recording = context.record();
   std::vector<Future<at::Tensor>> outputs;
   for (const std::vector<size_t>& chain : chains) {
     std::vector<RRef<Factor>> on_the_way;
     for (const size_t factor : chain) on_the_way.push_back(factors[factor]);
-    outputs.push_back(context.rpc_async(on_the_way.front().owner_name(), &through,
-                                        at::ones({1}, at::kDouble), on_the_way));
+    outputs.push_back(worker.rpc_async(on_the_way.front().owner_name(), &through,
+                                       at::ones({1}, at::kDouble), on_the_way));
   }
   at::Tensor loss = at::zeros({1}, at::kDouble);
   for (size_t j = 0; j < outputs.size(); ++j) loss = loss + outputs[j].wait() * sim::barcode(j);
   context.backward({loss});
   std::vector<double> gradients;
   for (size_t i = 0; i < factors.size(); ++i) {
-    const double gradient = context.rpc_sync(factors[i], &Factor::gradient);
+    const double gradient = factors[i].rpc_sync(&Factor::gradient);
     const auto wrong = sim::barcode_difference(chains_through(chains, i), gradient);
     if (wrong) throw std::logic_error("gradient at " + factors[i].owner_name() + ": " + *wrong);
     gradients.push_back(gradient);
@@ -121,11 +123,7 @@ Program program(const ScenarioRun& run) {
 }
 
 ScenarioFaults draw_faults(const Options&, Seed seed) {
-  storm::Dice dice(seed, hash_text("faults"));
-  ScenarioFaults plan;
-  plan.faults = dice.happens(50) ? sim::FaultLevel::hostile : sim::FaultLevel::mild;
-  plan.crashes = dice.happens(25) ? 1 : 0;
-  return plan;
+  return storm::draw_faults(seed, 25, 0);
 }
 
 }  // namespace

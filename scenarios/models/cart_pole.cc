@@ -6,6 +6,8 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "scenarios/models/unit_interval.h"
+
 namespace rehearsal::models {
 namespace {
 
@@ -23,9 +25,7 @@ constexpr double kStartMax = 0.05;
 
 double start_value(uint64_t seed, uint64_t episode, uint64_t index) {
   const uint64_t key[] = {episode, index};
-  const uint64_t hash = XXH64(key, sizeof key, seed);
-  const double unit = static_cast<double>(hash >> 11) * 0x1.0p-53;  // 53 bits: exact, in [0, 1)
-  return (unit * 2 - 1) * kStartMax;
+  return (unit_interval(XXH64(key, sizeof key, seed)) * 2 - 1) * kStartMax;
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "scenarios/models/cart_pole.h"
+
 namespace rehearsal::models {
 
 inline constexpr double kRewardDiscount = 0.99;
@@ -27,6 +29,9 @@ class PolicyNetwork : public torch::nn::Module {
   // Draws from the default generator; all ones if not training.
   torch::Tensor draw_mask() const;
 
+  // Draws all parameters anew, as their layers do.
+  void draw_parameters(const at::Generator& generator);
+
  private:
   torch::nn::Linear affine1_{nullptr};
   torch::nn::Linear affine2_{nullptr};
@@ -38,8 +43,17 @@ struct SampledStep {
   int64_t action = 0;
 };
 
+// float {4}
+[[nodiscard]] torch::Tensor tensor_of(const CartPole::Observation& observation);
+
 // Draws a mask and an action for one state {4} from the default generator. Records no graph.
 SampledStep sample_step(PolicyNetwork& policy, const torch::Tensor& state);
+
+// The same for many states in one pass through the network. A draw for a state depends on
+// its seed alone.
+std::vector<SampledStep> sample_steps(PolicyNetwork& policy,
+                                      const std::vector<torch::Tensor>& states,
+                                      const std::vector<uint64_t>& seeds);
 
 // The logarithms of the probabilities of these actions, float {n}, with their graph.
 torch::Tensor log_probabilities(PolicyNetwork& policy, const std::vector<SampledStep>& steps);

@@ -49,7 +49,8 @@ void trainer(Worker& worker, int64_t steps, Reporter& reporter) {
   torch::Tensor loss;
   for (int64_t step = 0; step < steps; ++step) {
     AutogradContext context = worker.autograd_context();
-    auto embedded = context.rpc_sync(table, &EmbeddingTable::forward, ids);
+    auto recording = context.record();
+    auto embedded = table.rpc_sync(&EmbeddingTable::forward, ids);
     loss = torch::nn::functional::cross_entropy(local(embedded), targets);
     context.backward({loss});
     optimizer.step(context);

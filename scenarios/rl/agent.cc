@@ -1,6 +1,7 @@
 #include "scenarios/rl/agent.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace rehearsal::rl {
@@ -8,10 +9,6 @@ namespace {
 
 constexpr double kLearningRate = 1e-2;
 constexpr double kRunningShare = 0.05;
-
-torch::Tensor tensor_of(const models::CartPole::Observation& observation) {
-  return torch::tensor(at::ArrayRef<float>(observation.data(), observation.size()));
-}
 
 void append(std::vector<double>& all, const std::vector<double>& part) {
   all.insert(all.end(), part.begin(), part.end());
@@ -36,11 +33,22 @@ void Agent::report_reward(int64_t observer, double reward) {
   episodes_.at(static_cast<size_t>(observer)).rewards.push_back(reward);
 }
 
+std::optional<std::string> Agent::contradiction() const {
+  for (size_t i = 0; i < episodes_.size(); ++i) {
+    const size_t steps = episodes_[i].steps.size();
+    const size_t rewards = episodes_[i].rewards.size();
+    if (steps != rewards && steps != rewards + 1)
+      return "observer " + std::to_string(i) + " has " + std::to_string(rewards) + " rewards for " +
+             std::to_string(steps) + " steps";
+  }
+  return std::nullopt;
+}
+
 double Agent::finish_episode() {
   std::vector<models::SampledStep> steps;
   std::vector<double> rewards;
   std::vector<double> returns;
-  double smallest = models::CartPole::kStepsMax;
+  double smallest = std::numeric_limits<double>::infinity();
   for (Episode& episode : episodes_) {
     steps.insert(steps.end(), episode.steps.begin(), episode.steps.end());
     append(rewards, episode.rewards);
@@ -60,8 +68,8 @@ double Agent::finish_episode() {
 void Observer::run_episode(CallContext& context, const RRef<Agent>& agent, int64_t steps_max) {
   models::CartPole::Step step{.observation = cart_pole_.reset()};
   for (int64_t i = 0; i < steps_max && !step.done; ++i) {
-    const int64_t action =
-        context.rpc_sync(agent, &Agent::select_action, number_, tensor_of(step.observation));
+    const int64_t action = context.rpc_sync(agent, &Agent::select_action, number_,
+                                            models::tensor_of(step.observation));
     step = cart_pole_.step(static_cast<models::CartPole::Action>(action));
     context.rpc_sync(agent, &Agent::report_reward, number_, step.reward);
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ class Agent {
 
   // 0.05 of the last smallest sum, 0.95 of the running reward before.
   double running_reward() const { return running_reward_; }
+
+  // How the remembered steps and rewards contradict each other; nothing if they do not. Each step
+  // is asked for once, and then rewarded once.
+  std::optional<std::string> contradiction() const;
 
   const models::PolicyNetwork& policy() const { return *policy_; }
 

@@ -4,6 +4,7 @@
 
 #include "core/api/worker.h"
 #include "scenarios/rl/agent.h"
+#include "sim/values.h"
 
 namespace rehearsal::rl {
 namespace {
@@ -78,6 +79,7 @@ void agent_main(Worker& worker, const Settings& settings, Reporter& reporter) {
     const double last_reward =
         agent.with_local([](Agent& value) { return value.finish_episode(); });
     running_reward = agent.with_local([](Agent& value) { return value.running_reward(); });
+    worker.note("running reward", running_reward);
     const std::string text = episode_text(episode, last_reward, running_reward);
     reporter.progress(text);
     if (episode % kReportInterval == 0) reporter.line(text);
@@ -105,6 +107,12 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
+std::optional<std::string> wrong_episodes(const sim::Values& values) {
+  for (const auto& agent : values.of<Agent>("agent"))
+    if (const auto wrong = agent->contradiction()) return wrong;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Scenario scenario() {
@@ -118,6 +126,7 @@ Scenario scenario() {
       .choice("returns",
               {{"joined", "separate"}, "joined as in the tutorial, or for each observer"});
   scenario.schedule_independent = true;
+  scenario.invariants = {{"episodes", wrong_episodes}};
   scenario.program = program;
   return scenario;
 }

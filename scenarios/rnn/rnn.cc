@@ -86,6 +86,8 @@ void lead(Worker& worker, const TrainingSettings& settings, const Text& text, Re
                         ", batch " + std::to_string(done) + "/" + std::to_string(all));
     });
     figures.validation = trainer.validate();
+    worker.note("training perplexity", figures.training);
+    worker.note("validation perplexity", figures.validation);
     reporter.line(epoch_line(figures, digest_of_parameters(trainer.parameters())));
   }
   for (const auto& [name, value] : trainer.parameters()) reporter.results.tensor(name, value);

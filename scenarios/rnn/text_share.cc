@@ -6,21 +6,19 @@ TextShare::TextShare(models::LanguageModelSizes sizes, const torch::Tensor& rows
                      ModelRefs model)
     : sizes_(sizes), batches_(text::make_batches(rows, steps)), model_(std::move(model)) {}
 
-torch::Tensor TextShare::loss(const Calls& calls, int64_t number,
-                              const models::RecurrentWeights& weights) {
+torch::Tensor TextShare::loss(int64_t number, const models::RecurrentWeights& weights) {
   const text::Batch& batch = batches_.at(static_cast<size_t>(number));
   state_ =
       number == 0 ? models::initial_state(sizes_, batch.inputs.size(1)) : models::detached(state_);
   const torch::Tensor embedded =
-      calls.rpc_sync(model_.table, &models::EmbeddingTable::forward, batch.inputs);
+      model_.table.rpc_sync(&models::EmbeddingTable::forward, batch.inputs);
   const torch::Tensor output = models::recurrent_forward(sizes_, weights, embedded, state_);
-  const torch::Tensor scores = calls.rpc_sync(model_.decoder, &models::Decoder::forward, output);
+  const torch::Tensor scores = model_.decoder.rpc_sync(&models::Decoder::forward, output);
   return models::word_loss(scores, batch.targets);
 }
 
-torch::Tensor TextShare::served_loss(CallContext& context, int64_t number,
-                                     const std::vector<torch::Tensor>& weights) {
-  return loss(context, number, {weights, /*training=*/true});
+torch::Tensor TextShare::served_loss(int64_t number, const std::vector<torch::Tensor>& weights) {
+  return loss(number, {weights, /*training=*/true});
 }
 
 int64_t TextShare::word_count(int64_t number) const {

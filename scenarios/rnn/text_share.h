@@ -17,13 +17,11 @@ class TextShare {
   TextShare(models::LanguageModelSizes sizes, const torch::Tensor& rows, int64_t steps,
             ModelRefs model);
 
-  // The mean loss of batch `number`; the calls are recorded in the autograd context of `calls`.
-  // Batch 0 starts from an empty state. Parks.
-  torch::Tensor loss(const Calls& calls, int64_t number, const models::RecurrentWeights& weights);
+  // The mean loss of batch `number`. Batch 0 starts from an empty state. Parks.
+  torch::Tensor loss(int64_t number, const models::RecurrentWeights& weights);
 
-  // The same, called by another trainer. Parks.
-  torch::Tensor served_loss(CallContext& context, int64_t number,
-                            const std::vector<torch::Tensor>& weights);
+  // The same while training, called by another trainer. Parks.
+  torch::Tensor served_loss(int64_t number, const std::vector<torch::Tensor>& weights);
 
   int64_t batch_count() const { return static_cast<int64_t>(batches_.size()); }
   int64_t word_count(int64_t number) const;

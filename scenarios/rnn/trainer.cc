@@ -85,14 +85,14 @@ double Trainer::train_epoch(const std::function<void(int64_t, int64_t)>& on_roun
 // The calls of the others start first, so that they run beside our own.
 double Trainer::run_round(int64_t number) {
   const AutogradContext context = worker_.autograd_context();
-  // Two more calls are made inside each of these: together they may take longer than one may.
-  const Calls unlimited = context.with_timeout(Timeout::never());
+  const auto recording = context.record();
   std::vector<Future<torch::Tensor>> others;
   for (const RRef<TextShare>& share : other_shares_) {
-    others.push_back(
-        unlimited.rpc_async(share, &TextShare::served_loss, number, recurrent_.parameters()));
+    // Two more calls are made inside each of these: together they may take longer than one may.
+    others.push_back(share.with_timeout(Timeout::never())
+                         .rpc_async(&TextShare::served_loss, number, recurrent_.parameters()));
   }
-  torch::Tensor loss = own_share_.loss(context, number, {recurrent_.parameters(), true});
+  torch::Tensor loss = own_share_.loss(number, {recurrent_.parameters(), true});
   for (const Future<torch::Tensor>& other : others) loss = loss + other.wait();
   context.backward({loss});
   optimizer_.clip_grad_norm(context, settings_.clip_norm);
@@ -106,8 +106,7 @@ double Trainer::validate() {
   const int64_t batches = limited(validation_share_.batch_count(), settings_.batches_max);
   PerplexitySum sum;
   for (int64_t number = 0; number < batches; ++number) {
-    const torch::Tensor loss =
-        validation_share_.loss(worker_, number, {recurrent_.parameters(), false});
+    const torch::Tensor loss = validation_share_.loss(number, {recurrent_.parameters(), false});
     sum.add(loss.item<double>(), validation_share_.word_count(number));
   }
   return sum.perplexity();

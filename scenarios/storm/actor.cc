@@ -20,12 +20,15 @@ bool is_loss(ErrorKind kind) {
   return kind == peer_lost || kind == fenced || kind == rref_deleted || kind == autograd;
 }
 
-Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept)
+Actor::Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept, bool recordable)
     : worker_(worker),
       seed_(seed),
       workers_(worker.workers().size()),
       blob_scale_(Dice(seed, hash_text("blobs")).draw(8)),
-      kept_(kept) {}
+      kept_(kept),
+      recordable_(recordable) {
+  publish_rank();
+}
 
 void Actor::act(int64_t operations) {
   const int64_t middle = operations / 2;
@@ -85,12 +88,21 @@ void Actor::one_operation(Dice& dice) {
                                               &Actor::call_script,
                                               &Actor::send_parcel,
                                               &Actor::take_first,
+                                              &Actor::give_up_rest,
+                                              &Actor::look_up_rank,
+                                              &Actor::publish_while_awaited,
+                                              &Actor::keep_account,
                                               &Actor::record_little,
                                               &Actor::propagate,
                                               &Actor::propagate_in_part,
+                                              &Actor::propagate_again,
+                                              &Actor::propagate_again,
+                                              &Actor::propagate_again,
                                               &Actor::propagate_to_layers,
                                               &Actor::propagate_to_layers,
-                                              &Actor::propagate_in_time};
+                                              &Actor::propagate_in_time,
+                                              &Actor::train,
+                                              &Actor::train};
   (this->*kOperations[dice.draw(std::size(kOperations))])(dice);
 }
 
@@ -147,6 +159,7 @@ void Actor::call_many(Dice& dice) {
 void Actor::call_failing(Dice& dice) {
   const WorkerId to = anybody(dice);
   const std::string text = "storm " + std::to_string(dice.draw(1000));
+  if (dice.happens(40)) return call_for_what_cannot_be_sent(to, dice);
   try {
     worker_.rpc_sync(to, &fail, text);
   } catch (const RpcError& error) {
@@ -158,6 +171,21 @@ void Actor::call_failing(Dice& dice) {
     return expect("fail", 1, 1);
   }
   throw WrongResult("fail returned");
+}
+
+// The call fails, its value and the reference in it are gone, and the callee serves on.
+void Actor::call_for_what_cannot_be_sent(WorkerId to, Dice& dice) {
+  const Journey way = journey(dice, 2);
+  const RRef<Counter> counter = worker_.remote<Counter>(anybody(dice), way.value);
+  try {
+    worker_.rpc_sync(to, &break_at_last, counter, way);
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::bad_arguments) throw;
+    if (error.error().function != "break_at_last")
+      throw WrongResult("a value that cannot be sent named '" + error.error().function + "'");
+    return expect("the counter in it", way.value, counter.rpc_sync(&Counter::total));
+  }
+  throw WrongResult("a value that cannot be sent was");
 }
 
 // The error reaches a caller that asks before the creation has failed, and one that asks after it.

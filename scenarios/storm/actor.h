@@ -30,7 +30,8 @@ class WrongResult : public std::runtime_error {
 class Actor {
  public:
   // `kept` outlives the main.
-  Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept);
+  // `recordable`: it reads nothing that a record of its worker does not hold.
+  Actor(Worker& worker, Seed seed, std::vector<AutogradContext>& kept, bool recordable);
 
   // In a dynamic group, of which this worker is a member: whoever else is one can call it. Throws
   // WrongResult.
@@ -48,6 +49,8 @@ class Actor {
   [[nodiscard]] int64_t lost_operations() const { return lost_; }
 
  private:
+  // The name under which every worker publishes a counter of its rank.
+  void publish_rank();
   // All workers meet in the middle of their work, or at least so many as are not lost.
   void meet_all();
   // Where an earlier life has left off, if it has saved that.
@@ -56,6 +59,7 @@ class Actor {
   void call(Dice& dice);
   void call_many(Dice& dice);
   void call_failing(Dice& dice);
+  void call_for_what_cannot_be_sent(WorkerId to, Dice& dice);
   void create_failing(Dice& dice);
   void call_operator(Dice& dice);
   void share(Dice& dice);
@@ -80,11 +84,19 @@ class Actor {
   void call_script(Dice& dice);
   void send_parcel(Dice& dice);
   void take_first(Dice& dice);
+  void give_up_rest(Dice& dice);
+  void look_up_rank(Dice& dice);
+  void publish_while_awaited(Dice& dice);
+  void keep_account(Dice& dice);
   void record_little(Dice& dice);
   void propagate(Dice& dice);
   void propagate_in_part(Dice& dice);
+  void propagate_again(Dice& dice);
+  void propagate_beside(Dice& dice);
   void propagate_to_layers(Dice& dice);
   void propagate_in_time(Dice& dice);
+  void train(Dice& dice);
+  void train_with_what_cannot_be_made(Dice& dice);
 
   void expect_reading(const Journey& way, int64_t position, const std::optional<Reading>& reading);
 
@@ -98,6 +110,7 @@ class Actor {
     double expected = 0;
   };
   [[nodiscard]] Loss far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max);
+  void add_branches(const AutogradContext& context, Dice& dice, Loss& loss);
   void expect_gradient(const AutogradContext& context, const Loss& loss);
   void expect(const std::string& what, int64_t expected, int64_t found);
 
@@ -106,6 +119,7 @@ class Actor {
   const size_t workers_;
   const uint64_t blob_scale_;           // what the seed makes of its large values
   std::vector<AutogradContext>& kept_;  // contexts that only the shutdown ends
+  const bool recordable_;
   uint64_t digest_ = 0;
   int64_t lost_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "scenarios/storm/features.h"
+#include "scenarios/storm/training.h"
 
 namespace rehearsal::storm {
 namespace {
@@ -208,11 +209,18 @@ std::vector<at::Tensor> scale_twice(CallContext& context, const at::Tensor& x, d
 
 Layer::Layer(double weight) : weight_(at::full({3}, weight).set_requires_grad(true)) {}
 
-at::Tensor Layer::forward(CallContext& context, const at::Tensor& x,
-                          const std::vector<RRef<Layer>>& next) {
+at::Tensor Layer::forward(const at::Tensor& x, const std::vector<RRef<Layer>>& next) {
   const at::Tensor scaled = x * weight_;
   if (next.empty()) return scaled;
-  return context.rpc_sync(next.front(), &Layer::forward, scaled, std::vector<RRef<Layer>>{});
+  return next.front().rpc_sync(&Layer::forward, scaled, std::vector<RRef<Layer>>{});
+}
+
+Future<at::Tensor> Layer::forward_asynchronously(CallContext& context, const at::Tensor& x,
+                                                 const RRef<Layer>& next) {
+  const auto to = WorkerId{static_cast<uint32_t>(group_size(context) - 1)};
+  return context.rpc_async(to, &travel, Journey{}).then([next, scaled = x * weight_](int64_t) {
+    return next.rpc_async(&Layer::forward, scaled, std::vector<RRef<Layer>>{});
+  });
 }
 
 at::Tensor Layer::gradient(CallContext& context) const {
@@ -225,6 +233,16 @@ int64_t fail_at_last(CallContext& context, const std::string& text, const Journe
   if (journey.hops == 0) return fail(text);
   const Leg leg = next_leg(journey, group_size(context));
   return context.rpc_sync(leg.to, &fail_at_last, text, leg.journey);
+}
+
+// Its indices are of fewer rows than it has.
+Broken break_at_last(CallContext& context, const RRef<Counter>& counter, const Journey& journey) {
+  if (journey.hops == 0)
+    return {counter, at::_sparse_compressed_tensor_unsafe(
+                         at::zeros({2}, at::kLong), at::zeros({1}, at::kLong), at::ones({1}),
+                         {4, 4}, at::TensorOptions(at::kFloat).layout(at::kSparseCsr))};
+  const Leg leg = next_leg(journey, group_size(context));
+  return context.rpc_sync(leg.to, &break_at_last, counter, leg.journey);
 }
 
 int64_t look(CallContext& context, const RRef<int64_t>& number) { return context.to_here(number); }
@@ -245,6 +263,7 @@ FunctionRegistry functions() {
       .function("scale_twice", &scale_twice)
       .function("fail", &fail)
       .function("fail_at_last", &fail_at_last)
+      .function("break_at_last", &break_at_last)
       .function("look", &look);
   registry.type<Counter>("Counter")
       .constructor<int64_t>()
@@ -269,10 +288,14 @@ FunctionRegistry functions() {
   registry.type<Layer>("Layer")
       .constructor<double>()
       .method("forward", &Layer::forward)
+      .method("forward_asynchronously", &Layer::forward_asynchronously)
+      .method("forward_fetched", &Layer::forward_fetched)
       .method("gradient", &Layer::gradient);
   registry.function("make_known", &make_known).function("call_back", &call_back);
   register_features(registry);
   register_values(registry);
+  register_names(registry);
+  register_training(registry);
   return registry;
 }
 

@@ -143,8 +143,12 @@ class Layer {
  public:
   explicit Layer(double weight);
   // x · weight, here and then in the next layer.
-  at::Tensor forward(CallContext& context, const at::Tensor& x,
-                     const std::vector<RRef<Layer>>& next);
+  at::Tensor forward(const at::Tensor& x, const std::vector<RRef<Layer>>& next);
+  // The same with asynchronous execution: the next layer is called by a continuation.
+  Future<at::Tensor> forward_asynchronously(CallContext& context, const at::Tensor& x,
+                                            const RRef<Layer>& next);
+  // x, from wherever it lives, · weight.
+  at::Tensor forward_fetched(const RRef<at::Tensor>& x) { return forward(x.to_here(), {}); }
   at::Tensor gradient(CallContext& context) const;
 
  private:
@@ -156,6 +160,15 @@ int64_t fail(const std::string& text);
 // Throws at the end of the journey.
 int64_t fail_at_last(CallContext& context, const std::string& text, const Journey& journey);
 
+// Of which no message can be made, behind a reference that would be in it.
+struct Broken {
+  RRef<Counter> counter;
+  at::Tensor misfit;
+  friend void describe(Broken& broken, auto&& fields) { fields(broken.counter, broken.misfit); }
+};
+// Is made at the end of the journey, and gets no further.
+Broken break_at_last(CallContext& context, const RRef<Counter>& counter, const Journey& journey);
+
 // Has every worker that can be reached call worker `known` back. Throws std::logic_error if one of
 // them does not know it.
 void make_known(CallContext& context, int64_t known);
@@ -163,6 +176,34 @@ int64_t call_back(CallContext& context, int64_t known);
 
 // The value that the reference refers to.
 int64_t look(CallContext& context, const RRef<int64_t>& number);
+
+// ---- names and states (name_operations.cc) ----
+
+// The total of the counter that worker `at` has published, asked from the journey's last worker.
+int64_t total_by_name(CallContext& context, int64_t at, const std::string& name,
+                      const Journey& journey);
+
+// The state of a worker: accounts that others open here. It takes its time to be made.
+class Accounts {
+ public:
+  Accounts(Worker& worker, Seed seed);
+  // Throws std::logic_error where it is not its owner's.
+  void check_owner(const std::string& worker) const;
+  uint64_t open() { return totals_.emplace_hint(totals_.end(), ++opened_, 0)->first; }
+  std::map<uint64_t, int64_t>& totals() { return totals_; }
+
+ private:
+  const std::string owner_;
+  uint64_t opened_;  // the number of the last one
+  std::map<uint64_t, int64_t> totals_;
+};
+
+uint64_t open_account(CallContext& context);
+// Nothing if this life of the worker does not know the account.
+std::optional<int64_t> pay_in(CallContext& context, uint64_t account, int64_t amount);
+std::optional<int64_t> close_account(CallContext& context, uint64_t account);
+
+void register_names(FunctionRegistry& registry);
 
 [[nodiscard]] FunctionRegistry functions();
 

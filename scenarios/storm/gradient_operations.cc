@@ -2,6 +2,7 @@
 #include <ATen/TensorOperators.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "core/api/rref.h"
 #include "scenarios/storm/actor.h"
@@ -25,10 +26,39 @@ at::Tensor far_scaled(const AutogradContext& context, WorkerId to, const at::Ten
   }
 }
 
+// ones({3}) · weight of the first · weight of the second, by one of four ways.
+at::Tensor through_layers(const AutogradContext& context, const RRef<Layer>& first,
+                          const RRef<Layer>& second, uint64_t way) {
+  const at::Tensor x = at::ones({3});
+  const std::vector<RRef<Layer>> both{second};
+  if (way == 0) return context.rpc_sync(first, &Layer::forward, x, both);
+  const auto recording = context.record();
+  switch (way) {
+    case 1:
+      return first.rpc_sync(&Layer::forward_asynchronously, x, second);
+    case 2:
+      return second.rpc_sync(&Layer::forward_fetched,
+                             first.remote(&Layer::forward, x, std::vector<RRef<Layer>>{}));
+    default:
+      return first.rpc_async(&Layer::forward, x, std::vector<RRef<Layer>>{})
+          .then([second](const at::Tensor& once) {
+            return second.rpc_async(&Layer::forward, once, std::vector<RRef<Layer>>{});
+          })
+          .wait();
+  }
+}
+
+// For a pass whose roots depend on all that was sent.
+BackwardOptions any_mode(Dice& dice) {
+  return {.mode = dice.happens(50) ? PassMode::fast : PassMode::smart};
+}
+
 }  // namespace
 
 Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max) {
-  Loss loss{.x = at::ones({3}).set_requires_grad(true), .sum = {}};
+  // Large ones go by a lane of their own.
+  const int64_t size = dice.happens(10) ? 20'000 : 3;
+  Loss loss{.x = at::ones({size}).set_requires_grad(true), .sum = {}};
   for (uint64_t left = 1 + dice.draw(calls_max); left > 0; --left) {
     const WorkerId to = anybody(dice);
     const auto factor = static_cast<double>(1 + dice.draw(3));
@@ -45,7 +75,7 @@ Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t
 void Actor::expect_gradient(const AutogradContext& context, const Loss& loss) {
   const at::Tensor gradient = context.get_gradients().find(loss.x);
   if (!gradient.defined()) throw WrongResult("a tensor that was used got no gradient");
-  if (!gradient.equal(at::full({3}, loss.expected)))
+  if (!gradient.equal(at::full_like(gradient, loss.expected)))
     throw WrongResult("a gradient is " + std::to_string(gradient[0].item<double>()) + ", not " +
                       std::to_string(loss.expected));
   expect("a gradient", static_cast<int64_t>(loss.expected), gradient[0].item<int64_t>());
@@ -54,7 +84,7 @@ void Actor::expect_gradient(const AutogradContext& context, const Loss& loss) {
 void Actor::propagate(Dice& dice) {
   const AutogradContext context = worker_.autograd_context();
   const Loss loss = far_loss(context, dice, 2);
-  context.backward({loss.sum});
+  context.backward({loss.sum}, any_mode(dice));
   expect_gradient(context, loss);
 }
 
@@ -74,18 +104,87 @@ void Actor::propagate_in_time(Dice& dice) {
   expect_gradient(context, loss);
 }
 
-// A result that nothing depends on is an error that says so, at once.
+// Results that nothing depends on: FAST names one of them, SMART leaves them out.
 void Actor::propagate_in_part(Dice& dice) {
+  if (dice.happens(20)) return propagate_beside(dice);
   const AutogradContext context = worker_.autograd_context();
-  const Loss loss = far_loss(context, dice, 1);
+  Loss loss = far_loss(context, dice, 1);
+  const bool fast = dice.happens(30);
+  if (!fast && dice.happens(70)) add_branches(context, dice, loss);
   static_cast<void>(context.rpc_sync(anybody(dice), &scale, loss.x, 2.0, journey(dice, 1)));
-  try {
+  if (!fast) {
     context.backward({loss.sum});
+    return expect_gradient(context, loss);
+  }
+  try {
+    context.backward({loss.sum}, {.mode = PassMode::fast});
   } catch (const RpcError& error) {
     if (error.error().text.find("no gradient came back") == std::string::npos) throw;
     return;
   }
   throw WrongResult("a pass succeeded although a result was not used");
+}
+
+// A result from elsewhere goes two ways, of which one ends nowhere: the workers before it cannot
+// know by themselves whether more gradients will come.
+void Actor::add_branches(const AutogradContext& context, Dice& dice, Loss& loss) {
+  const Journey there = journey(dice, 2);
+  const Journey on = journey(dice, 2);
+  const at::Tensor once = context.rpc_sync(anybody(dice), &scale, loss.x, 2.0, there);
+  const WorkerId next = anybody(dice);
+  const at::Tensor used = context.rpc_sync(next, &scale, once, 1.0, on);
+  static_cast<void>(context.rpc_sync(dice.happens(50) ? next : anybody(dice), &scale, once * 3, 2.0,
+                                     journey(dice, 2)));
+  loss.sum = loss.sum + used.sum();
+  loss.expected += std::pow(2.0, static_cast<double>(there.hops + 1));
+}
+
+// A pass that fails may be run again: a worker that it does not need may be lost at any moment.
+void Actor::propagate_again(Dice& dice) {
+  const auto layer = worker_.remote<Layer>(anybody(dice), 2.0);
+  const WorkerId idle = anybody(dice);
+  const AutogradContext context = worker_.autograd_context();
+  const std::vector<RRef<Layer>> nothing;
+  const at::Tensor out = context.rpc_sync(layer, &Layer::forward, at::ones({3}), nothing);
+  try {
+    static_cast<void>(context.rpc_sync(idle, &scale, at::ones({3}).set_requires_grad(true), 2.0,
+                                       journey(dice, 2)));
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::peer_lost && error.kind() != ErrorKind::fenced) throw;
+  }
+  try {
+    context.backward({out.sum()}, /*retain_graph=*/true);
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::peer_lost && error.kind() != ErrorKind::fenced) throw;
+    context.backward({out.sum()}, /*retain_graph=*/true);
+  }
+  const at::Tensor gradient = context.rpc_sync(layer, &Layer::gradient);
+  if (!gradient.defined()) throw WrongResult("a layer has no gradient though backward returned");
+  expect("a layer's gradient", 3, gradient.sum().item<int64_t>());
+}
+
+// A call beside the context, or before it, is an error of the pass that names it.
+void Actor::propagate_beside(Dice& dice) {
+  const double weight = static_cast<double>(1 + dice.draw(3));
+  const auto layer = worker_.remote<Layer>(anybody(dice), weight);
+  const at::Tensor x = at::ones({3}).set_requires_grad(true);
+  const AutogradContext context = worker_.autograd_context();
+  const RRef<at::Tensor> there = layer.remote(&Layer::forward, x, std::vector<RRef<Layer>>{});
+  at::Tensor out;
+  if (dice.happens(50)) {
+    out = context.to_here(there);
+  } else {
+    const auto recording = context.record();
+    out = layer.rpc_sync(&Layer::forward, there.with_timeout(Timeout::never()).to_here(),
+                         std::vector<RRef<Layer>>{});
+  }
+  try {
+    context.backward({out.sum()});
+  } catch (const RpcError& error) {
+    if (error.error().text.find("the arguments of 'Layer.forward'") == std::string::npos) throw;
+    return;
+  }
+  throw WrongResult("a pass succeeded although a call was not recorded");
 }
 
 // The gradients are at workers that may have been called by others only. All have them once
@@ -96,9 +195,8 @@ void Actor::propagate_to_layers(Dice& dice) {
   const auto first = worker_.remote<Layer>(anybody(dice), first_weight);
   const auto second = worker_.remote<Layer>(anybody(dice), second_weight);
   const AutogradContext context = worker_.autograd_context();
-  const at::Tensor out =
-      context.rpc_sync(first, &Layer::forward, at::ones({3}), std::vector<RRef<Layer>>{second});
-  context.backward({out.sum()});
+  const at::Tensor out = through_layers(context, first, second, dice.draw(4));
+  context.backward({out.sum()}, any_mode(dice));
   const auto expect_there = [&](const RRef<Layer>& layer, double expected) {
     const at::Tensor gradient = context.rpc_sync(layer, &Layer::gradient);
     if (!gradient.defined()) throw WrongResult("a layer has no gradient though backward returned");

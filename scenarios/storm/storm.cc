@@ -22,12 +22,14 @@ Program storm_program(const ScenarioRun& run) {
   // Of each life of a worker; they die with the program, after all workers have ended.
   auto kept = std::make_shared<std::list<std::vector<AutogradContext>>>();
   const bool dynamic = is_dynamic(run);
+  const bool recordable = run.options.integer("recordable") == 1;
   static const Program functions(storm::functions());  // what a run shares with all others
   Program program = functions;
   program.worker(
       "worker",
-      [operations, dynamic, seed = run.seed, &reporter = run.reporter, kept](Worker& worker) {
-        storm::Actor actor(worker, seed, kept->emplace_back());
+      [operations, dynamic, recordable, seed = run.seed, &reporter = run.reporter,
+       kept](Worker& worker) {
+        storm::Actor actor(worker, seed, kept->emplace_back(), recordable);
         if (dynamic) actor.be_known();
         actor.act(operations);
         if (dynamic) actor.see_others_come();
@@ -42,6 +44,7 @@ Program storm_program(const ScenarioRun& run) {
             static_cast<double>(actor.lost_operations()));
       },
       Count{workers});
+  program.state<storm::Accounts>(run.seed);
   if (dynamic) program.dynamic();
   return program;
 }
@@ -112,11 +115,19 @@ Scenario storm_scenario() {
                            .max = 100,
                            .meaning = "per cent of seeds whose workers come and go when they like",
                            .drawn_min = 0,
-                           .drawn_max = 40});
+                           .drawn_max = 40})
+      .integer("recordable", {.full = 0,
+                              .tiny = 0,
+                              .min = 0,
+                              .max = 1,
+                              .meaning = "1: it looks at nothing that a record does not hold",
+                              .drawn_min = 0,
+                              .drawn_max = 0});
   scenario.program = storm_program;
   scenario.draw_faults = draw_storm_faults;
   scenario.adjust_node = draw_storm_limits;
   scenario.verdict = judge_storm;
+  scenario.allows_leaks = true;  // shelves that keep each other, contexts that only a shutdown ends
   return scenario;
 }
 

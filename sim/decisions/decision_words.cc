@@ -157,6 +157,15 @@ std::string Words::of_machines_and_run() const {
              (value_ < names_.size() ? names_[value_] : "worker " + value());
     case DecisionKind::crash_moment:
       return "the moment of crash " + number() + " (" + value() + ")";
+    case DecisionKind::short_life:
+      return link() + "its connections break behind a number of messages (" + value() + ")";
+    case DecisionKind::vacancy:
+      return alive(key_.subject) + ": its machine is gone with it, or its port refuses (" +
+             value() + ")";
+    case DecisionKind::madness:
+      return "property " + number() + " of the mad worker is " + value();
+    case DecisionKind::lie:
+      return alive(key_.subject) + ": its lie after event " + number() + " (" + value() + ")";
     case DecisionKind::restart:
       if (key_.subject.worker.value != UINT32_MAX)
         return alive(key_.subject) + ": whether and when it comes again when it has left (" +

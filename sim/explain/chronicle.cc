@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/wire/message.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -13,6 +15,39 @@ namespace {
 using Place = std::pair<uint32_t, uint32_t>;
 // Sender, receiver and sequence number: a frame.
 using FrameName = std::tuple<Place, Place, uint64_t>;
+
+// Whether the program does it, rather than the library for the program.
+bool is_of_program(const Entry& entry) {
+  if (entry.kind == EntryKind::thrown) return true;
+  if (entry.kind != EntryKind::event) return false;
+  switch (entry.event) {
+    case EventKind::api_call:
+    case EventKind::execution_started:
+    case EventKind::execution_ended:
+    case EventKind::call_executed:
+    case EventKind::call_served:
+    case EventKind::call_completed:
+    case EventKind::pass_started:
+    case EventKind::pass_ended:
+    case EventKind::optimizer_stepped:
+    case EventKind::checkpoint_saved:
+    case EventKind::checkpoint_loaded:
+    case EventKind::note:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A shutdown of fewer moments hides nothing.
+constexpr size_t kShutdownMin = 3;
+
+// Follows the main of one life, for the place where it failed.
+struct MainStory {
+  std::string id;  // of its execution; empty: it has not begun
+  std::optional<size_t> thrown;
+  std::optional<size_t> ended;
+};
 
 class Joining {
  public:
@@ -37,8 +72,9 @@ class Joining {
         if (const auto before = last_of({entry.worker, entry.life - 1})) add(entry, {*before});
         return;
       case EntryKind::failed:
-        if (!chronicle_.moments.empty()) chronicle_.failed_at = chronicle_.moments.size() - 1;
-        return;
+        return take_failure(entry);
+      case EntryKind::thrown:
+        return note_main(entry, add(entry, {}));
       case EntryKind::partition:
         add(entry, decision_just_made(entry, "partition:"));
         return;
@@ -49,6 +85,7 @@ class Joining {
 
   Chronicle result() {
     for (const auto& [name, message] : on_their_way_) settle(message);
+    find_shutdown();
     return std::move(chronicle_);
   }
 
@@ -85,6 +122,8 @@ class Joining {
       return;
     }
     const size_t number = add(entry, {});
+    note_main(entry, number);
+    if (entry.event == EventKind::api_call) calls_[{entry.worker, entry.id}] = number;
     if (entry.event != EventKind::frame_sent) return;
     if (entry.peer == entry.worker) {
       start_message(number);
@@ -113,6 +152,8 @@ class Joining {
       sending.peer_life = entry.peer_life;
       sending.bytes = entry.bytes;
       sending.detail = entry.detail;
+      sending.autograd = entry.autograd;
+      tell_call(sending);
     } else {
       moment = add(entry, known ? std::vector<size_t>{first->second} : std::vector<size_t>{});
       if (known) chronicle_.moments[moment].entry.id = chronicle_.moments[first->second].entry.id;
@@ -121,6 +162,52 @@ class Joining {
     if (const auto earlier = on_their_way_.find(name); earlier != on_their_way_.end())
       settle(earlier->second);
     on_their_way_[name] = start_message(moment);
+  }
+
+  // The message of a call knows where the call was made, and the call what the message says.
+  void tell_call(Entry& sending) {
+    const auto made = calls_.find({sending.worker, sending.id});
+    if (made == calls_.end() || message_name(sending.message_type) != "Call") return;
+    Entry& call = chronicle_.moments[made->second].entry;
+    call.detail = sending.detail;
+    sending.stack = call.stack;
+  }
+
+  void note_main(const Entry& entry, size_t moment) {
+    MainStory& main = mains_[{entry.worker, entry.life}];
+    if (entry.event == EventKind::execution_started && entry.kind == EntryKind::event) {
+      if (main.id.empty() && entry.text == chronicle_.workers.at(entry.worker)) main.id = entry.id;
+      return;
+    }
+    if (main.id.empty() || main.ended) return;
+    const bool is_mains = entry.id == main.id || entry.parent == main.id;
+    if (!is_mains) return;
+    if (entry.kind == EntryKind::thrown) {
+      main.thrown = moment;
+    } else if (entry.event == EventKind::execution_ended) {
+      main.ended = moment;
+    } else {
+      main.thrown.reset();  // It has been caught: the main goes on.
+    }
+  }
+
+  void take_failure(const Entry& entry) {
+    if (chronicle_.moments.empty()) return;
+    found_afterwards_ = entry.worker == kNoWorker && entry.number == 1;
+    if (found_afterwards_) return;
+    chronicle_.failed_at = chronicle_.moments.size() - 1;
+    if (entry.worker == kNoWorker) return;
+    const MainStory& main = mains_[{entry.worker, entry.life}];
+    if (const auto place = main.thrown ? main.thrown : main.ended) chronicle_.failed_at = *place;
+  }
+
+  void find_shutdown() {
+    if (found_afterwards_) return;
+    const auto& moments = chronicle_.moments;
+    size_t from = moments.size();
+    while (from > 0 && !is_of_program(moments[from - 1].entry)) --from;
+    if (chronicle_.failed_at) from = std::max(from, *chronicle_.failed_at + 1);
+    if (from > 0 && moments.size() - from >= kShutdownMin) chronicle_.shutdown_from = from;
   }
 
   // A message that will not arrive any more.
@@ -159,9 +246,11 @@ class Joining {
     Entry& taken = chronicle_.moments[number].entry;
     taken.number = arrival->number;
     taken.peer_life = arrival->peer_life;
+    taken.attempt = sending.attempt;
     taken.message_type = sending.message_type;
     taken.bytes = sending.bytes;
     taken.detail = sending.detail;
+    taken.autograd = sending.autograd;
     if (taken.id.empty()) taken.id = sending.id;
     arrive(number, message);
   }
@@ -203,6 +292,9 @@ class Joining {
   std::map<FrameName, size_t> on_their_way_;  // the latest transmission: a resend ends earlier ones
   std::map<uint32_t, const Entry*> arriving_;
   std::map<std::pair<uint32_t, uint32_t>, size_t> breaks_;
+  std::map<std::pair<uint32_t, std::string>, size_t> calls_;  // by caller and id: where it is made
+  std::map<Place, MainStory> mains_;
+  bool found_afterwards_ = false;
   std::map<size_t, size_t> endangered_;  // messages, and the break that may have taken them
 };
 
@@ -212,6 +304,17 @@ Chronicle chronicle_of(const History& history) {
   Joining joining(history);
   for (const Entry& entry : history.entries()) joining.take(entry);
   return joining.result();
+}
+
+std::string_view message_of(const Moment& moment) {
+  return moment.message ? message_name(moment.entry.message_type) : std::string_view();
+}
+
+size_t shutdown_messages(const Chronicle& chronicle) {
+  if (!chronicle.shutdown_from) return 0;
+  return static_cast<size_t>(std::count_if(
+      chronicle.messages.begin(), chronicle.messages.end(),
+      [&](const MessageTrip& trip) { return trip.sent >= *chronicle.shutdown_from; }));
 }
 
 std::vector<bool> causal_past(const Chronicle& chronicle, size_t last) {

@@ -34,7 +34,12 @@ struct Chronicle {
   std::vector<std::string> workers;
   std::vector<Moment> moments;
   std::vector<MessageTrip> messages;
-  std::optional<size_t> failed_at;  // the moment that an oracle objected to
+  // The moment that an oracle objected to; of a main that failed, where it threw. None if what an
+  // oracle found is how things are: a leak, a wait without an end.
+  std::optional<size_t> failed_at;
+  // Behind the last moment of the program itself, and of the failure: what follows to the end is
+  // the shutdown only. None where the shutdown may be what failed.
+  std::optional<size_t> shutdown_from;
 };
 
 [[nodiscard]] Chronicle chronicle_of(const History& history);
@@ -47,6 +52,12 @@ struct Chronicle {
 
 // A sentence without its subject: "takes Call 12 from worker1".
 [[nodiscard]] std::string text_of(const Chronicle& chronicle, const Moment& moment);
+
+// "Call", "Response", …, if a message is sent or taken here, else empty.
+[[nodiscard]] std::string_view message_of(const Moment& moment);
+
+// How many messages the shutdown has.
+[[nodiscard]] size_t shutdown_messages(const Chronicle& chronicle);
 
 // The moments that happened before `last` (and it itself), as a flag for each moment up to it.
 [[nodiscard]] std::vector<bool> causal_past(const Chronicle& chronicle, size_t last);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/wire/message.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -19,30 +21,49 @@ struct Intake {
   size_t moment = 0;
 };
 
-// Input from outside decides what a worker does; the rest follows.
-bool comes_from_outside(const Entry& entry) {
-  if (entry.kind == EntryKind::crash || entry.kind == EntryKind::restart) return true;
-  if (entry.kind != EntryKind::event) return false;
+// How much an intake says to who wrote the program; what comes from outside decides what a worker
+// does, the rest follows.
+enum class Tells : uint8_t {
+  nothing,  // it does not come from outside
+  links,    // a link has come up or gone
+  protocol,
+  program,  // a call, its answer, the start of a function; a crash
+};
+
+Tells tells(const Moment& moment) {
+  const Entry& entry = moment.entry;
+  if (entry.kind == EntryKind::crash || entry.kind == EntryKind::restart) return Tells::program;
+  if (entry.kind != EntryKind::event) return Tells::nothing;
   switch (entry.event) {
+    case EventKind::execution_started:
+      return entry.text == "continuation" ? Tells::protocol : Tells::program;
+    case EventKind::execution_resumed:
+      return Tells::protocol;  // The event that it waited for says more.
     case EventKind::frame:
-    case EventKind::frame_dropped:
+    case EventKind::frame_dropped: {
+      const std::string_view message = message_name(entry.message_type);
+      const bool of_program = message == "Call" || message == "Response" || message == "Item" ||
+                              message == "End" || message == "Cancel";
+      return of_program ? Tells::program : Tells::protocol;
+    }
     case EventKind::peer_up:
     case EventKind::peer_lost:
-    case EventKind::execution_started:
-    case EventKind::execution_resumed:
-      return true;
+      return Tells::links;
     default:
-      return false;
+      return Tells::nothing;
   }
 }
 
-std::vector<std::vector<Intake>> intakes_of(const Chronicle& chronicle) {
-  std::vector<std::vector<Intake>> intakes(chronicle.workers.size());
+using Intakes = std::vector<std::vector<Intake>>;  // by worker
+
+// Those that tell so much at least.
+Intakes intakes_of(const Chronicle& chronicle, Tells least) {
+  Intakes intakes(chronicle.workers.size());
   std::map<Name, uint64_t> seen;
   for (size_t i = 0; i < chronicle.moments.size(); ++i) {
     const Moment& moment = chronicle.moments[i];
     const Entry& entry = moment.entry;
-    if (!comes_from_outside(entry) || entry.worker >= intakes.size()) continue;
+    if (tells(moment) < least || entry.worker >= intakes.size()) continue;
     Name name{entry.worker, entry.life,         name_of(moment), entry.peer,
               entry.id,     entry.message_type, entry.text,      0};
     std::get<7>(name) = seen[name]++;
@@ -78,39 +99,57 @@ std::optional<Parting> parting_of(const std::vector<Intake>& failing,
   return parting;
 }
 
-std::string verdict_of(const Chronicle& failing, const Parting& parting,
-                       const std::string& decision) {
-  std::string text = "critical at " + place_of(failing, failing.moments[parting.first]);
-  if (!decision.empty()) text += " (" + decision + ")";
+std::string verdict_of(const Chronicle& failing, const Parting& parting) {
+  const std::string text = "critical at " + place_of(failing, failing.moments[parting.first]);
   if (!parting.first_holds_later) return text + ": with A next it fails, with B next it holds";
   if (parting.second) return text + ": A before B fails, B before A holds";
   return text + ": A without B before it fails, B before A holds";
+}
+
+// The earliest parting among those intakes that lies before the failure.
+std::optional<Parting> earliest_parting(const Chronicle& failing, const Chronicle& holding,
+                                        Tells least) {
+  const Intakes fails = intakes_of(failing, least);
+  const Intakes holds = intakes_of(holding, least);
+  std::optional<Parting> earliest;
+  for (size_t worker = 0; worker < std::min(fails.size(), holds.size()); ++worker) {
+    const auto parting = parting_of(fails[worker], holds[worker]);
+    const bool is_too_late = parting && failing.failed_at && parting->first > *failing.failed_at;
+    if (parting && !is_too_late && (!earliest || parting->first < earliest->first))
+      earliest = parting;
+  }
+  return earliest;
 }
 
 }  // namespace
 
 std::optional<CriticalPair> critical_pair(const Chronicle& failing, const Chronicle& holding,
                                           const std::string& decision) {
-  const auto fails = intakes_of(failing);
-  const auto holds = intakes_of(holding);
-  std::optional<Parting> earliest;
-  for (size_t worker = 0; worker < std::min(fails.size(), holds.size()); ++worker) {
-    const auto parting = parting_of(fails[worker], holds[worker]);
-    if (parting && (!earliest || parting->first < earliest->first)) earliest = parting;
+  for (const Tells least : {Tells::program, Tells::protocol, Tells::links}) {
+    const auto parting = earliest_parting(failing, holding, least);
+    if (!parting) continue;
+    return CriticalPair{.first = parting->first,
+                        .second = parting->second,
+                        .verdict = verdict_of(failing, *parting),
+                        .decision = decision,
+                        .second_text = text_of(holding, holding.moments[parting->instead])};
   }
-  if (!earliest) return std::nullopt;
-  return CriticalPair{.first = earliest->first,
-                      .second = earliest->second,
-                      .verdict = verdict_of(failing, *earliest, decision),
-                      .second_text = text_of(holding, holding.moments[earliest->instead])};
+  return std::nullopt;
+}
+
+bool is_better(const Chronicle& failing, const CriticalPair& one, const CriticalPair& other) {
+  const auto rank = [&failing](const CriticalPair& pair) {
+    return std::tuple(tells(failing.moments.at(pair.first)), pair.second.has_value(), pair.first);
+  };
+  return rank(one) > rank(other);
 }
 
 std::optional<CriticalPair> same_pair_in(const Chronicle& other, const CriticalPair& pair,
                                          const Chronicle& chronicle) {
   const auto find = [&](size_t moment) -> std::optional<size_t> {
     const uint32_t worker = chronicle.moments[moment].entry.worker;
-    const std::vector<Intake> here = intakes_of(chronicle).at(worker);
-    const std::vector<Intake> there = intakes_of(other).at(worker);
+    const std::vector<Intake> here = intakes_of(chronicle, Tells::links).at(worker);
+    const std::vector<Intake> there = intakes_of(other, Tells::links).at(worker);
     const auto known = std::find_if(here.begin(), here.end(), [moment](const Intake& intake) {
       return intake.moment == moment;
     });
@@ -121,8 +160,9 @@ std::optional<CriticalPair> same_pair_in(const Chronicle& other, const CriticalP
   };
   const auto first = find(pair.first);
   if (!first) return std::nullopt;
-  CriticalPair same{
-      .first = *first, .second = {}, .verdict = pair.verdict, .second_text = pair.second_text};
+  CriticalPair same = pair;
+  same.first = *first;
+  same.second.reset();
   if (pair.second) same.second = find(*pair.second);
   if (same.second && *same.second < *first) return std::nullopt;
   return same;

@@ -8,9 +8,12 @@
 namespace rehearsal::sim {
 
 // Compares a run that fails with one that holds and is as like it as could be found: the first two
-// events of one worker whose order differs. Events are known by what they are about (worker, life,
-// kind, peer, causal id, text), not by their time or number. `decision` is what the two runs differ
-// in, for the text. Empty if every worker took in the same, in the same order, until the failure.
+// events of one worker whose order differs, before the failure. The program's own events come
+// first: calls, answers, the starts of its functions; if all these are equal, the library's own
+// messages; only then links that come and go, which say little. Events are known by what they are
+// about (worker, life, kind, peer, causal id, text), not by their time or number. `decision` is
+// what the two runs differ in, for the text. Empty if every worker took in the same, in the same
+// order, until the failure.
 //
 // The idea of a critical pair, two adjacent dependent events whose swap decides, is Hermit's
 // (Meta, 2022); comparing per worker is enough here, as only events of one worker depend on each
@@ -18,6 +21,11 @@ namespace rehearsal::sim {
 [[nodiscard]] std::optional<CriticalPair> critical_pair(const Chronicle& failing,
                                                         const Chronicle& holding,
                                                         const std::string& decision);
+
+// Of two pairs of one failing run: the one about the program rather than about links; then a true
+// exchange of two events rather than the presence of one; then the one nearer to the failure.
+[[nodiscard]] bool is_better(const Chronicle& failing, const CriticalPair& one,
+                             const CriticalPair& other);
 
 // The pair of another failing run, by the names of its events; empty if the first does not happen
 // there or they come the other way round.

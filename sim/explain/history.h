@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +23,32 @@ enum class EntryKind : uint8_t {
   broken,     // the connection of worker and peer breaks; text: why
   partition,  // text: who is cut off from whom
   healed,     // a partition has ended
-  decision,   // a given decision was asked for; text: KEY=VALUE
+  decision,   // a given decision was asked for; text: KEY=VALUE, detail: in words
   crash,      // of worker
   restart,    // of worker: `life` begins
   calm,       // the storm is over
   tables,     // what worker holds after its last event; text: "pending calls 1, owners 2"
-  failed,     // an oracle has just found something; text: which oracle
+  failed,     // an oracle has found something; text: which oracle; number: 0 in what has just
+              // happened, 1 in how things are. With a worker: its main has failed, earlier
+  thrown,     // by code of worker; id, detail: of which execution; text: what; number: 1 if it came
+              // from a call, and is thrown once more
 };
-inline constexpr size_t kEntryKinds = static_cast<size_t>(EntryKind::failed) + 1;
+inline constexpr size_t kEntryKinds = static_cast<size_t>(EntryKind::thrown) + 1;
+
+// The part in autograd of a message, or of the beginning or end of a backward pass. Messages that a
+// worker sends itself have none: they do not travel.
+struct AutogradNote {
+  std::string context;
+  uint64_t epoch = 0;            // of the backward pass; zero: it belongs to none
+  uint32_t starter = kNoWorker;  // of the pass
+  bool fast = false;             // the pass expects a gradient for every send function
+  std::string carried;           // the autograd message that it carries; empty: none
+  std::vector<std::string>
+      about;         // the autograd messages whose gradients it brings, answers, marks
+  std::string wave;  // check, resume or commit
+
+  bool operator==(const AutogradNote&) const = default;
+};
 
 // One thing that happened in a run. A field that does not apply is left as it is here.
 struct Entry {
@@ -46,7 +65,11 @@ struct Entry {
   uint64_t attempt = 0;
   uint64_t bytes = 0;  // of the frame
   std::string text;
-  std::string detail;  // what a message says: function, tensors, …
+  std::string detail;  // what a message says: function, values, …; the value of a note
+  std::string stack;   // where in the program's source a call was made or something thrown: lines
+                       // of sim/explain/source_places.h
+  std::string parent;  // of a call that was made: the id of the execution that made it
+  std::optional<AutogradNote> autograd = {};
 
   bool operator==(const Entry&) const = default;
 };

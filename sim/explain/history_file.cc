@@ -8,12 +8,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "rehearsal history 1";
-constexpr size_t kFields = 14;
+constexpr const char* kFormat = "rehearsal history 3";
+constexpr size_t kFields = 17;
 
 // User texts need not be UTF-8.
 std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json json_of(const std::optional<AutogradNote>& note) {
+  if (!note) return nullptr;
+  return Json::array({note->context, note->epoch, note->starter, note->fast, note->carried,
+                      note->about, note->wave});
+}
+
+std::optional<AutogradNote> note_of(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return AutogradNote{.context = json.at(0).get<std::string>(),
+                      .epoch = json.at(1).get<uint64_t>(),
+                      .starter = json.at(2).get<uint32_t>(),
+                      .fast = json.at(3).get<bool>(),
+                      .carried = json.at(4).get<std::string>(),
+                      .about = json.at(5).get<std::vector<std::string>>(),
+                      .wave = json.at(6).get<std::string>()};
 }
 
 Entry entry_of(const Json& json) {
@@ -35,7 +52,10 @@ Entry entry_of(const Json& json) {
           .attempt = whole(10),
           .bytes = whole(11),
           .text = json[12].get<std::string>(),
-          .detail = json[13].get<std::string>()};
+          .detail = json[13].get<std::string>(),
+          .stack = json[14].get<std::string>(),
+          .parent = json[15].get<std::string>(),
+          .autograd = note_of(json[16])};
 }
 
 }  // namespace
@@ -49,7 +69,8 @@ void HistoryWriter::add(Entry entry) {
               Json::array({static_cast<uint64_t>(entry.kind), static_cast<uint64_t>(entry.event),
                            entry.when.time_since_epoch().count(), entry.worker, entry.life,
                            entry.peer, entry.peer_life, entry.id, entry.message_type, entry.number,
-                           entry.attempt, entry.bytes, entry.text, entry.detail}))
+                           entry.attempt, entry.bytes, entry.text, entry.detail, entry.stack,
+                           entry.parent, json_of(entry.autograd)}))
        << std::flush;
 }
 

@@ -1,19 +1,27 @@
 #include "sim/explain/history_recorder.h"
 
+#include <c10/util/Exception.h>
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <utility>
+#include <variant>
 
-#include "core/base/check.h"
+#include "core/base/error.h"
+#include "core/fibers/default_generator.h"
 #include "core/wire/protobuf_codec.h"
+#include "sim/decisions/decision_words.h"
+#include "sim/explain/autograd_note.h"
 #include "sim/explain/message_text.h"
 
 namespace rehearsal::sim {
 namespace {
 
 using Table = std::pair<const char*, uint64_t NodeCensus::*>;
-constexpr std::array<Table, 12> kTables = {{
+constexpr std::array<Table, 13> kTables = {{
     {"pending calls", &NodeCensus::pending_calls},
     {"executions", &NodeCensus::executions},
     {"owners", &NodeCensus::owners},
@@ -23,6 +31,7 @@ constexpr std::array<Table, 12> kTables = {{
     {"pending users", &NodeCensus::pending_users},
     {"pending children", &NodeCensus::pending_children},
     {"contexts", &NodeCensus::contexts},
+    {"send functions", &NodeCensus::send_functions},
     {"passes", &NodeCensus::passes},
     {"unacknowledged", &NodeCensus::unacknowledged},
     {"timers", &NodeCensus::timers},
@@ -42,8 +51,23 @@ std::string text_of(const NodeCensus& census) {
 EntryKind kind_of_note(std::string_view what) {
   if (what == "crash") return EntryKind::crash;
   if (what == "restart") return EntryKind::restart;
-  REHEARSAL_CHECK(what == "calm", what);
-  return EntryKind::calm;
+  return what == "calm" ? EntryKind::calm : EntryKind::event;
+}
+
+std::string readable(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : type.name();
+}
+
+// As the error that it becomes says it (core/base/user_code.h).
+std::string text_of(const std::type_info& type, const std::exception* thrown) {
+  if (thrown == nullptr) return readable(type);
+  if (const Error* error = error_of(*thrown)) return "again: " + error->text;
+  if (const auto* of_torch = dynamic_cast<const c10::Error*>(thrown))
+    return std::string("c10::Error: ") + of_torch->what_without_backtrace();
+  return readable(type) + ": " + thrown->what();
 }
 
 }  // namespace
@@ -67,6 +91,10 @@ void HistoryRecorder::on_event(const Observation& seen) {
   const Event& event = seen.event;
   // The network tells of it, too, and more.
   if (event.kind == EventKind::frame_resent) return;
+  note_execution(event);
+  const bool is_call = event.kind == EventKind::api_call;
+  const auto maker =
+      is_call ? executions_.find({event.worker.value, event.id.path}) : executions_.end();
   add({.event = event.kind,
        .worker = seen.life.worker.value,
        .life = seen.life.life,
@@ -74,15 +102,45 @@ void HistoryRecorder::on_event(const Observation& seen) {
        .id = event.id == CausalId{} ? std::string() : to_string(event.id),
        .message_type = event.message_type,
        .number = event.number,
-       .text = std::string(event.text)});
+       .text = std::string(event.text),
+       .detail = std::string(event.value),
+       .stack = is_call ? places_.calling_stack() : std::string(),
+       .parent = maker == executions_.end() ? std::string() : maker->second,
+       .autograd = autograd_note(event)});
+}
+
+void HistoryRecorder::note_execution(const Event& event) {
+  if (event.kind == EventKind::execution_started || event.kind == EventKind::call_executed)
+    executions_[{event.worker.value, event.id.place()}] = to_string(event.id);
 }
 
 void HistoryRecorder::on_note(std::string_view what, LifeId life) {
-  add({.kind = kind_of_note(what), .worker = life.worker.value, .life = life.life});
+  Entry entry{.kind = kind_of_note(what), .worker = life.worker.value, .life = life.life};
+  if (entry.kind == EntryKind::event) {
+    entry.event = EventKind::mark;
+    entry.text = what;
+  }
+  add(std::move(entry));
+}
+
+void HistoryRecorder::on_throw(const std::type_info& type, const std::exception* thrown,
+                               const void*) {
+  const Execution* const execution = fibers::running_execution();
+  // On the strand the library throws, and catches it itself.
+  if (execution == nullptr || type == typeid(NodeKilled)) return;
+  const bool is_from_call = thrown != nullptr && error_of(*thrown) != nullptr;
+  add({.kind = EntryKind::thrown,
+       .worker = running_.worker.value,
+       .life = running_.life,
+       .id = to_string(execution->started_by()),
+       .number = is_from_call ? uint64_t{1} : uint64_t{0},
+       .text = sim::text_of(type, thrown),
+       .detail = std::string(execution->label()),
+       .stack = places_.calling_stack()});
 }
 
 void HistoryRecorder::on_decision(const Override& given) {
-  add({.kind = EntryKind::decision, .text = to_string(given)});
+  add({.kind = EntryKind::decision, .text = to_string(given), .detail = in_words(given, names_)});
 }
 
 void HistoryRecorder::on_finding(std::string_view oracle) {
@@ -90,8 +148,18 @@ void HistoryRecorder::on_finding(std::string_view oracle) {
   add({.kind = EntryKind::failed, .text = std::string(oracle)});
 }
 
+void HistoryRecorder::on_finding_afterwards(std::string_view oracle) {
+  if (std::exchange(failed_, true)) return;
+  add({.kind = EntryKind::failed, .number = 1, .text = std::string(oracle)});
+}
+
+void HistoryRecorder::on_main_failed(LifeId life) {
+  if (std::exchange(failed_, true)) return;
+  add({.kind = EntryKind::failed, .worker = life.worker.value, .life = life.life, .text = "main"});
+}
+
 void HistoryRecorder::after_step(LifeId life, const NodeCensus& census) {
-  std::string text = text_of(census);
+  std::string text = sim::text_of(census);
   std::string& last = tables_.at(life.worker.value);
   if (text == last) return;
   last = text;
@@ -99,6 +167,22 @@ void HistoryRecorder::after_step(LifeId life, const NodeCensus& census) {
        .worker = life.worker.value,
        .life = life.life,
        .text = std::move(text)});
+}
+
+std::string HistoryRecorder::text_of(const Message& message) {
+  const FunctionRegistry& registry = program_.registry();
+  const Function* answered = nullptr;
+  if (const auto* call = std::get_if<Call>(&message.content)) {
+    if (call->kind == CallKind::function && call->function < registry.functions().size())
+      functions_[call->id] = &registry.functions()[call->function];
+  } else if (const auto* response = std::get_if<Response>(&message.content)) {
+    if (const auto known = functions_.find(response->id); known != functions_.end())
+      answered = known->second;
+  } else if (const auto* item = std::get_if<Item>(&message.content)) {
+    if (const auto known = functions_.find(item->call); known != functions_.end())
+      answered = known->second;
+  }
+  return describe(message, registry, answered);
 }
 
 void HistoryRecorder::on_sent(LifeId from, LifeId to, const Frame& frame, uint64_t attempt) {
@@ -113,7 +197,8 @@ void HistoryRecorder::on_sent(LifeId from, LifeId to, const Frame& frame, uint64
        .number = frame.header.sequence,
        .attempt = attempt,
        .bytes = frame.bytes(),
-       .detail = message.ok() ? describe(message.value(), program_.registry()) : std::string()});
+       .detail = message.ok() ? text_of(message.value()) : std::string(),
+       .autograd = message.ok() ? autograd_note(message.value()) : std::nullopt});
 }
 
 void HistoryRecorder::on_arrived(LifeId from, LifeId to, const Frame& frame) {

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "sim/explain/call_chain.h"
 #include "sim/explain/page/page_parts.h"
 
 namespace rehearsal::sim {
@@ -14,6 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kPlacesShown = 5;  // of a stack, in the head
+constexpr double kStoryWeightMin = 10;
 constexpr size_t kStoryMoments = 80;  // the ends of messages that they begin with come on top
 
 // Each text once; the page names them by their place.
@@ -47,6 +51,7 @@ std::vector<bool> story_of(const Chronicle& chronicle, const Subject& subject) {
   order.resize(std::min(order.size(), kStoryMoments));
   std::vector<bool> story(weights.size(), false);
   for (const size_t number : order) {
+    if (weights[number] < kStoryWeightMin) break;
     story[number] = true;
     if (const auto message = chronicle.moments[number].message) {
       const MessageTrip& trip = chronicle.messages[*message];
@@ -67,10 +72,50 @@ Json moment_json(const Chronicle& chronicle, const Moment& moment, bool in_story
                    or_nobody(entry.worker), entry.life, or_nobody(entry.peer),
                    is_frame ? entry.number : 0, entry.attempt, entry.bytes, strings.place(entry.id),
                    strings.place(text_of(chronicle, moment)), strings.place(entry.detail),
-                   strings.place(moment.tables), or_none(moment.message), in_story ? 1 : 0});
+                   strings.place(moment.tables), or_none(moment.message), in_story ? 1 : 0,
+                   strings.place(entry.stack), strings.place(message_of(moment))});
   for (const size_t cause : moment.causes) json.push_back(cause);
   return json;
 }
+
+Json thrown_json(const Chronicle& chronicle) {
+  Json lines = Json::array();
+  for (const ThrownLine& line : thrown_lines(chronicle, kPlacesShown))
+    lines.push_back(Json::array({line.text, line.moment}));
+  return lines;
+}
+
+// The backward passes, and what the moments have to do with them. The order of the fields is
+// passes.js's.
+struct PassesJson {
+  PassesJson(const Chronicle& chronicle, Strings& strings) {
+    for (size_t i = 0; i < chronicle.moments.size(); ++i) {
+      const std::optional<AutogradNote>& note = chronicle.moments[i].entry.autograd;
+      if (!note) continue;
+      Json json = Json::array({i, note->epoch == 0 ? -1 : place_of(*note, strings),
+                               strings.place(note->context), strings.place(note->carried),
+                               strings.place(note->wave)});
+      for (const std::string& id : note->about) json.push_back(strings.place(id));
+      notes.push_back(std::move(json));
+    }
+  }
+
+  Json passes = Json::array();
+  Json notes = Json::array();
+
+ private:
+  int64_t place_of(const AutogradNote& note, Strings& strings) {
+    const auto [found, is_new] =
+        places_.try_emplace({note.context, note.epoch, note.starter}, passes.size());
+    if (is_new)
+      passes.push_back(
+          Json::array({strings.place(note.context), note.epoch, or_nobody(note.starter), 0}));
+    if (note.fast) passes[found->second][3] = 1;
+    return static_cast<int64_t>(found->second);
+  }
+
+  std::map<std::tuple<std::string, uint64_t, uint32_t>, size_t> places_;
+};
 
 Json run_json(const Chronicle& chronicle, const Subject& subject) {
   const std::vector<bool> story = story_of(chronicle, subject);
@@ -81,16 +126,23 @@ Json run_json(const Chronicle& chronicle, const Subject& subject) {
   Json messages = Json::array();
   for (const MessageTrip& trip : chronicle.messages)
     messages.push_back(Json::array({trip.sent, or_none(trip.arrived), or_none(trip.lost_at)}));
+  PassesJson passes(chronicle, strings);
   Json json{{"title", subject.title},
             {"failure", subject.failure},
             {"command", subject.command},
             {"workers", chronicle.workers},
             {"failedAt", or_none(chronicle.failed_at)},
+            {"thrownAt", or_none(call_chain(chronicle).origin)},
+            {"thrown", thrown_json(chronicle)},
+            {"shutdownFrom", or_none(chronicle.shutdown_from)},
+            {"shutdownMessages", shutdown_messages(chronicle)},
             {"critical", nullptr},
             {"note", subject.note},
             {"strings", strings.take()},
             {"messages", std::move(messages)},
-            {"moments", std::move(moments)}};
+            {"moments", std::move(moments)},
+            {"passes", std::move(passes.passes)},
+            {"autograd", std::move(passes.notes)}};
   if (subject.critical)
     json["critical"] = {{"first", subject.critical->first},
                         {"second", or_none(subject.critical->second)},

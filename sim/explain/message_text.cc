@@ -1,72 +1,66 @@
 #include "sim/explain/message_text.h"
 
-#include <ATen/core/Tensor.h>
-
-#include <cctype>
 #include <sstream>
 
 #include "core/base/error.h"
+#include "sim/explain/value_text.h"
 
 namespace rehearsal::sim {
 namespace {
-
-// "float[8,2]"
-std::string tensor_text(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "undefined";
-  std::string text = c10::toString(tensor.scalar_type());
-  for (char& letter : text)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  text += "[";
-  for (int64_t i = 0; i < tensor.dim(); ++i)
-    text += (i == 0 ? "" : ",") + std::to_string(tensor.size(i));
-  return text + "]";
-}
-
-std::string payload_text(const Payload& payload) {
-  constexpr size_t kTensorsShown = 8;
-  std::ostringstream out;
-  const char* separator = "";
-  for (size_t i = 0; i < payload.tensors.size() && i < kTensorsShown; ++i, separator = ", ")
-    out << separator << tensor_text(payload.tensors[i]);
-  if (payload.tensors.size() > kTensorsShown)
-    out << " and " << payload.tensors.size() - kTensorsShown << " tensors more";
-  for (const Fork& fork : payload.forks) {
-    out << separator << "fork " << fork.id << " of " << fork.rref;
-    separator = ", ";
-  }
-  if (payload.tensors.empty() && payload.forks.empty())
-    out << payload.values.size() << " bytes of values";
-  return out.str();
-}
 
 std::string error_text(const MaybeError& error) {
   return error ? "error: " + to_string(*error) : "no error";
 }
 
-std::string call_text(const Call& call, const FunctionRegistry& registry) {
-  std::ostringstream out;
+const Function* function_of(const Call& call, const FunctionRegistry& registry) {
+  if (call.kind != CallKind::function || call.function >= registry.functions().size())
+    return nullptr;
+  return &registry.functions()[call.function];
+}
+
+std::string arguments_text(const Call& call, const Function* function) {
+  if (call.kind == CallKind::operator_ || (function != nullptr && function->takes_schema))
+    return schema_values_text(call.arguments);
+  return function == nullptr ? payload_text(call.arguments)
+                             : values_text(call.arguments, function->parameters);
+}
+
+std::string name_of(const Call& call, const Function* function) {
   switch (call.kind) {
     case CallKind::function:
-      out << (call.function < registry.functions().size() ? registry.functions()[call.function].name
-                                                          : "unknown function");
-      break;
+      // A constructor's name says what it takes.
+      return function == nullptr ? "unknown function"
+                                 : function->name.substr(0, function->name.find('('));
     case CallKind::operator_:
-      out << call.name;
-      break;
+      return call.name;
     case CallKind::fetch:
-      out << "fetch";
-      break;
+      return "fetch";
     case CallKind::await:
-      out << "await";
-      break;
+      return "await";
   }
-  out << "(" << payload_text(call.arguments) << ")";
+  return "?";
+}
+
+std::string call_text(const Call& call, const FunctionRegistry& registry) {
+  std::ostringstream out;
+  const Function* const function = function_of(call, registry);
+  out << name_of(call, function) << "(" << arguments_text(call, function) << ")";
   if (call.target) out << " on " << *call.target;
   if (call.created) out << " makes " << *call.created << " with fork " << call.created_fork;
   if (call.credit > 0) out << " as a stream, with room for " << call.credit << " values";
   if (call.depth > 0) out << ", nested " << call.depth << " deep";
   if (call.context) out << ", in context " << call.context->id;
   return out.str();
+}
+
+// A value of what the function returns.
+std::string result_text(const Payload& payload, const Function* answered) {
+  if (answered == nullptr) return payload_text(payload);
+  std::string_view type = answered->result;
+  constexpr std::string_view kStream = "stream<";
+  if (type.starts_with(kStream))
+    type = type.substr(kStream.size(), type.size() - kStream.size() - 1);
+  return values_text(payload, type);
 }
 
 std::string pass_text(const PassName& pass) {
@@ -76,16 +70,35 @@ std::string pass_text(const PassName& pass) {
   return out.str();
 }
 
+std::string_view wave_text(PassWave wave) {
+  switch (wave) {
+    case PassWave::check:
+      return ": is it complete?";
+    case PassWave::resume:
+      return ": what is not marked gets no gradient";
+    case PassWave::commit:
+      return ": keep the gradients";
+  }
+  return {};
+}
+
+// Of an answer: kind and worker of what a function threw are known from elsewhere.
+std::string short_error(const Error& error) {
+  if (error.kind == ErrorKind::remote_exception) return "error: " + error.text;
+  return "error: " + std::string(name_of(error.kind)) + ": " + error.text;
+}
+
 struct Describer {
   const FunctionRegistry& registry;
+  const Function* answered;
 
   std::string operator()(const Call& call) const { return call_text(call, registry); }
   std::string operator()(const Response& response) const {
-    return response.error ? error_text(response.error) : payload_text(response.value);
+    return response.error ? short_error(*response.error) : result_text(response.value, answered);
   }
   std::string operator()(const Item& item) const {
     return "value " + std::to_string(item.position) + ": " +
-           (item.error ? error_text(item.error) : payload_text(item.value));
+           (item.error ? error_text(item.error) : result_text(item.value, answered));
   }
   std::string operator()(const Credit& credit) const {
     return "room for " + std::to_string(credit.items) + " values in all";
@@ -117,11 +130,18 @@ struct Describer {
     return pass_text(answered.pass);
   }
   std::string operator()(const PassFinish& finish) const {
-    return pass_text(finish.pass) + (finish.commit ? ": keep the gradients" : ": is it complete?");
+    return pass_text(finish.pass) + std::string(wave_text(finish.wave));
   }
   std::string operator()(const PassFinished& finished) const {
-    return pass_text(finished.pass) + ": " + error_text(finished.error);
+    return pass_text(finished.pass) + ": " +
+           (finished.undecided ? "nodes wait for what may not come" : error_text(finished.error));
   }
+  std::string operator()(const Marks& marks) const {
+    return pass_text(marks.pass) + ": the roots depend on tensors of " +
+           std::to_string(marks.marks.size()) + " messages, the first " +
+           to_string(marks.marks.front().message);
+  }
+  std::string operator()(const MarksAnswered& answered) const { return pass_text(answered.pass); }
   std::string operator()(const PassFailed& failed) const {
     return pass_text(failed.pass) + ": " + to_string(failed.error);
   }
@@ -138,8 +158,9 @@ struct Describer {
 
 }  // namespace
 
-std::string describe(const Message& message, const FunctionRegistry& registry) {
-  return std::visit(Describer{registry}, message.content);
+std::string describe(const Message& message, const FunctionRegistry& registry,
+                     const Function* answered) {
+  return std::visit(Describer{registry, answered}, message.content);
 }
 
 }  // namespace rehearsal::sim

@@ -7,8 +7,10 @@
 
 namespace rehearsal::sim {
 
-// The content of a message, in one line for people: the function that a call names, the tensors it
-// carries with their types and sizes, the references, the error.
-[[nodiscard]] std::string describe(const Message& message, const FunctionRegistry& registry);
+// The content of a message, in one line for people: the function that a call names with the values
+// of its arguments, the value or the error that answers it, the references. `answered` is the
+// function that a response answers; null: it is not known, or not a response.
+[[nodiscard]] std::string describe(const Message& message, const FunctionRegistry& registry,
+                                   const Function* answered);
 
 }  // namespace rehearsal::sim

@@ -3,6 +3,7 @@
 
 #include "core/wire/message.h"
 #include "sim/explain/chronicle.h"
+#include "sim/explain/source_places.h"
 #include "sim/world/event_lines.h"
 
 namespace rehearsal::sim {
@@ -12,18 +13,47 @@ std::string worker_name(const Chronicle& chronicle, uint32_t worker) {
   return worker < chronicle.workers.size() ? chronicle.workers[worker] : "nobody";
 }
 
-// "Call 12": the number is the frame's, which is what a frame is known by.
+// At most so many bytes of it, and whole letters; … says that something is missing.
+std::string shortened(const std::string& text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes) + "…";
+}
+
+constexpr size_t kValuesShown = 80;
+
+// "add(1, "x")", of what a call says: the function and its arguments, without what follows.
+std::string call_words(const std::string& detail) {
+  int depth = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < detail.size(); ++i) {
+    if (detail[i] == '"') in_text = !in_text;
+    if (in_text) continue;
+    if (detail[i] == '(') ++depth;
+    if (detail[i] != ')' || --depth > 0) continue;
+    const std::string words = detail.substr(0, i);
+    return shortened(words, kValuesShown) + ")";
+  }
+  return detail.substr(0, detail.find('('));
+}
+
+// "Call 12 add(1, 2)", "Response 8 (3)": the number is the frame's, which is what a frame is known
+// by.
 std::string frame_text(const Entry& entry) {
-  std::string text(message_name(entry.message_type));
+  const std::string_view name = message_name(entry.message_type);
+  std::string text(name);
   if (entry.number != 0) text += " " + std::to_string(entry.number);
+  if (entry.detail.empty()) return text;
+  if (name == "Call") return text + " " + call_words(entry.detail);
+  if (name == "Response" || name == "Item")
+    return text + " (" + shortened(entry.detail, kValuesShown) + ")";
   return text;
 }
 
-// The function that a call names.
-std::string function_of(const Entry& entry) {
-  if (message_name(entry.message_type) != "Call") return {};
-  const size_t end = entry.detail.find('(');
-  return end == std::string::npos ? std::string() : " " + entry.detail.substr(0, end);
+// ", training.cc:27"
+std::string source_text(const Entry& entry) {
+  const std::string place = short_place(entry.stack);
+  return place.empty() ? place : ", " + place;
 }
 
 std::string with_id(std::string text, const Entry& entry) {
@@ -35,9 +65,11 @@ std::string frame_event_text(const Chronicle& chronicle, const Entry& entry) {
       entry.peer == entry.worker ? "itself" : worker_name(chronicle, entry.peer);
   switch (entry.event) {
     case EventKind::frame_sent:
-      return with_id("sends " + frame_text(entry) + function_of(entry) + " to " + peer, entry);
+      return with_id("sends " + frame_text(entry) + " to " + peer + source_text(entry), entry);
     case EventKind::frame:
-      return with_id("takes " + frame_text(entry) + function_of(entry) + " from " + peer, entry);
+      return with_id("takes " + frame_text(entry) + " from " + peer +
+                         (entry.attempt > 0 ? ", sent again" : ""),
+                     entry);
     case EventKind::frame_dropped:
       return with_id("drops " + frame_text(entry) + " from " + peer + ": " + entry.text, entry);
     case EventKind::ack_frame:
@@ -56,7 +88,6 @@ std::string frame_event_text(const Chronicle& chronicle, const Entry& entry) {
 const std::map<EventKind, const char*>& plain_texts() {
   static const std::map<EventKind, const char*> texts = {
       {EventKind::timer, "timer"},
-      {EventKind::api_call, "calls"},
       {EventKind::execution_started, "starts"},
       {EventKind::execution_parked, "waits in"},
       {EventKind::execution_resumed, "goes on with"},
@@ -77,6 +108,7 @@ const std::map<EventKind, const char*>& plain_texts() {
       {EventKind::optimizer_stepped, "steps the optimizer"},
       {EventKind::checkpoint_saved, "saves checkpoint"},
       {EventKind::checkpoint_loaded, "loads checkpoint"},
+      {EventKind::reference_leaked, "was still held"},
       {EventKind::node_stopped, "stops"},
       {EventKind::mark, "note"},
   };
@@ -85,13 +117,23 @@ const std::map<EventKind, const char*>& plain_texts() {
 
 // Whether the text that follows is a sentence of its own.
 bool tells_why(EventKind event) {
-  return event == EventKind::pass_ended || event == EventKind::node_stopped ||
-         event == EventKind::mark;
+  return event == EventKind::pass_ended || event == EventKind::reference_leaked ||
+         event == EventKind::node_stopped || event == EventKind::mark;
+}
+
+// "calls add(1, 2) on ps, training.cc:40"
+std::string made_text(const Chronicle& chronicle, const Entry& entry) {
+  std::string text = "calls " + (entry.detail.empty() ? entry.text : call_words(entry.detail));
+  if (entry.peer != kNoWorker)
+    text += " on " + (entry.peer == entry.worker ? "itself" : worker_name(chronicle, entry.peer));
+  return with_id(text + source_text(entry), entry);
 }
 
 std::string event_text(const Chronicle& chronicle, const Entry& entry) {
+  if (entry.event == EventKind::api_call) return made_text(chronicle, entry);
   if (entry.event == EventKind::call_completed)
     return with_id(entry.number == 0 ? "has the result of its call" : "sees its call fail", entry);
+  if (entry.event == EventKind::note) return "notes " + entry.text + " = " + entry.detail;
   const auto plain = plain_texts().find(entry.event);
   if (plain == plain_texts().end()) return frame_event_text(chronicle, entry);
   std::string text = plain->second;
@@ -127,6 +169,8 @@ std::string_view name_of(const Moment& moment) {
       return "tables";
     case EntryKind::failed:
       return "failed";
+    case EntryKind::thrown:
+      return "thrown";
   }
   return "?";
 }
@@ -144,9 +188,8 @@ std::string text_of(const Chronicle& chronicle, const Moment& moment) {
     case EntryKind::event:
       return event_text(chronicle, entry);
     case EntryKind::sent:
-      return with_id("sends " + frame_text(entry) + function_of(entry) + " again to " +
-                         worker_name(chronicle, entry.peer),
-                     entry);
+      return with_id(
+          "sends " + frame_text(entry) + " again to " + worker_name(chronicle, entry.peer), entry);
     case EntryKind::broken:
       return worker_name(chronicle, entry.worker) + " and " + worker_name(chronicle, entry.peer) +
              " lose their connection: " + entry.text;
@@ -155,13 +198,15 @@ std::string text_of(const Chronicle& chronicle, const Moment& moment) {
     case EntryKind::healed:
       return "the partition has healed";
     case EntryKind::decision:
-      return "decision " + entry.text;
+      return "decision " + (entry.detail.empty() ? entry.text : entry.detail);
     case EntryKind::crash:
       return "crashes";
     case EntryKind::restart:
       return "starts again";
     case EntryKind::calm:
       return "the storm is over: no more faults";
+    case EntryKind::thrown:
+      return with_id("throws " + entry.text + source_text(entry), entry);
     case EntryKind::arrived:
     case EntryKind::tables:
     case EntryKind::failed:

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ class Tracing {
     name_processes();
     for (size_t i = 0; i < chronicle_.moments.size(); ++i) take(i);
     end_executions();
+    end_calls();
     for (size_t i = 0; i < chronicle_.messages.size(); ++i) draw_arrow(i);
     return std::move(events_);
   }
@@ -69,11 +71,30 @@ class Tracing {
     const Entry& entry = moment.entry;
     if (entry.kind == EntryKind::crash) end_executions_of(entry);
     if (entry.kind == EntryKind::event) {
-      if (entry.event == EventKind::execution_started) return start_execution(entry);
-      if (entry.event == EventKind::execution_ended) return end_execution(entry);
+      switch (entry.event) {
+        case EventKind::execution_started:
+          return start_execution(entry);
+        case EventKind::execution_ended:
+          return end_execution(entry);
+        case EventKind::execution_parked:
+          return start_wait(entry);
+        case EventKind::execution_resumed:
+          return end_wait(entry);
+        case EventKind::api_call:
+          start_call(number);
+          break;
+        case EventKind::call_completed:
+          end_call(entry);
+          break;
+        case EventKind::note:
+          if (entry.number == 1) return draw_number(entry);
+          break;
+        default:
+          break;
+      }
     }
     if (moment.message) return draw_moment(number);
-    const bool fault = entry.kind != EntryKind::event;
+    const bool fault = entry.kind != EntryKind::event && entry.kind != EntryKind::thrown;
     events_.push_back({{"ph", "i"},
                        {"name", std::string(name_of(moment))},
                        {"cat", fault ? "fault" : "event"},
@@ -84,6 +105,16 @@ class Tracing {
                        {"pid", process_of(entry)},
                        {"tid", kStrand},
                        {"args", arguments_of(number)}});
+  }
+
+  // A point of the curve of this name.
+  void draw_number(const Entry& entry) {
+    events_.push_back({{"ph", "C"},
+                       {"name", entry.text},
+                       {"cat", "note"},
+                       {"ts", microseconds(entry)},
+                       {"pid", process_of(entry)},
+                       {"args", {{entry.text, Json::parse(entry.detail)}}}});
   }
 
   Json arguments_of(size_t number) const {
@@ -123,12 +154,66 @@ class Tracing {
     end("f", *trip.arrived);
   }
 
+  // --- calls: from where they are made to their answer, at the caller ---
+
+  struct OpenCall {
+    size_t made = 0;  // moment
+    size_t number = 0;
+  };
+
+  // Async: calls of one execution may lie across each other.
+  Json call_event(const char* phase, const OpenCall& call, double when) const {
+    const Entry& entry = chronicle_.moments[call.made].entry;
+    return {{"ph", phase},
+            {"cat", "call"},
+            {"id", call.number},
+            {"name", entry.text + " on " + chronicle_.workers.at(entry.peer)},
+            {"pid", process_of(entry)},
+            {"tid", kStrand},
+            {"ts", when}};
+  }
+
+  void start_call(size_t number) {
+    const Entry& entry = chronicle_.moments[number].entry;
+    if (entry.peer >= chronicle_.workers.size()) return;
+    const OpenCall call{number, ++calls_made_};
+    Json event = call_event("b", call, microseconds(entry));
+    event["args"] = arguments_of(number);
+    if (!entry.stack.empty()) event["args"]["from"] = entry.stack;
+    events_.push_back(std::move(event));
+    open_calls_[{process_of(entry), entry.id}] = call;
+  }
+
+  void end_call(const Entry& entry) {
+    const auto found = open_calls_.find({process_of(entry), entry.id});
+    if (found == open_calls_.end()) return;
+    Json event = call_event("e", found->second, microseconds(entry));
+    event["args"] = {{"ended", entry.number == 0 ? "with its result" : "with an error"}};
+    events_.push_back(std::move(event));
+    open_calls_.erase(found);
+  }
+
+  // Those that have no answer: creations have when their value is there, the others never.
+  void end_calls() {
+    if (chronicle_.moments.empty()) return;
+    std::map<std::string, double> served;
+    for (const Moment& moment : chronicle_.moments)
+      if (moment.entry.kind == EntryKind::event && moment.entry.event == EventKind::call_served)
+        served[moment.entry.id] = microseconds(moment.entry);
+    const double end = microseconds(chronicle_.moments.back().entry);
+    for (const auto& [name, call] : open_calls_) {
+      const auto there = served.find(name.second);
+      events_.push_back(call_event("e", call, there == served.end() ? end : there->second));
+    }
+  }
+
   // --- executions ---
 
   struct Execution {
     uint64_t thread = 0;
     double since = 0;
     std::string text;
+    std::optional<double> waits_since;
   };
   using Name = std::pair<std::string, std::string>;  // causal id and label
 
@@ -145,7 +230,32 @@ class Tracing {
       name_thread(process_of(entry), place + 1, "execution " + std::to_string(place + 1));
     }
     busy[place] = true;
-    running[name] = {place + 1, microseconds(entry), entry.text};
+    running[name] = {place + 1, microseconds(entry), entry.text, {}};
+  }
+
+  // A wait lies on its execution.
+  void start_wait(const Entry& entry) {
+    auto& running = running_[process_of(entry)];
+    const auto found = running.find({entry.id, entry.text});
+    if (found != running.end()) found->second.waits_since = microseconds(entry);
+  }
+
+  void end_wait(const Entry& entry) {
+    auto& running = running_[process_of(entry)];
+    const auto found = running.find({entry.id, entry.text});
+    if (found != running.end()) write_wait(process_of(entry), found->second, microseconds(entry));
+  }
+
+  void write_wait(uint64_t process, Execution& execution, double until) {
+    const std::optional<double> since = std::exchange(execution.waits_since, std::nullopt);
+    if (!since) return;
+    events_.push_back({{"ph", "X"},
+                       {"name", "waits"},
+                       {"cat", "wait"},
+                       {"ts", *since},
+                       {"dur", until - *since},
+                       {"pid", process},
+                       {"tid", execution.thread}});
   }
 
   void end_execution(const Entry& entry) {
@@ -158,7 +268,7 @@ class Tracing {
 
   void end_executions_of(const Entry& entry) {
     auto& running = running_[process_of(entry)];
-    for (const auto& [name, execution] : running)
+    for (auto& [name, execution] : running)
       write(process_of(entry), name, execution, microseconds(entry));
     running.clear();
   }
@@ -166,11 +276,12 @@ class Tracing {
   void end_executions() {
     if (chronicle_.moments.empty()) return;
     const double end = microseconds(chronicle_.moments.back().entry);
-    for (const auto& [process, running] : running_)
-      for (const auto& [name, execution] : running) write(process, name, execution, end);
+    for (auto& [process, running] : running_)
+      for (auto& [name, execution] : running) write(process, name, execution, end);
   }
 
-  void write(uint64_t process, const Name& name, const Execution& execution, double until) {
+  void write(uint64_t process, const Name& name, Execution& execution, double until) {
+    write_wait(process, execution, until);
     busy_[process][execution.thread - 1] = false;
     events_.push_back({{"ph", "X"},
                        {"name", execution.text},
@@ -184,8 +295,10 @@ class Tracing {
 
   const Chronicle& chronicle_;
   Json events_ = Json::array();
-  std::map<uint64_t, std::map<Name, Execution>> running_;  // by process
-  std::map<uint64_t, std::vector<bool>> busy_;             // threads of a process
+  uint64_t calls_made_ = 0;
+  std::map<std::pair<uint64_t, std::string>, OpenCall> open_calls_;  // by process and id
+  std::map<uint64_t, std::map<Name, Execution>> running_;            // by process
+  std::map<uint64_t, std::vector<bool>> busy_;                       // threads of a process
 };
 
 }  // namespace

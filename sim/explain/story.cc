@@ -5,8 +5,10 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <sstream>
 
 #include "core/wire/message.h"
+#include "sim/explain/call_chain.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -16,6 +18,8 @@ constexpr double kStepBack = 0.94;
 constexpr double kMessageBack = 0.99;
 
 constexpr double kNamedInFailure = 120;
+constexpr double kOnTheWay = 400;  // a call or a throw that led to the failure
+constexpr double kInShutdown = 0.1;
 constexpr double kAlways = 1000;  // what no story leaves out
 
 bool is_housekeeping(uint32_t message_type) {
@@ -49,14 +53,18 @@ double weight_of_event(const Entry& entry) {
     case EventKind::checkpoint_saved:
     case EventKind::checkpoint_loaded:
       return 18;
+    case EventKind::note:
+      return 30;
     case EventKind::context_opened:
     case EventKind::context_released:
     case EventKind::pass_started:
     case EventKind::pass_ended:
       return 15;
-    case EventKind::api_call:
-    case EventKind::call_completed:
-      return 12;
+    case EventKind::api_call:  // Its message tells the same.
+      return entry.detail.empty() ? 12 : 4;
+    case EventKind::call_completed:  // As does the answer's.
+      return entry.number == 0 ? 4 : 12;
+    case EventKind::reference_leaked:
     case EventKind::node_stopped:
       return 10;
     case EventKind::execution_started:
@@ -96,6 +104,8 @@ double weight_of(const Moment& moment) {
       return 40;
     case EntryKind::calm:
       return 8;
+    case EntryKind::thrown:  // Those on the way to the failure count by that.
+      return 12;
     case EntryKind::arrived:
     case EntryKind::tables:
     case EntryKind::failed:
@@ -107,7 +117,13 @@ double weight_of(const Moment& moment) {
 std::vector<double> nearness(const Chronicle& chronicle) {
   std::vector<double> near(chronicle.moments.size(), 0);
   if (near.empty()) return near;
-  near[chronicle.failed_at.value_or(near.size() - 1)] = 1;
+  if (chronicle.failed_at) {
+    near[*chronicle.failed_at] = 1;
+  } else {
+    std::map<uint32_t, size_t> last;  // of each worker
+    for (size_t i = 0; i < near.size(); ++i) last[chronicle.moments[i].entry.worker] = i;
+    for (const auto& [worker, moment] : last) near[moment] = 1;
+  }
   for (size_t i = near.size(); i-- > 0;) {
     const Moment& moment = chronicle.moments[i];
     for (const size_t cause : moment.causes) {
@@ -123,7 +139,8 @@ std::vector<double> rarity(const Chronicle& chronicle) {
   const auto is_common = [](const Moment& moment) {
     const Entry& entry = moment.entry;
     return entry.kind == EntryKind::event && entry.event != EventKind::peer_lost &&
-           entry.event != EventKind::peer_fenced && entry.event != EventKind::frame_dropped;
+           entry.event != EventKind::peer_fenced && entry.event != EventKind::frame_dropped &&
+           entry.event != EventKind::note;
   };
   std::map<std::string_view, double> counts;
   for (const Moment& moment : chronicle.moments)
@@ -176,7 +193,9 @@ std::vector<double> weigh(const Chronicle& chronicle, const Subject& subject) {
     const double kind = weight_of(moment) * rare[i];
     weights[i] = kind * (0.3 + 2 * weights[i]);
     if (kind > 0 && names_one_of(moment.entry, ids)) weights[i] += kNamedInFailure;
+    if (chronicle.shutdown_from && i >= *chronicle.shutdown_from) weights[i] *= kInShutdown;
   }
+  for (const size_t moment : call_chain(chronicle).moments) weights.at(moment) += kOnTheWay;
   if (chronicle.failed_at) weights.at(*chronicle.failed_at) += kAlways;
   if (subject.critical) {
     weights.at(subject.critical->first) += kAlways;
@@ -185,10 +204,39 @@ std::vector<double> weigh(const Chronicle& chronicle, const Subject& subject) {
   return weights;
 }
 
+std::vector<ThrownLine> thrown_lines(const Chronicle& chronicle, size_t places) {
+  const auto failed = chronicle.failed_at;
+  if (!failed || chronicle.moments[*failed].entry.kind != EntryKind::thrown) return {};
+  std::vector<ThrownLine> lines;
+  for (const size_t number : call_chain(chronicle).moments) {
+    const Moment& moment = chronicle.moments[number];
+    if (moment.entry.kind != EntryKind::thrown) continue;
+    const bool is_first = lines.empty();
+    const bool is_workers = moment.entry.worker != kNoWorker;
+    std::string text = is_workers
+                           ? (is_first ? "thrown at " : "then at ") + place_of(chronicle, moment)
+                           : "thrown in " + moment.entry.detail;
+    if (is_workers && moment.entry.detail != chronicle.workers.at(moment.entry.worker))
+      text += ", in " + moment.entry.detail;
+    if (is_first) text += ": " + moment.entry.text;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    lines.push_back({std::move(text), number});
+    std::istringstream stack(moment.entry.stack);
+    // Those who hand it on are told by where they called.
+    size_t left = is_first ? places : 1;
+    for (std::string line; left > 0 && std::getline(stack, line); --left)
+      lines.push_back({"  " + line, number});
+  }
+  return lines;
+}
+
 std::vector<std::string> lines_of(const Chronicle& chronicle, const CriticalPair& pair) {
-  return {pair.verdict, "  A: it " + text_of(chronicle, chronicle.moments.at(pair.first)),
-          "  B: it " + (pair.second ? text_of(chronicle, chronicle.moments.at(*pair.second))
-                                    : pair.second_text)};
+  std::vector<std::string> lines = {
+      pair.verdict, "  A: it " + text_of(chronicle, chronicle.moments.at(pair.first)),
+      "  B: it " + (pair.second ? text_of(chronicle, chronicle.moments.at(*pair.second))
+                                : pair.second_text)};
+  if (!pair.decision.empty()) lines.push_back("  decided by: " + pair.decision);
+  return lines;
 }
 
 }  // namespace rehearsal::sim

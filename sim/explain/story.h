@@ -16,11 +16,12 @@ namespace rehearsal::sim {
 struct CriticalPair {
   size_t first = 0;
   std::optional<size_t> second;
-  std::string verdict;  // for people: where, by which decision, and what follows from which order
+  std::string verdict;      // for people: where, and what follows from which order
+  std::string decision;     // that brings the order about, in words; may be empty
   std::string second_text;  // what the second one is, also if the failing run never comes to it
 };
 
-// The verdict, then what A and B are; a line each.
+// The verdict, then what A and B are, and the decision; a line each.
 [[nodiscard]] std::vector<std::string> lines_of(const Chronicle& chronicle,
                                                 const CriticalPair& pair);
 
@@ -33,12 +34,26 @@ struct Subject {
   std::string note;  // what to say instead, in one line; may be empty
 };
 
+// A line of what was thrown, and the moment of the throw.
+struct ThrownLine {
+  std::string text;
+  size_t moment = 0;
+};
+
+// Where the exception that ended the failing main was thrown first, "thrown at store, in get:
+// std::out_of_range: …", then, two letters further in, the places in the program's source,
+// innermost first and at most so many; behind them who handed it on, up to the main. Empty: the
+// failure is no exception.
+[[nodiscard]] std::vector<ThrownLine> thrown_lines(const Chronicle& chronicle, size_t places);
+
 // The causal ids, as people read them, that a text names.
 [[nodiscard]] std::vector<std::string> ids_in(std::string_view text);
 
 // How much each moment matters to the failure. It counts what kind of moment it is (a crash more
 // than a heartbeat, a rare fault more than one of hundreds), whether it is about an id that the
-// failure names, and how near it is to the end of the run on the way back over its causes.
+// failure names, whether it is one of the calls and throws that led there (call_chain.h), and how
+// near it is to the failure, or to the end of each worker, on the way back over its causes. The
+// shutdown behind them counts little.
 [[nodiscard]] std::vector<double> weigh(const Chronicle& chronicle, const Subject& subject);
 
 }  // namespace rehearsal::sim

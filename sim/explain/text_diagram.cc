@@ -10,15 +10,45 @@
 #include <set>
 #include <vector>
 
-#include "core/wire/message.h"
+#include "core/base/printable.h"
+#include "sim/explain/autograd_note.h"
+#include "sim/explain/source_places.h"
 
 namespace rehearsal::sim {
 namespace {
 
 constexpr size_t kWorkersMax = 8;
+constexpr size_t kLaneMin = 8;
+constexpr size_t kLaneMax = 12;
 constexpr size_t kTimeColumns = 11;
 constexpr size_t kTextColumnsMin = 40;
-constexpr double kWeightMin = 28;  // what weighs less says too little to be shown
+constexpr size_t kPlacesShown = 5;  // of a stack
+constexpr double kWeightMin = 28;   // what weighs less says too little to be shown, …
+constexpr size_t kRowsMin = 16;     // … unless there are fewer rows: then so little is enough
+constexpr double kWeightMinOfFew = 10;
+
+// The letters of an arrow: each kind of message of a backward pass has its own. A spine that is
+// crossed stays visible.
+struct Stroke {
+  const char* letter;
+  const char* crossing;
+};
+Stroke stroke_of(PassTraffic traffic) {
+  switch (traffic) {
+    case PassTraffic::gradients:
+      return {"═", "╪"};
+    case PassTraffic::marks:
+      return {"·", "┼"};
+    case PassTraffic::waves:
+      return {"~", "┼"};
+    case PassTraffic::none:
+      break;
+  }
+  return {"─", "┼"};
+}
+constexpr Stroke kBroken{"╌", "┼"};
+constexpr const char* kStrokesText =
+    "(in a backward pass: ═ gradients, · marks, ~ waves over workers)";
 
 // A line whose places hold one letter each, of any width in bytes.
 using Line = std::vector<std::string>;
@@ -28,7 +58,8 @@ std::string joined(const Line& line) {
 }
 
 // At most `columns` letters of UTF-8 text, on one line; … says that something is missing.
-std::string clipped(const std::string& text, size_t columns) {
+std::string clipped(const std::string& given, size_t columns) {
+  const std::string text = printable_lines(given);
   std::string result;
   size_t letters = 0;
   for (size_t i = 0; i < text.size();) {
@@ -53,6 +84,14 @@ std::string shortened(const std::string& name, size_t letters) {
   return name.substr(0, letters - digits) + name.substr(name.size() - digits);
 }
 
+// A line of a stack with its file's name only: "  at push, training.cc:27".
+std::string with_short_place(const std::string& line) {
+  if (!line.starts_with("  ")) return line;
+  const std::string place = short_place(line);
+  const std::string function = line.substr(2, line.rfind(' ') - 2);
+  return "  at " + (place.empty() ? line.substr(2) : function + ", " + place);
+}
+
 // One line of the picture: a moment, or the sending and the taking of a message in one.
 struct Row {
   size_t place = 0;  // the moment whose time it has
@@ -64,24 +103,42 @@ class Diagram {
  public:
   Diagram(const Chronicle& chronicle, const Subject& subject, DiagramSize size)
       : chronicle_(chronicle), subject_(subject), size_(size) {
-    choose_workers(weigh(chronicle, subject));
-    choose_moments(weigh(chronicle, subject));
+    for (const ThrownLine& line : thrown_lines(chronicle, kPlacesShown))
+      thrown_.push_back(clipped(with_short_place(line.text), size_.columns));
+    has_passes_ = std::ranges::any_of(chronicle.moments, [](const Moment& moment) {
+      return pass_traffic(message_of(moment)) != PassTraffic::none;
+    });
+    const std::vector<double> weights = weigh(chronicle, subject);
+    choose_workers(weights);
+    choose_moments(weights);
   }
 
   std::string text() {
     std::string text = head();
-    for (const Row& row : rows()) text += line_of(row);
-    return text + foot();
+    bool is_folded = !chronicle_.shutdown_from;
+    for (const Row& row : rows()) {
+      if (!is_folded && row.place >= *chronicle_.shutdown_from) {
+        text += fold();
+        is_folded = true;
+      }
+      text += line_of(row);
+    }
+    return text + (is_folded ? "" : fold()) + foot();
   }
 
  private:
   size_t rows_max() const {
-    const size_t around = 3 + critical_lines().size();
+    const size_t around =
+        4 + thrown_.size() + critical_lines().size() + (has_passes_ ? size_t{1} : size_t{0});
     return size_.lines > around ? size_.lines - around : 1;
   }
   size_t lane() const {
     const size_t room = size_.columns - kTimeColumns - kTextColumnsMin;
-    return std::clamp<size_t>(room / std::max<size_t>(shown_.size(), 1), 6, 12);
+    size_t wanted = kLaneMin;
+    for (const uint32_t worker : shown_)
+      wanted = std::max(wanted, chronicle_.workers[worker].size() + 2);
+    wanted = std::min({wanted, kLaneMax, room / std::max<size_t>(shown_.size(), 1)});
+    return std::max<size_t>(wanted, 6);
   }
   size_t text_columns() const { return size_.columns - kTimeColumns - lane() * shown_.size(); }
 
@@ -121,7 +178,8 @@ class Diagram {
     });
     size_t misses = 0;
     for (const size_t moment : order) {
-      if (weights[moment] < kWeightMin || misses > size_.lines) break;
+      const double least = rows().size() < kRowsMin ? kWeightMinOfFew : kWeightMin;
+      if (weights[moment] < least || misses > size_.lines) break;
       if (chosen_.contains(moment) || !can_be_shown(chronicle_.moments[moment])) continue;
       std::set<size_t> before = chosen_;
       choose(moment);
@@ -205,9 +263,20 @@ class Diagram {
     return lines;
   }
 
+  // In place of the shutdown.
+  std::string fold() const {
+    const size_t messages = shutdown_messages(chronicle_);
+    return std::string(kTimeColumns - 2, ' ') + "…  " + joined(spines()) + "… shutdown, " +
+           std::to_string(messages) + (messages == 1 ? " message\n" : " messages\n");
+  }
+
   std::string foot() const {
     std::string text;
+    for (const std::string& line : thrown_) text += line + "\n";
     for (const std::string& line : critical_lines()) text += line + "\n";
+    if (std::ranges::any_of(
+            chosen_, [this](size_t moment) { return traffic_of(moment) != PassTraffic::none; }))
+      text += clipped(kStrokesText, size_.columns) + "\n";
     const size_t left_out = chronicle_.moments.size() - chosen_.size();
     if (left_out == 0) return text;
     std::string note = "(" + std::to_string(left_out) +
@@ -249,8 +318,9 @@ class Diagram {
   std::string sign_of(size_t moment) const {
     if (subject_.critical && moment == subject_.critical->first) return "A";
     if (subject_.critical && subject_.critical->second == moment) return "B";
-    if (chronicle_.failed_at == moment) return "!";
-    switch (chronicle_.moments[moment].entry.kind) {
+    const EntryKind kind = chronicle_.moments[moment].entry.kind;
+    if (chronicle_.failed_at == moment || kind == EntryKind::thrown) return "!";
+    switch (kind) {
       case EntryKind::crash:
         return "#";
       case EntryKind::restart:
@@ -262,6 +332,10 @@ class Diagram {
     }
   }
 
+  PassTraffic traffic_of(size_t moment) const {
+    return pass_traffic(message_of(chronicle_.moments[moment]));
+  }
+
   void draw(Line& line, const Row& row) const {
     const Moment& moment = chronicle_.moments[row.moment];
     const auto here = column_of(moment.entry.worker);
@@ -271,10 +345,10 @@ class Diagram {
     if (there && *there != *here) {
       const size_t to = *there * lane();
       if (row.taken) {
-        stroke(line, from, to, "─");
+        stroke(line, from, to, stroke_of(traffic_of(row.moment)));
         line[to] = sign_of(*row.taken) == "●" ? (to > from ? "▶" : "◀") : sign_of(*row.taken);
       } else if (moment.entry.kind == EntryKind::broken) {
-        stroke(line, from, to, "╌");
+        stroke(line, from, to, kBroken);
         line[to] = "×";
       } else if (moment.message) {
         draw_half(line, moment, row.moment, from, to);
@@ -286,35 +360,45 @@ class Diagram {
   // One end of a message whose other end is in another row, or nowhere.
   void draw_half(Line& line, const Moment& moment, size_t number, size_t here, size_t other) const {
     const MessageTrip& trip = chronicle_.messages[*moment.message];
+    const PassTraffic traffic = traffic_of(number);
+    const char* const letter = traffic == PassTraffic::none ? "╌" : stroke_of(traffic).letter;
     const bool right = other > here;
     const auto next = [&](size_t steps) { return right ? here + steps : here - steps; };
     if (number != trip.sent) {
-      for (const size_t steps : {3, 2}) line[next(steps)] = "╌";
+      for (const size_t steps : {3, 2}) line[next(steps)] = letter;
       line[next(1)] = right ? "◀" : "▶";
     } else if (trip.arrived) {
-      for (const size_t steps : {1, 2}) line[next(steps)] = "╌";
+      for (const size_t steps : {1, 2}) line[next(steps)] = letter;
       line[next(3)] = right ? "▷" : "◁";
     } else {
       const size_t end = right ? other - 2 : other + 2;
-      stroke(line, here, end, "─");
+      stroke(line, here, end, stroke_of(traffic));
       line[end] = trip.lost_at ? "×" : "…";
     }
   }
 
-  // Everything between two places; a spine that is crossed stays visible.
-  static void stroke(Line& line, size_t from, size_t to, const char* letter) {
+  // Everything between two places.
+  static void stroke(Line& line, size_t from, size_t to, Stroke stroke) {
     for (size_t i = std::min(from, to) + 1; i < std::max(from, to); ++i)
-      line[i] = line[i] == "│" ? "┼" : letter;
+      line[i] = line[i] == "│" ? stroke.crossing : stroke.letter;
   }
 
   std::string words(const Row& row) const {
+    const bool fails = row.moment == chronicle_.failed_at || row.taken == chronicle_.failed_at;
+    return (fails && chronicle_.failed_at ? "fails here: " : "") + what(row);
+  }
+
+  std::string what(const Row& row) const {
     const Moment& moment = chronicle_.moments[row.moment];
     std::string text = text_of(chronicle_, moment);
+    // Ids help those who look for the one that the failure names.
+    const std::string id = " [" + moment.entry.id + "]";
+    if (!names_ids_ && text.ends_with(id)) text.resize(text.size() - id.size());
     if (!moment.message) return text;
     const MessageTrip& trip = chronicle_.messages[*moment.message];
     // The arrow says who sends and who takes.
     const std::string to = " to " + chronicle_.workers.at(moment.entry.peer);
-    if (const size_t place = text.find(to); row.taken && place != std::string::npos) {
+    if (const size_t place = text.rfind(to); row.taken && place != std::string::npos) {
       text.erase(place, to.size());
       if (text.starts_with("sends ")) text.erase(0, 6);
     }
@@ -327,9 +411,12 @@ class Diagram {
   const Chronicle& chronicle_;
   const Subject& subject_;
   const DiagramSize size_;
-  std::vector<uint32_t> shown_;  // workers, sorted
-  std::set<size_t> chosen_;      // moments
-  std::set<uint32_t> dead_;      // workers, at the row that is being written
+  const bool names_ids_ = !ids_in(subject_.failure).empty();
+  std::vector<uint32_t> shown_;      // workers, sorted
+  std::vector<std::string> thrown_;  // lines that tell where
+  bool has_passes_ = false;          // backward passes
+  std::set<size_t> chosen_;          // moments
+  std::set<uint32_t> dead_;          // workers, at the row that is being written
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Transition {
     run,         // a stack of first goes on
     news,        // first hears that its link to second is lost, or stands again
     closed,      // first hears that second wants no more of it
-    connect,     // the link of first and second is made
+    connect,     // the link of the two is made; each hears what of its own has arrived
     cut,         // a fault: the link of first and second breaks
     crash,       // a fault: first is dead
     give_up,     // first takes second for dead: rightly after a crash, else a fault

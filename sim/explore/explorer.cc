@@ -71,7 +71,8 @@ uint64_t Exploration::schedules() const {
 
 Exploration explore(const Program& program, const ExploreOptions& options) {
   Exploration found;
-  const auto sets = fault_sets(static_cast<uint32_t>(program.names().size()), options.faults_max);
+  const auto workers = static_cast<uint32_t>(program.names().size());
+  const auto sets = options.only.empty() ? fault_sets(workers, options.faults_max) : options.only;
   Runs runs(program, options);
   for (size_t set = 0; set < sets.size(); ++set) {
     const std::vector<Transition>& faults = sets[set];

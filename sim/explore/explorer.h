@@ -30,13 +30,20 @@ struct Schedule {
 // Throws std::invalid_argument with a line that says what is wrong. `workers`: how many there are.
 [[nodiscard]] Schedule parse_schedule(std::string_view text, size_t workers);
 
+// The faults of one run, written as before the @ of a schedule, or `none`. Throws as parse_schedule
+// does.
+[[nodiscard]] std::vector<Transition> parse_faults(std::string_view text, size_t workers);
+
 struct ExploreOptions {
   // As in ClusterOptions; strategy, faults and crashes are not used.
   Seed seed{1};
   std::function<void(NodeOptions&)> adjust_node;
   std::vector<Trace*> traces;
   std::ostream* event_lines = nullptr;
-  size_t faults_max = 1;  // of cuts, crashes and false suspicions in one run
+  HistorySink* history = nullptr;
+  bool strict_leaks = true;  // as in ClusterOptions
+  size_t faults_max = 1;     // of cuts, crashes and false suspicions in one run
+  std::vector<std::vector<Transition>> only;  // these sets of faults instead; none: as above
 
   // Returns the failure of a run that ended well, if any.
   std::function<std::optional<RunFailure>(const Schedule&)> judge;

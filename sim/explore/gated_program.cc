@@ -6,16 +6,16 @@
 
 namespace rehearsal::sim::explore {
 
-GatedProgram::GatedProgram(const Program& program) : gated_(program.registry()) {
-  for (const Program::Member& member : program.members())
-    gated_.worker(member.name, [this, &member](Worker& worker) {
-      if (member.main) {
-        wait_at(begin_, worker);
-        member.main(worker);
-      }
-      if (!end_is_open_) wait_at(end_, worker);
-    });
-}
+GatedProgram::GatedProgram(const Program& program)
+    : gated_(program.with_mains([this](const Program::Member& member) {
+        return [this, main = member.main](Worker& worker) {
+          if (main) {
+            wait_at(begin_, worker);
+            main(worker);
+          }
+          if (!end_is_open_) wait_at(end_, worker);
+        };
+      })) {}
 
 void GatedProgram::reset() {
   begin_.clear();

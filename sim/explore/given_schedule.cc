@@ -53,6 +53,18 @@ std::optional<Transition> parse_fault(std::string_view text, size_t workers) {
   return std::nullopt;
 }
 
+// `wrong` makes the exception for a part that is no fault.
+template <class Wrong>
+std::vector<Transition> faults_of(std::string_view text, size_t workers, const Wrong& wrong) {
+  std::vector<Transition> faults;
+  for (const std::string_view part : split(text, ';')) {
+    const auto fault = parse_fault(part, workers);
+    if (!fault) throw wrong(part);
+    faults.push_back(*fault);
+  }
+  return faults;
+}
+
 std::optional<Schedule::Deviation> parse_deviation(std::string_view text) {
   Schedule::Deviation deviation;
   const auto step = take_number(text);
@@ -86,6 +98,22 @@ std::string to_string(const Schedule& schedule) {
   return text;
 }
 
+std::vector<Transition> parse_faults(std::string_view text, size_t workers) {
+  const auto wrong = [workers](std::string_view what) {
+    return std::invalid_argument("'" + std::string(what) + "' is no fault of these " +
+                                 std::to_string(workers) +
+                                 " workers; write none, cut:0,1, crash:2 or give_up:0,1");
+  };
+  if (text == "none") return {};
+  if (text.empty()) throw wrong(text);
+  std::vector<Transition> faults = faults_of(text, workers, wrong);
+  std::sort(faults.begin(), faults.end());
+  const auto twice = std::adjacent_find(faults.begin(), faults.end());
+  if (twice != faults.end())
+    throw std::invalid_argument("'" + to_string(*twice) + "' is there twice");
+  return faults;
+}
+
 Schedule parse_schedule(std::string_view text, size_t workers) {
   const auto wrong = [text](std::string_view what) {
     return std::invalid_argument("'" + std::string(text) + "' is no schedule: '" +
@@ -94,11 +122,7 @@ Schedule parse_schedule(std::string_view text, size_t workers) {
   Schedule schedule;
   const size_t at = text.find('@');
   if (at == std::string_view::npos) throw wrong("there is no @");
-  for (const std::string_view part : split(text.substr(0, at), ';')) {
-    const auto fault = parse_fault(part, workers);
-    if (!fault) throw wrong(part);
-    schedule.faults.push_back(*fault);
-  }
+  schedule.faults = faults_of(text.substr(0, at), workers, wrong);
   for (const std::string_view part : split(text.substr(at + 1), ',')) {
     const auto deviation = parse_deviation(part);
     if (!deviation) throw wrong(part);

@@ -46,6 +46,7 @@ ClusterOptions Runs::cluster_options(const std::vector<Transition>& faults, Trac
   ClusterOptions options;
   options.faults = FaultLevel::none;
   options.otherwise = Otherwise::benign;
+  options.network.dead_refuse = false;  // The end of a peer is a transition of its own.
   options.adjust_node = [this, can_shut_down](NodeOptions& node) {
     node.rpc_timeout = {};
     node.peer_timeout = kNever;
@@ -57,6 +58,8 @@ ClusterOptions Runs::cluster_options(const std::vector<Transition>& faults, Trac
   options.traces = options_.traces;
   options.traces.push_back(&section);
   options.event_lines = options_.event_lines;
+  options.history = options_.history;
+  options.strict_leaks = options_.strict_leaks;
   return options;
 }
 

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest-spi.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "observe/spans.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -12,6 +16,23 @@ std::string test_name() {
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   return test == nullptr ? "*" : std::string(test->test_suite_name()) + "." + test->name();
 }
+
+// The last cluster's, as `rehearsal hunt --out` leaves them.
+class SceneSpans final : public SpanTaker {
+ public:
+  void begin(const std::vector<std::string>& workers) override {
+    workers_ = workers;
+    spans_.emplace();
+  }
+  void on_event(const Event& event) override { spans_->on_event(event); }
+  [[nodiscard]] std::string text() const override {
+    return observe::perfetto_text(observe::file_of(*spans_, workers_));
+  }
+
+ private:
+  std::vector<std::string> workers_;
+  std::optional<observe::Spans> spans_{std::in_place};
+};
 
 // The one line. Flags hold no quote.
 std::string command_of(const ChosenRun& run) {
@@ -50,7 +71,7 @@ std::optional<RunFailure> run_scene(const Scene& scene, Seed seed, const Cluster
       const RunFailure failure = failed.report().failure.value_or(RunFailure{});
       thrown = RunFailure{failure.oracle, failure.object, without_command(failed.report())};
     } catch (const std::exception& error) {
-      thrown = RunFailure{"exception", "", error.what()};
+      thrown = RunFailure{"exception", "", error.what(), std::current_exception()};
     }
   }
   const auto expectation = first_failure(parts);
@@ -64,6 +85,7 @@ testing::AssertionResult repeat(const HuntOptions& hunt_options, const Scene& sc
   ClusterOptions options = run.applied_to(hunt_options.cluster);
   options.report = &report;
   options.reproduction = command_of(run);
+  options.exception_traces = true;
   const bool failed_before = testing::Test::HasFailure();
   try {
     scene(run.seed, options);
@@ -88,6 +110,7 @@ testing::AssertionResult hunt_with(const HuntOptions& options, const Scene& scen
     return testing::AssertionFailure() << wrong.what();
   }
   if (environment.run) return repeat(options, scene, *environment.run);
+  SceneSpans spans;
   const Hunted hunted = hunt_seeds(
       {.options = options,
        .environment = environment,
@@ -95,7 +118,8 @@ testing::AssertionResult hunt_with(const HuntOptions& options, const Scene& scen
        .command_of = command_of,
        .trial = [&scene](Seed seed,
                          const ClusterOptions& cluster) { return run_scene(scene, seed, cluster); },
-       .needs_cluster = needs_cluster});
+       .needs_cluster = needs_cluster,
+       .spans = &spans});
   if (!hunted.failure && hunted.without_cluster)
     return testing::AssertionFailure()
            << "the scene made no cluster with the options that it was given, so that nothing was "

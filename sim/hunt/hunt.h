@@ -9,6 +9,7 @@
 #include "sim/cluster_options.h"
 #include "sim/hunt/chosen_run.h"
 #include "sim/hunt/environment.h"
+#include "sim/hunt/span_taker.h"
 #include "sim/run_report.h"
 
 namespace rehearsal::sim {
@@ -39,6 +40,7 @@ struct HuntTask {
   std::function<std::string(const ChosenRun&)> command_of;
   Trial trial;
   bool needs_cluster = false;  // a run that holds without one is no search at all
+  SpanTaker* spans = nullptr;  // for the report; null: it has none
 };
 
 // The search itself, without GoogleTest: see sim/gtest.h for its use in a test.

@@ -5,53 +5,38 @@
 #include <optional>
 #include <utility>
 
+#include "sim/decisions/decision_words.h"
 #include "sim/explain/critical_pair.h"
 #include "sim/explain/html_page.h"
 #include "sim/explain/perfetto_trace.h"
 #include "sim/explain/text_diagram.h"
+#include "sim/hunt/scene_history.h"
 
 namespace rehearsal::sim {
 namespace {
 
 constexpr Duration kPairTime = std::chrono::seconds(10);
 
-// A scene may make several clusters: the last one is told.
-class LastHistory final : public HistorySink {
- public:
-  void begin(const std::vector<std::string>& workers) override {
-    history_ = {};
-    history_.begin(workers);
-  }
-  void add(Entry entry) override { history_.add(std::move(entry)); }
-  [[nodiscard]] bool empty() const { return history_.entries().empty(); }
-  [[nodiscard]] Chronicle chronicle() const { return chronicle_of(history_); }
-
- private:
-  History history_;
-};
-
 std::optional<Chronicle> chronicle_of_holding(TrialRuns& runs, const ChosenRun& run) {
-  LastHistory history;
+  SceneHistory history;
   if (runs.attempt(run, {.history = &history}) || history.empty()) return std::nullopt;
   return history.chronicle();
 }
 
-// Of the runs that lack one decision and hold: a true exchange of two events rather than the
-// presence of one; of these, the one nearest to the failure.
+// The best pair of those that the runs give which lack one decision and hold.
 std::optional<CriticalPair> best_pair(TrialRuns& runs, const ChosenRun& run,
                                       const Chronicle& failing) {
   const WallTime searching;
   std::optional<CriticalPair> best;
-  const auto rank = [](const CriticalPair& pair) {
-    return std::pair(pair.second.has_value(), pair.first);
-  };
   for (size_t i = 0; i < run.decisions.size() && searching.passed() < kPairTime; ++i) {
     ChosenRun without = run;
     without.decisions.erase(without.decisions.begin() + static_cast<ptrdiff_t>(i));
     const auto holding = chronicle_of_holding(runs, without);
     if (!holding) continue;
-    auto pair = critical_pair(failing, *holding, to_string(run.decisions[i]));
-    if (pair && (!best || rank(*pair) > rank(*best))) best = std::move(pair);
+    const std::string words = in_words(run.decisions[i], failing.workers);
+    auto pair =
+        critical_pair(failing, *holding, words.empty() ? to_string(run.decisions[i]) : words);
+    if (pair && (!best || is_better(failing, *pair, *best))) best = std::move(pair);
   }
   return best;
 }
@@ -72,13 +57,17 @@ bool write_report_folder(TrialRuns& runs, const Hunted& hunted) {
     return false;
   const std::string command = runs.task().command_of(hunted.run);
   const std::string text = describe(hunted, command) + "\n";
-  LastHistory history;
+  SpanTaker* const spans = runs.task().spans;
+  SceneHistory history(spans);
   std::ofstream lines(folder / "events.txt");
-  static_cast<void>(runs.attempt(hunted.run, {.event_lines = &lines, .history = &history}));
+  if (const auto again =
+          runs.attempt(hunted.run, {.event_lines = &lines, .history = &history, .trace = spans}))
+    history.ended_by(again->thrown);
   const bool has_events = lines.tellp() > 0;
   lines.close();
   if (!has_events) std::filesystem::remove(folder / "events.txt", error);
   if (history.empty()) return write_file(folder / "failure.txt", text) && !lines.fail();
+  if (spans != nullptr && !write_file(folder / "failure.spans.json", spans->text())) return false;
   const std::string& message = hunted.failure->message;
   const Chronicle chronicle = history.chronicle();
   Subject subject{.title = runs.task().name + ", seed " + std::to_string(hunted.run.seed.value),

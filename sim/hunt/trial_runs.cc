@@ -17,6 +17,7 @@ std::optional<RunFailure> TrialRuns::attempt(const ChosenRun& run, const Watch& 
   options.record_choices = true;
   options.event_lines = watch.event_lines;
   options.history = watch.history;
+  if (watch.trace != nullptr) options.traces.push_back(watch.trace);
   std::optional<RunFailure> failure = attempt_with(run, std::move(options));
   if (report_.widths.size() >= kStepsMin)
     steps_max_ = std::max<uint64_t>(steps_max_, report_.widths.size());

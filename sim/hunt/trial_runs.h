@@ -18,6 +18,7 @@ class TrialRuns {
   struct Watch {
     std::ostream* event_lines = nullptr;
     HistorySink* history = nullptr;
+    Trace* trace = nullptr;
   };
 
   // One run; nothing if it holds. If it ends its process, that says how to repeat it.

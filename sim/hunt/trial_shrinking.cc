@@ -81,6 +81,7 @@ class TrialShrinking {
     if (std::find(options.without.begin(), options.without.end(), fault) != options.without.end())
       return false;
     if (fault == FaultClass::crashes) return options.crashes > 0;
+    if (fault == FaultClass::madness) return options.mad;
     if (fault == FaultClass::partitions && options.long_partitions) return true;
     if (fault == FaultClass::pauses && options.long_pauses) return true;
     return options.faults != FaultLevel::none;

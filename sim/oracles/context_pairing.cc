@@ -20,13 +20,14 @@ class ContextPairing final : public QuietOracle {
     const Event& event = seen.event;
     switch (event.kind) {
       case EventKind::context_opened:
-        return begin(contexts_, {seen.life, event.id, 0}, "opened", findings);
+        return begin(contexts_, {seen.life, event.id, 0, 0}, "opened", findings);
       case EventKind::context_released:
-        return end(contexts_, {seen.life, event.id, 0}, "released", findings);
+        return end(contexts_, {seen.life, event.id, 0, 0}, "released", findings);
       case EventKind::pass_started:
-        return begin(passes_, {seen.life, event.id, event.number}, "started", findings);
+        return begin(passes_, {seen.life, event.id, event.number, event.digest}, "started",
+                     findings);
       case EventKind::pass_ended:
-        return end(passes_, {seen.life, event.id, event.number}, "ended", findings);
+        return end(passes_, {seen.life, event.id, event.number, event.digest}, "ended", findings);
       default:
         return;
     }
@@ -41,13 +42,13 @@ class ContextPairing final : public QuietOracle {
   }
 
  private:
-  // Life, id of the context, epoch of the pass.
-  using Name = std::tuple<net_fake::LifeId, CausalId, uint64_t>;
+  // Life, id of the context; of a pass: its epoch and its starter's incarnation.
+  using Name = std::tuple<net_fake::LifeId, CausalId, uint64_t, uint64_t>;
   using Open = std::map<Name, bool>;  // false once it has been closed
 
   [[nodiscard]] static std::string describe(const Open& table, const Open& passes,
                                             const Name& name) {
-    const auto& [life, id, epoch] = name;
+    const auto& [life, id, epoch, starter] = name;
     return (&table == &passes ? "pass " + std::to_string(epoch) + " of context "
                               : std::string("context ")) +
            to_string(id) + " at worker " + std::to_string(life.worker.value);

@@ -1,5 +1,8 @@
+#include "sim/oracles/no_leak.h"
+
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -9,21 +12,73 @@
 namespace rehearsal::sim {
 namespace {
 
-using Entry = std::pair<const char*, uint64_t NodeCensus::*>;
-constexpr std::array<Entry, 12> kTables = {{
+using Count = uint64_t NodeCensus::*;
+
+// When a graceful end may leave some of them.
+enum class MayStay : uint8_t { never, in_dynamic_group, always };
+
+struct Table {
+  const char* name;
+  Count count;
+  MayStay may_stay = MayStay::never;
+  Count except = nullptr;  // a part of them with a line of its own
+};
+
+using enum MayStay;
+constexpr std::array kTables = std::to_array<Table>({
     {"pending calls", &NodeCensus::pending_calls},
     {"executions", &NodeCensus::executions},
-    {"owned values", &NodeCensus::owners},
-    {"forks of owned values", &NodeCensus::owner_forks},
-    {"handles of owned values", &NodeCensus::owner_handles},
+    {"waiting calls", &NodeCensus::waiting},
+    // A worker that leaves takes the values that others hold with it, and what these hold here.
+    {"owned values", &NodeCensus::owners, in_dynamic_group},
+    {"owned values that others refer to", &NodeCensus::shared_owners, in_dynamic_group},
+    {"forks of owned values", &NodeCensus::owner_forks, in_dynamic_group},
+    {"handles of owned values", &NodeCensus::owner_handles, in_dynamic_group},
     {"user references", &NodeCensus::users},
     {"unconfirmed references", &NodeCensus::pending_users},
     {"pending children", &NodeCensus::pending_children},
+    {"published names", &NodeCensus::published},
     {"contexts", &NodeCensus::contexts},
+    {"send functions", &NodeCensus::send_functions},
     {"passes", &NodeCensus::passes},
-    {"unacknowledged frames", &NodeCensus::unacknowledged},
-    {"timers", &NodeCensus::timers},
-}};
+    // A dynamic group asks a worker until it knows that it has left: its answers may find nobody.
+    {"unacknowledged frames", &NodeCensus::unacknowledged, in_dynamic_group,
+     &NodeCensus::shutdown_frames},
+    // A worker that was the last to be told, or that came back during the shutdown, may be gone
+    // before it acknowledges that: it is waited for, but not for ever.
+    {"unacknowledged frames of the group", &NodeCensus::shutdown_frames, always},
+    {"timers", &NodeCensus::timers, never, &NodeCensus::loose_timers},
+    // `after`, the delay of a batch, the time of a gathering: nobody says that it is wanted no
+    // more.
+    {"loose timers", &NodeCensus::loose_timers, always},
+    {"parked stacks", &NodeCensus::parked},
+    {"lookups", &NodeCensus::lookups},
+    // Its members have given up, else this worker would wait; it still refuses those who come late.
+    {"gatherings", &NodeCensus::gatherings, always},
+    {"cancelled makers of calls", &NodeCensus::cancelled_makers},
+    // An asynchronous function may promise what never comes: the program's promise.
+    {"calls given up before their value was there", &NodeCensus::given_up_calls, always},
+    // Whether the call was over or is on its way is known when more has come from its caller.
+    {"early cancellations", &NodeCensus::early_cancels, always},
+    {"values that nobody has created", &NodeCensus::awaited_values},
+    {"late releases of contexts", &NodeCensus::late_releases},
+    // A wait for a worker that was over in time is forgotten when the worker comes.
+    {"waits for workers to come", &NodeCensus::awaited_members, always},
+});
+static_assert(sizeof(NodeCensus) == kTables.size() * sizeof(uint64_t), "a row for each number");
+
+template <class F>
+std::string text_of(const NodeCensus& census, F is_told) {
+  std::string text;
+  for (const Table& table : kTables) {
+    if (!is_told(table)) continue;
+    const uint64_t count =
+        census.*table.count - (table.except == nullptr ? 0 : census.*table.except);
+    if (count == 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + table.name;
+  }
+  return text;
+}
 
 constexpr std::string_view kGracefulEnd = "the worker has shut down";
 
@@ -40,6 +95,7 @@ class NoLeak final : public QuietOracle {
     if (event.kind == EventKind::execution_started) ++running_[seen.life];
     if (event.kind == EventKind::execution_ended) --running_[seen.life];
     if (event.kind != EventKind::node_stopped || event.text != kGracefulEnd) return;
+    graceful_.insert(seen.life);
     if (running_[seen.life] > 0)
       findings.fail(name(), "worker " + std::to_string(seen.life.worker.value),
                     "it has left, and " + std::to_string(running_[seen.life]) +
@@ -51,21 +107,33 @@ class NoLeak final : public QuietOracle {
       const std::string worker = "worker '" + std::string(life.name) + "'";
       if (life.live_stacks > 0)
         findings.fail(name(), worker, std::to_string(life.live_stacks) + " stacks are left");
+      if (life.census_at_end != nullptr && graceful_.contains(life.id))
+        if (const std::string left = left_at_end(*life.census_at_end, cluster.dynamic);
+            !left.empty())
+          findings.fail(name(), worker, "when it had shut down, there were left: " + left);
       if (life.node == nullptr) continue;
       if (!life.node->ended()) findings.fail(name(), worker, "its node has not ended");
-      const NodeCensus census = life.node->census();
-      for (const auto& [what, count] : kTables)
-        // Executions that a crash ended are not counted down: their stacks tell.
-        if (census.*count > 0 && (count != &NodeCensus::executions || !life.crashed))
-          findings.fail(name(), worker, std::to_string(census.*count) + " " + what + " are left");
+      NodeCensus now = life.node->census();
+      // Executions that a crash ended are not counted down: their stacks tell. Its group is left as
+      // it was, and goes with the node.
+      if (life.crashed) now.executions = now.awaited_members = 0;
+      if (const std::string left = text_of(now, [](const Table&) { return true; }); !left.empty())
+        findings.fail(name(), worker, "its node has ended, and there are left: " + left);
     }
   }
 
  private:
   std::map<net_fake::LifeId, int64_t> running_;
+  std::set<net_fake::LifeId> graceful_;
 };
 
 }  // namespace
+
+std::string left_at_end(const NodeCensus& census, bool dynamic) {
+  return text_of(census, [dynamic](const Table& table) {
+    return table.may_stay == never || (table.may_stay == in_dynamic_group && !dynamic);
+  });
+}
 
 std::unique_ptr<Oracle> make_no_leak() { return std::make_unique<NoLeak>(); }
 

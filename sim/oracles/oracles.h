@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/time.h"
@@ -38,8 +39,20 @@ namespace rehearsal::sim {
 // has frames: `window_frames`, the same at all.
 [[nodiscard]] std::unique_ptr<Oracle> make_back_pressure(uint64_t window_frames);
 
-// Something is left when a life is over: stacks, timers, entries of tables.
+// A worker that shuts down in good order cuts something off, or has a timer or an entry of a table
+// left, before its end clears them; or something is left when a life is over: stacks, timers,
+// entries.
 [[nodiscard]] std::unique_ptr<Oracle> make_no_leak();
+
+// References or autograd contexts are still held when their worker shuts down. Each is added to
+// `found`, which outlives the oracle; it is a failure only if `strict`.
+[[nodiscard]] std::unique_ptr<Oracle> make_leaked_references(bool strict,
+                                                             std::vector<std::string>& found);
+
+// The oracle, which neither sees this worker nor anything that happens between it and others, or
+// to what it has made.
+[[nodiscard]] std::unique_ptr<Oracle> without_worker(WorkerId left_out,
+                                                     std::unique_ptr<Oracle> oracle);
 
 // A table breaks an invariant of its own.
 [[nodiscard]] std::unique_ptr<Oracle> make_invariants();

@@ -13,9 +13,11 @@ class QuietOracle : public Oracle {
   void at_end(const ClusterView&, Findings&) override {}
 };
 
-// Whether this life's main ran to its end without an error: then nothing may be left of it.
+// Whether this life's main ran to its end without an error and did not leave at once, before the
+// others: then nothing may be left of it.
 [[nodiscard]] inline bool ended_well(const LifeView& life) {
-  return !life.crashed && life.result != nullptr && life.result->ok();
+  const bool left_at_once = life.node != nullptr && life.node->left_at_once();
+  return !life.crashed && life.result != nullptr && life.result->ok() && !left_at_once;
 }
 
 }  // namespace rehearsal::sim

@@ -2,15 +2,18 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <variant>
 
+#include "core/fibers/inspection.h"
 #include "core/node/hello.h"
 #include "core/node/node.h"
 #include "record/code_names.h"
 #include "record/digest.h"
+#include "sim/hunt/noted_throws.h"
 #include "sim/replay/replay_runtime.h"
 #include "sim/world/event_lines.h"
 #include "sim/world/heap_pool.h"
@@ -30,12 +33,19 @@ std::string act_text(uint64_t digest) {
 }
 
 // Gives a node what a record holds, and compares.
-class Replayer final : private Trace, private Transport {
+class Replayer final : private Trace, private Transport, private fibers::Inspected {
  public:
   Replayer(const record::Record& record, const Program& program, const ReplayOptions& options);
   ReplayReport run();
 
  private:
+  // For a debugger.
+  [[nodiscard]] std::string describe_workers() const override;
+  [[nodiscard]] std::vector<fibers::StackView> stacks() const override {
+    const NodeOptions& node = record_.header.node;
+    return runtime_->stacks(worker_name(node.id), node_->waits(), node.names);
+  }
+
   // The acts of the node.
   void on_event(const Event& event) override;
   void open(WorkerId peer) override { act(record::digest_of(Order::open, peer), peer); }
@@ -48,6 +58,8 @@ class Replayer final : private Trace, private Transport {
   [[nodiscard]] uint64_t queued_bytes(WorkerId) const override;
   void stop() override { act(record::digest_of(Order::stop, kNoPeer), kNoPeer); }
 
+  void note_throw(const Error& error);
+
   // The inputs of the node. Each returns the misfit, if there is one.
   using Misfit = std::optional<std::string>;
   Misfit give(const record::Posted& input);
@@ -55,6 +67,7 @@ class Replayer final : private Trace, private Transport {
   Misfit give(const record::PeerUp& input);
   Misfit give(const record::PeerLost& input);
   Misfit give(const record::Drained& input);
+  Misfit give(const record::PeerRefused& input);
   Misfit give(const record::Fired& input);
   Misfit give(const record::Aborted& input);
   Misfit give(const record::Ended& input);
@@ -79,6 +92,7 @@ class Replayer final : private Trace, private Transport {
   std::optional<Status> result_;
 
   mutable size_t cursor_ = 0;  // the next item
+  bool over_ = false;          // nothing that happens now is in the record
   // Of the present entry.
   const Item* input_ = nullptr;
   const record::Outcome* outcome_ = nullptr;  // null: the record stops in the middle of it
@@ -87,8 +101,10 @@ class Replayer final : private Trace, private Transport {
   mutable Instant last_now_{};
   mutable std::optional<Instant> first_now_;
   Hash128 fingerprint_;  // of the events so far
+  uint64_t events_ = 0;
 
   mutable ReplayReport report_;
+  NotedThrows throws_;
 };
 
 Replayer::Replayer(const record::Record& record, const Program& program,
@@ -97,7 +113,9 @@ Replayer::Replayer(const record::Record& record, const Program& program,
       options_(options),
       runtime_(std::make_shared<ReplayRuntime>([this] { return strand_now(); })) {
   at::set_num_threads(record.header.torch_threads);
-  node_ = std::make_unique<Node>(record.header.node, program,
+  NodeOptions node = record.header.node;
+  node.exception_witness = [this](const Error& error) { note_throw(error); };
+  node_ = std::make_unique<Node>(node, program,
                                  Node::Environment{.runtime = runtime_,
                                                    .executions = runtime_.get(),
                                                    .transport = this,
@@ -108,15 +126,27 @@ Replayer::Replayer(const record::Record& record, const Program& program,
 }
 
 ReplayReport Replayer::run() {
+  const fibers::Inspection inspection(*this);
   runtime_->start_main(node_->main_execution(), [this] { result_.emplace(node_->run_main()); });
   while (cursor_ < record_.items.size() && !report_.divergence) play_entry();
   const bool stopped = !report_.divergence && !report_.ended;
+  over_ = true;
   if (stopped) runtime_->run_out();
   runtime_->finish([this] {
     if (!node_->ended()) node_->kill();
   });
+  report_.census_at_end = node_->census_at_end();
   node_.reset();
   return report_;
+}
+
+void Replayer::note_throw(const Error& error) {
+  constexpr size_t kThrowsMax = 16;
+  throws_.became(error);
+  const ReplayedThrow thrown{error.text, throws_.place_of(error)};
+  std::vector<ReplayedThrow>& known = report_.throws;
+  if (thrown.place.empty() || known.size() == kThrowsMax) return;
+  if (std::find(known.begin(), known.end(), thrown) == known.end()) known.push_back(thrown);
 }
 
 void Replayer::play_entry() {
@@ -125,6 +155,7 @@ void Replayer::play_entry() {
   now_.reset();
   acts_ = 0;
   replay_entry(report_.entries);
+  if (options_.on_entry) options_.on_entry();
   const Misfit misfit = std::visit([this](const auto& input) { return give(input); }, *input_);
   if (misfit) return diverge(*misfit);
   if (!std::holds_alternative<record::Ended>(*input_)) compare_outcome();
@@ -147,9 +178,22 @@ void Replayer::compare_outcome() {
   ++cursor_;
 }
 
+std::string Replayer::describe_workers() const {
+  std::string text = "event " + std::to_string(events_) + ", before entry " +
+                     std::to_string(report_.entries) + " of the record\n  " +
+                     worker_name(record_.header.node.id) + ":";
+  if (node_ == nullptr) return text + " has ended\n";
+  std::string stacks_text;
+  for (const fibers::StackView& view : stacks())
+    stacks_text += (stacks_text.empty() ? " " : "; ") + view.label + " " + view.state;
+  return text + (stacks_text.empty() ? " nothing runs" : stacks_text) + "\n";
+}
+
 // ---- what the node does -----------------------------------------------------
 
 void Replayer::on_event(const Event& event) {
+  fibers::inspect_event(++events_);
+  if (over_) return;
   act(record::digest_of(event), event.peer, &event);
   const Instant when(last_now_ - first_now_.value_or(last_now_));
   if (options_.trace != nullptr) {
@@ -164,7 +208,7 @@ void Replayer::on_event(const Event& event) {
 }
 
 void Replayer::act(uint64_t digest, WorkerId peer, const Event* event) {
-  if (input_ == nullptr || outcome_ == nullptr || report_.divergence || report_.ended) return;
+  if (over_ || outcome_ == nullptr || report_.divergence || report_.ended) return;
   const std::vector<uint64_t>& expected = outcome_->digests;
   if (acts_ < expected.size() && expected[acts_] == digest) {
     ++acts_;
@@ -175,6 +219,7 @@ void Replayer::act(uint64_t digest, WorkerId peer, const Event* event) {
   if (peer != kNoPeer) happens += " with " + worker_name(peer);
   if (event != nullptr) {
     if (!event->text.empty()) happens += " '" + std::string(event->text) + "'";
+    if (event->kind == EventKind::note) happens += " = " + std::string(event->value);
   }
   const bool same_kind = acts_ < expected.size() && expected[acts_] >> 56 == digest >> 56;
   diverge((acts_ == expected.size() ? "the record has nothing more"
@@ -243,7 +288,7 @@ Replayer::Misfit Replayer::give(const record::FrameReceived& input) {
 }
 
 Replayer::Misfit Replayer::give(const record::PeerUp& input) {
-  const Hello hello{input.peer, input.incarnation, std::string(input.greeting)};
+  const Hello hello{input.peer, input.incarnation, std::string(input.greeting), input.position};
   runtime_->on_strand([&] { node_->sink().on_peer_up(hello); });
   return std::nullopt;
 }
@@ -256,6 +301,11 @@ Replayer::Misfit Replayer::give(const record::PeerLost& input) {
 
 Replayer::Misfit Replayer::give(const record::Drained& input) {
   runtime_->on_strand([&] { node_->sink().on_drained(input.peer); });
+  return std::nullopt;
+}
+
+Replayer::Misfit Replayer::give(const record::PeerRefused& input) {
+  runtime_->on_strand([&] { node_->sink().on_refused(input.peer, input.refusals); });
   return std::nullopt;
 }
 
@@ -310,6 +360,9 @@ std::string Replayer::in_words(const Item& input) const {
     }
     std::string operator()(const record::Drained& item) const {
       return "the link to " + of.worker_name(item.peer) + " has drained";
+    }
+    std::string operator()(const record::PeerRefused& item) const {
+      return of.worker_name(item.peer) + " refuses a connection";
     }
     std::string operator()(const record::Fired& item) const {
       return "timer " + std::to_string(item.timer) + " fires";

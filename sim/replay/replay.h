@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/api/program.h"
 #include "core/base/trace.h"
+#include "core/node/node.h"
 #include "record/record_file.h"
 
 namespace rehearsal::sim {
@@ -15,6 +18,8 @@ class EventLines;
 struct ReplayOptions {
   // Sees what the node does, beside the comparison; null: nobody does.
   Trace* trace = nullptr;
+  // Told of each input before the node is given it; null: nobody is.
+  std::function<void()> on_entry = nullptr;
   // Gets a line for each event, with the time since the first input; null: nobody does.
   EventLines* lines = nullptr;
 };
@@ -30,6 +35,13 @@ struct Divergence {
 // not know `entry`, in a release, `ignore 1 512` stops before entry 512.
 void replay_entry(uint64_t entry);
 
+// An exception of user code, as the error that it became.
+struct ReplayedThrow {
+  std::string error;
+  std::string place;  // lines: "thrown in refuse at FILE:12", then its callers
+  bool operator==(const ReplayedThrow&) const = default;
+};
+
 struct ReplayReport {
   uint64_t entries = 0;  // inputs that the strand took
   uint64_t acts = 0;     // events and orders of the node that were as recorded
@@ -38,6 +50,10 @@ struct ReplayReport {
   // Else the record stops in the middle, as the worker's process did.
   bool ended = false;
   std::optional<Error> failure;
+  // How many of each thing the node held when it had shut down in good order; see Node.
+  std::optional<NodeCensus> census_at_end;
+  // Where user code threw, each place once, in the order of time; not all if there are very many.
+  std::vector<ReplayedThrow> throws;
 };
 
 // Why this record cannot be replayed by this process at all, in one line; nothing if it can: it is

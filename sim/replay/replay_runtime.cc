@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "core/base/error.h"
 #include "core/fibers/default_generator.h"
+#include "sim/world/stack_words.h"
 
 namespace rehearsal::sim {
 
@@ -241,6 +242,27 @@ void ReplayRuntime::run(Source source, Giver& giver) {
 // somebody else's to destroy.
 void ReplayRuntime::run_tail(Source source, Giver& giver) {
   while (giver.expected.empty() && can_run(giver)) run(source, giver);
+}
+
+std::vector<fibers::StackView> ReplayRuntime::stacks(const std::string& worker,
+                                                     const WaitViews& waits,
+                                                     const std::vector<std::string>& names) const {
+  using Phase = Stack::Phase;
+  std::vector<fibers::StackView> views;
+  for (const auto& [source, giver] : givers_) {
+    if (giver.stack == nullptr) continue;
+    const Stack& stack = *giver.stack;
+    const std::string state = stack.phase == Phase::fresh     ? "is about to start"
+                              : stack.phase == Phase::running ? "runs"
+                              : stack.phase == Phase::parked  ? "waits"
+                                                              : "is about to go on";
+    const bool is_main = source.kind == Source::Kind::main;
+    views.push_back({.worker = worker,
+                     .label = is_main ? "main" : std::string(stack.execution.label()),
+                     .state = state_of(stack.execution, state, waits, names),
+                     .suspended_at = stack.fiber.suspended_at()});
+  }
+  return views;
 }
 
 // ---- the record -------------------------------------------------------------

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/checkpoints.h"
 #include "core/base/runtime.h"
+#include "core/base/wait_view.h"
 #include "core/fibers/default_generator.h"
 #include "core/fibers/fiber.h"
 #include "core/fibers/stack_pool.h"
@@ -77,6 +79,11 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   // The record is over: each stack that can go on does so, to its next post or park. The worker's
   // last acts off its strand happen again.
   void run_out();
+
+  // For a debugger: its stacks, of this worker, which waits so.
+  [[nodiscard]] std::vector<fibers::StackView> stacks(const std::string& worker,
+                                                      const WaitViews& waits,
+                                                      const std::vector<std::string>& names) const;
 
   // Ends every stack; `kill_node` runs on the strand before.
   void finish(Task kill_node);

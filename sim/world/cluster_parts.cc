@@ -25,6 +25,11 @@ constexpr uint64_t kIncarnations = 0x696e6361726e6174;
 // that is armed anew may be held back three times, and must still come within the oracles' slack.
 constexpr int kWindowPart = 64;
 
+// From the failure of a worker that recovers to its next life: longer than the others need to hear
+// of the failure, so that their own come before it; and longer with each life.
+constexpr Duration kStartAgain = std::chrono::milliseconds(100);
+constexpr uint32_t kStartAgainTimesMax = 100;
+
 constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
 
 // Returns the number of threads to go back to. The inter-op number can be set once in a process,
@@ -85,6 +90,9 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   world_.scheduling = plan_.scheduling;
   world_.clocks = plan_.machines.clocks;
   if (plan_.machines.any()) make_machines();
+  if (plan_.madness)
+    mad_ = std::make_unique<MadWorker>(plan_.madness->worker, plan_.madness->one_in,
+                                       static_cast<uint32_t>(names_.size()), decisions_);
   world_.queue.set_strategy(strategy_.get(), peer_timeout_ / kWindowPart);
   if (options_.profile) world_.queue.set_profile(&profile_);
   network_.set_default_link(plan_.link);
@@ -97,19 +105,23 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     crashes_.push_back(draw_restart(decisions_, options_.restart,
                                     {.worker = point.worker, .event = point.decision},
                                     crashes_.size()));
-  add_oracle(make_progress(options_.progress_bound));
+  add_judge(make_progress(options_.progress_bound));
+  add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
   if (options_.oracles) {
-    add_oracle(make_at_most_once());
-    add_oracle(make_completion());
-    add_oracle(make_rref_conservation());
-    add_oracle(make_context_pairing());
-    add_oracle(make_optimizer());
-    add_oracle(make_fencing());
-    add_oracle(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
-    add_oracle(make_no_leak());
-    add_oracle(make_invariants());
+    add_judge(make_at_most_once());
+    add_judge(make_completion());
+    add_judge(make_context_pairing());
+    if (!mad_) {  // It may use references and step as it likes, also through others.
+      add_oracle(make_rref_conservation());
+      add_oracle(make_optimizer());
+    }
+    add_judge(make_fencing());
+    add_judge(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
+    add_judge(make_no_leak());
+    add_judge(make_invariants());
   }
   for (Trace* trace : options_.traces) recorder_.add(*trace);
+  for (const NamedInvariant& invariant : options_.invariants) add_invariant(invariant);
   if (options_.event_lines != nullptr)
     recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
   if (options_.choice_lines != nullptr) decisions_.write_lines_to(options_.choice_lines);
@@ -126,7 +138,7 @@ void ClusterParts::record_history() {
 // All that comes later is the taking apart of the cluster.
 void ClusterParts::stop_recording_history() {
   if (!history_) return;
-  if (failed()) history_->on_finding(recorder_.findings().first()->oracle);
+  if (failed()) history_->on_finding_afterwards(recorder_.findings().first()->oracle);
   recorder_.set_history(nullptr);
   network_.set_witness(nullptr);
   history_.reset();
@@ -147,14 +159,18 @@ ClusterParts::~ClusterParts() {
     *options_.report = std::move(report_);
   }
   for (auto& lives : lives_)
-    for (auto& life : lives) life->abandon();
+    for (auto& life : lives) {
+      pulse_->begin(life->id().worker.value, life->name());
+      life->abandon();
+    }
+  pulse_->end();
   for (auto& lives : lives_)
     for (auto& life : lives) life->discard_node();
   lives_.clear();
   if (torch_threads_before_ != 1) at::set_num_threads(torch_threads_before_);
 }
 
-NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) const {
+NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
   NodeOptions options;
   options.id = worker;
   options.life = life;
@@ -163,6 +179,8 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) const {
   options.incarnation.value =
       std::max<uint64_t>(1, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
   if (options_.adjust_node) options_.adjust_node(options);
+  if (options_.exception_traces)
+    options.exception_witness = [this](const Error& error) { throws_->became(error); };
   return options;
 }
 
@@ -188,6 +206,11 @@ void ClusterParts::add_oracle(std::unique_ptr<Oracle> oracle) {
   oracles_.push_back(std::move(oracle));
 }
 
+// Nothing holds for a mad worker.
+void ClusterParts::add_judge(std::unique_ptr<Oracle> oracle) {
+  add_oracle(mad_ ? without_worker(mad_->worker(), std::move(oracle)) : std::move(oracle));
+}
+
 Life& ClusterParts::life(WorkerId worker) {
   auto& lives = lives_.at(worker.value);
   REHEARSAL_CHECK(!lives.empty(), worker);
@@ -198,6 +221,7 @@ Life& ClusterParts::life(WorkerId worker) {
 
 void ClusterParts::begin() {
   if (std::exchange(begun_, true)) return;
+  if (options_.exception_traces) throws_.emplace();
   const bool late = program_.is_dynamic() && options_.faults != FaultLevel::none;
   for (uint32_t i = 0; i < names_.size(); ++i) {
     const WorkerId worker{i};
@@ -223,6 +247,7 @@ bool ClusterParts::step(Instant limit) {
       if (const auto due = crash_due(worker)) {
         world_.queue.move_to(next->when);
         crash(*due);
+        judge_values();
         return true;
       }
     }
@@ -240,9 +265,32 @@ void ClusterParts::run_event(const EventQueue::Event& next, WorkerId worker) {
   if (of_worker) ++decisions_of_[worker.value];
   world_.queue.take(next);
   if (machines_ && of_worker) machines_->spend_time(worker);
-  next.what->happen(next.ticket);
+  if (of_worker) pulse_->begin(worker.value, names_[worker.value]);
+  {
+    std::optional<HistoryRecorder::Step> step;
+    if (history_ && of_worker) step.emplace(*history_, life(worker).id());
+    next.what->happen(next.ticket);
+    if (mad_ && of_worker && worker == mad_->worker()) lie();
+  }
+  judge_values();
+  pulse_->end();
   if (history_ && of_worker) history_->after_step(life(worker).id(), life(worker).node().census());
   if (until_check_-- == 0) check(/*idle=*/false);
+}
+
+void ClusterParts::lie() {
+  Life& liar = life(mad_->worker());
+  if (calm_ || liar.over()) return;
+  if (auto lie = mad_->lie_after(decisions_of_[mad_->worker().value]))
+    liar.runtime().post([&liar, lie = std::move(*lie)]() mutable {
+      liar.node().say(lie.to, std::move(lie.message));
+    });
+}
+
+std::optional<LifeId> ClusterParts::running() {
+  const uint32_t worker = pulse_->worker;
+  if (worker == RunPulse::kNobody) return std::nullopt;
+  return life(WorkerId{worker}).id();
 }
 
 std::optional<PlannedCrash> ClusterParts::crash_due(WorkerId worker) {
@@ -294,7 +342,10 @@ void ClusterParts::crash(const PlannedCrash& crash) {
   if (dying.over()) return;
   ++crash_count_;
   recorder_.note("crash", dying.id());
+  pulse_->begin(worker.value, names_[worker.value]);
   dying.crash();
+  pulse_->end();
+  ++world_.turns;  // Values have gone, perhaps without any.
   for (const auto& oracle : oracles_) oracle->on_crash(dying.view());
   if (crash.loses_disk) disks_[worker.value].lose();
   if (!crash.restarts) return;
@@ -309,8 +360,15 @@ void ClusterParts::restart_after(WorkerId worker, Duration time) {
   });
 }
 
-// A worker that has left a dynamic group may come again, once, where crashed workers may come back.
+// A worker that recovers begins again. And one that has left a dynamic group may come again, once,
+// where crashed workers may come back.
 void ClusterParts::main_ended(const LifeId& ended) {
+  Life& over = life(ended.worker);
+  if (!over.result()->ok() && over.node().starts_again()) {
+    returned_ = true;
+    restart_after(ended.worker, kStartAgain * (1 + std::min(ended.life, kStartAgainTimesMax)));
+    return;
+  }
   const bool may_return = program_.is_dynamic() && options_.restart != Restart::never && !calm_ &&
                           ended.life == 0 && life(ended.worker).result()->ok();
   if (!may_return) return;
@@ -336,7 +394,8 @@ void ClusterParts::restart(WorkerId worker) {
   lives.push_back(std::make_unique<Life>(
       node_options(worker, id.life), program_, id,
       Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value],
-                        [this, id] { main_ended(id); }}));
+                        [this, id] { main_ended(id); },
+                        mad_ && mad_->worker() == worker ? mad_.get() : nullptr}));
   over_before_ = std::min<size_t>(over_before_, worker.value);
   lives.back()->start();
 }
@@ -364,6 +423,7 @@ void ClusterParts::calm() {
   network_.set_weather({});
   network_.heal();
   if (machines_) machines_->heal();
+  if (mad_ && !lives_[mad_->worker().value].empty()) crash({.worker = mad_->worker()});
 }
 
 // The end.
@@ -404,72 +464,6 @@ ClusterView ClusterParts::view(bool idle) const {
   for (const auto& lives : lives_)
     for (const auto& life : lives) cluster.lives.push_back(life->view());
   return cluster;
-}
-
-// A worker that another's crash makes fail is no failure of the run. Where one main's failure made
-// others fail, the first that no crash explains is the one to tell of.
-void ClusterParts::judge_mains() {
-  const auto explained = [this](const Life& life) {
-    const auto& allowed = options_.errors_after_crash;
-    return std::find(allowed.begin(), allowed.end(), life.result()->error().kind) != allowed.end();
-  };
-  const Life* blamed = nullptr;
-  for (const auto& lives : lives_) {
-    if (lives.empty()) continue;  // Its time to come had not come when the run failed.
-    const Life& life = *lives.back();
-    if (!life.result() || life.result()->ok() || (disturbed() && explained(life))) continue;
-    if (blamed == nullptr ||
-        std::pair(explained(life), life.ended()) < std::pair(explained(*blamed), blamed->ended()))
-      blamed = &life;
-  }
-  if (blamed != nullptr)
-    recorder_.findings().fail("main", "worker '" + blamed->name() + "'",
-                              to_string(blamed->result()->error()));
-}
-
-void ClusterParts::report_choices() {
-  report_.choices = decisions_.choices();
-  for (const Key& key : decisions_.absent())
-    report_.absent_overrides.push_back(net_fake::to_string(key));
-}
-
-void ClusterParts::fill_report() {
-  report_.ok = !failed();
-  report_.fingerprint = to_hex(recorder_.fingerprint().value());
-  report_.checkpoints = recorder_.fingerprint().checkpoints();
-  report_.virtual_time = over_at_.time_since_epoch();
-  report_.calls = recorder_.calls();
-  report_.network = network_.stats();
-  report_.messages = report_.network.messages;
-  report_.draws = decisions_.draws();
-  report_.deviations = decisions_.notes();
-  report_.widths = world_.queue.widths();
-  report_.counts = profile_.counts();
-  report_.crashes = crash_count_;
-  report_.pauses = machines_ ? machines_->pauses() : 0;
-  report_.clock_jumps = machines_ ? machines_->jumps() : 0;
-  report_.faults = plan_.describe(names_);
-  report_choices();
-  for (uint32_t i = 0; i < names_.size(); ++i) {
-    report_.decisions += decisions_of_[i];
-    WorkerReport worker{.name = names_[i],
-                        .lives = static_cast<uint32_t>(lives_[i].size()),
-                        .crashed = false,
-                        .error = {},
-                        .decisions = decisions_of_[i]};
-    if (!lives_[i].empty()) {
-      const Life& last = *lives_[i].back();
-      worker.crashed = last.crashed();
-      if (last.result() && !last.result()->ok()) worker.error = last.result()->error();
-    }
-    report_.workers.push_back(std::move(worker));
-  }
-  if (const auto& finding = recorder_.findings().first())
-    report_.failure = {finding->oracle, finding->object, finding->message};
-  report_.reproduction =
-      !options_.reproduction.empty()
-          ? options_.reproduction
-          : "the same program and options with Seed{" + std::to_string(seed_.value) + "}";
 }
 
 }  // namespace rehearsal::sim

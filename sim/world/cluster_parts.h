@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/fibers/inspection.h"
 #include "core/fibers/stack_pool.h"
 #include "sim/cluster.h"
 #include "sim/explain/history_recorder.h"
+#include "sim/hunt/noted_throws.h"
 #include "sim/strategies/strategy.h"
 #include "sim/world/disk.h"
 #include "sim/world/event_collector.h"
@@ -18,12 +20,13 @@
 #include "sim/world/heap_pool.h"
 #include "sim/world/life.h"
 #include "sim/world/machines.h"
+#include "sim/world/run_pulse.h"
 
 namespace rehearsal::sim {
 
 // The parts of a Cluster, and its loop: take the next event, let the plan's faults happen before
 // it, run it, and look at the oracles.
-class ClusterParts final : private net_fake::Occurrence {
+class ClusterParts final : private net_fake::Occurrence, private fibers::Inspected {
  public:
   ClusterParts(Seed seed, const Program& program, ClusterOptions options);
   ~ClusterParts() override;
@@ -45,6 +48,7 @@ class ClusterParts final : private net_fake::Occurrence {
   void give_up(WorkerId worker, WorkerId peer);
   void pause(WorkerId worker, Duration time);
   void add_oracle(std::unique_ptr<Oracle> oracle);
+  void add_invariant(NamedInvariant invariant);
 
   [[nodiscard]] Life& life(WorkerId worker);
   [[nodiscard]] const RunReport& report() const { return report_; }
@@ -54,27 +58,43 @@ class ClusterParts final : private net_fake::Occurrence {
   [[nodiscard]] EventQueue& queue() { return world_.queue; }
   [[nodiscard]] KeyedDecisions& decisions() { return decisions_; }
 
+  // The life whose event runs.
+  [[nodiscard]] std::optional<LifeId> running();
+  [[nodiscard]] std::shared_ptr<const RunPulse> pulse() const { return pulse_; }
+  [[nodiscard]] Duration watchdog() const { return options_.watchdog; }
+  // The command that repeats the run, or what to say in its place.
+  [[nodiscard]] std::string reproduction() const;
+
  private:
   // Actions are events: their ticket is their place in the list.
   WorkerId worker(uint64_t) const override { return WorkerId{UINT32_MAX}; }
   bool due(uint64_t ticket) const override { return static_cast<bool>(actions_[ticket]); }
   void happen(uint64_t ticket) override { std::exchange(actions_[ticket], nullptr)(); }
 
+  // For a debugger.
+  [[nodiscard]] std::string describe_workers() const override;
+  [[nodiscard]] std::string describe_worker(uint32_t rank,
+                                            const std::vector<fibers::StackView>& views) const;
+  [[nodiscard]] std::vector<fibers::StackView> stacks() const override;
+
   void run_event(const EventQueue::Event& next, WorkerId worker);
-  [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life) const;
+  [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
   void make_machines();
+  void add_judge(std::unique_ptr<Oracle> oracle);
+  void lie();
   void main_ended(const LifeId& life);
   void calm();
   void check(bool idle);
+  void judge_values();
   void judge_mains();
   void drain();
   void finish();
   [[nodiscard]] ClusterView view(bool idle) const;
   [[nodiscard]] bool disturbed() const {
-    return crash_count_ > 0 || given_up_ || returned_ || long_pause_ || options_.long_partitions ||
-           options_.long_pauses;
+    return crash_count_ > 0 || mad_ || given_up_ || returned_ || long_pause_ ||
+           options_.long_partitions || options_.long_pauses;
   }
   [[nodiscard]] bool all_over();
   void report_choices();
@@ -97,10 +117,13 @@ class ClusterParts final : private net_fake::Occurrence {
   std::unique_ptr<Strategy> strategy_;  // null: the order of instants
   Profile profile_;                     // empty unless it is asked for
   std::unique_ptr<Machines> machines_;  // null: none is ever busy
+  std::unique_ptr<MadWorker> mad_;      // null: none is
   EventCollector recorder_;
   std::optional<EventLines> lines_;
   std::optional<HistoryRecorder> history_;
   std::vector<std::unique_ptr<Oracle>> oracles_;
+  std::vector<NamedInvariant> invariants_;
+  uint64_t turns_judged_ = 0;  // of the program's code: after them the invariants held
   net_fake::Network network_;
   std::vector<Disk> disks_;                                // by worker
   std::vector<std::vector<std::unique_ptr<Life>>> lives_;  // by worker
@@ -120,8 +143,11 @@ class ClusterParts final : private net_fake::Occurrence {
   bool calm_ = false;
   Instant calm_since_{};
   bool finished_ = false;
-  Instant over_at_{};  // when the last main ended
+  Instant over_at_{};                  // when the last main ended
+  std::optional<NotedThrows> throws_;  // if exceptions are traced
+  const std::shared_ptr<RunPulse> pulse_ = std::make_shared<RunPulse>();
   RunReport report_;
+  const fibers::Inspection inspection_{*this};
 };
 
 }  // namespace rehearsal::sim

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/fibers/inspection.h"
 #include "sim/explain/history_recorder.h"
 #include "sim/world/event_lines.h"
 #include "sim/world/machines.h"
@@ -71,6 +72,7 @@ void EventCollector::fold(const Event& event, Incarnation incarnation, uint64_t 
       event.id.ordinal, event.number, event.digest ^ tensors, word_of(event.text),
       pair(static_cast<uint32_t>(event.kind), event.message_type),
       pair(event.worker.value, event.peer.value)});
+  fibers::inspect_event(fingerprint_.events());
 }
 
 void EventCollector::note(std::string_view what, LifeId life) {

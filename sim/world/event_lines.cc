@@ -1,9 +1,11 @@
 #include "sim/world/event_lines.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 #include "core/base/check.h"
+#include "core/base/printable.h"
 #include "core/wire/message.h"
 #include "sim/world/fingerprint.h"
 
@@ -43,7 +45,9 @@ constexpr std::array<std::string_view, static_cast<size_t>(EventKind::mark) + 1>
     "optimizer_stepped",
     "checkpoint_saved",
     "checkpoint_loaded",
+    "reference_leaked",
     "node_stopped",
+    "note",
     "mark"};
 
 std::string seconds(Instant when) {
@@ -77,11 +81,13 @@ void EventLines::write(const Observation& seen, const Hash128& fingerprint) {
   if (event.number != 0) out_ << " number=" << event.number;
   if (event.digest != 0) out_ << " digest=" << event.digest;
   if (seen.tensors != 0) out_ << " tensors=" << seen.tensors;
-  if (!event.text.empty()) {
-    out_ << " \"";
-    for (const char letter : event.text) out_ << (letter == '\n' ? ' ' : letter);
-    out_ << '"';
-  }
+  const auto write_quoted = [this](std::string_view text) {
+    std::string line = printable_lines(text);
+    std::ranges::replace(line, '\n', ' ');
+    out_ << " \"" << line << '"';
+  };
+  if (!event.text.empty()) write_quoted(event.text);
+  if (event.kind == EventKind::note) write_quoted(event.value);
   out_ << ' ' << to_hex(fingerprint).substr(24) << '\n';
 }
 

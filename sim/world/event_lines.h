@@ -15,7 +15,8 @@ namespace rehearsal::sim {
 [[nodiscard]] std::string_view name_of(EventKind kind);
 
 // Writes the events of a run, a line each: number, virtual seconds, worker and life, kind, peer,
-// causal id, message, what its tensors hash to, text, and the fingerprint so far. Two runs are
+// causal id, message, what its tensors hash to, text, of a note its value, and the fingerprint so
+// far. Two runs are
 // compared line by line.
 class EventLines {
  public:

@@ -36,8 +36,12 @@ std::string_view name_of(FaultClass fault) {
       return "pauses";
     case FaultClass::slow_workers:
       return "slow_workers";
+    case FaultClass::short_lives:
+      return "short_lives";
     case FaultClass::crashes:
       return "crashes";
+    case FaultClass::madness:
+      return "madness";
   }
   REHEARSAL_CHECK(false, static_cast<int>(fault));
   return {};

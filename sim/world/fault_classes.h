@@ -24,15 +24,17 @@ enum class FaultClass : uint8_t {
   clogs,            // links that are slow or jammed for a time
   pauses,           // workers that stand still for a time
   slow_workers,     // workers whose every step takes a time
+  short_lives,      // links that break behind a few messages, again and again
   crashes,
+  madness,  // a worker that says what is not true
 };
 inline constexpr std::array kFaultClasses = {
-    FaultClass::delays,  FaultClass::scheduling,     FaultClass::retransmissions,
-    FaultClass::resets,  FaultClass::corruption,     FaultClass::refusals,
-    FaultClass::hangs,   FaultClass::unheard_losses, FaultClass::bandwidth,
-    FaultClass::buffers, FaultClass::clocks,         FaultClass::partitions,
-    FaultClass::clogs,   FaultClass::pauses,         FaultClass::slow_workers,
-    FaultClass::crashes,
+    FaultClass::delays,      FaultClass::scheduling,     FaultClass::retransmissions,
+    FaultClass::resets,      FaultClass::corruption,     FaultClass::refusals,
+    FaultClass::hangs,       FaultClass::unheard_losses, FaultClass::bandwidth,
+    FaultClass::buffers,     FaultClass::clocks,         FaultClass::partitions,
+    FaultClass::clogs,       FaultClass::pauses,         FaultClass::slow_workers,
+    FaultClass::short_lives, FaultClass::crashes,        FaultClass::madness,
 };
 
 [[nodiscard]] std::string_view name_of(FaultClass fault);

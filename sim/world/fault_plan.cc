@@ -22,6 +22,9 @@ constexpr uint64_t kStrengths = 64;
 constexpr uint64_t kShare = 128;
 constexpr uint64_t kAbout = 129;  // of a worker's own, and on
 
+// Of a choice about no worker.
+constexpr WorkerId kAnyWorker{0};
+
 constexpr uint64_t kMegabyte = 1'000'000;
 constexpr uint64_t kDriftMax = 500;  // millionths, either way
 
@@ -124,6 +127,15 @@ void draw_partitions(Swarm& swarm, const ClusterOptions& options, Duration peer_
   weather.partition_gap = peer_timeout / 10;
 }
 
+// Connections that break behind so many messages, or behind so many frames: acknowledgements count.
+void draw_short_lives(Swarm& swarm, net_fake::Weather& weather) {
+  const uint64_t life = swarm.strength_if_on(FaultClass::short_lives, 1, 32);
+  if (life > 0 && swarm.about(kAnyWorker, 2, 2) == 1)
+    weather.life_frames = life;
+  else
+    weather.life_messages = life;
+}
+
 // Every worker's clock began at another time, up to twelve days ago, and runs fast or slow.
 void draw_clocks(Swarm& swarm, const ClusterOptions& options, size_t workers, Duration peer_timeout,
                  MachineFaults& machines) {
@@ -182,6 +194,7 @@ net_fake::Weather draw_weather(Swarm& swarm, const ClusterOptions& options, Dura
     weather.hang_millionths = swarm.strength_if_on(FaultClass::hangs, 10'000, 300'000);
     weather.silence_millionths = swarm.strength_if_on(FaultClass::unheard_losses, 30'000, 500'000);
   }
+  if (options.faults == FaultLevel::hostile) draw_short_lives(swarm, weather);
   draw_partitions(swarm, options, peer_timeout, weather);
   return weather;
 }
@@ -199,6 +212,15 @@ std::vector<PlannedCrash> draw_crashes(net_fake::Decisions& decisions,
     crashes.push_back(draw_restart(decisions, options.restart, crash, i));
   }
   return crashes;
+}
+
+PlannedMadness draw_madness(net_fake::Decisions& decisions, size_t workers) {
+  const Key victim{.kind = DecisionKind::madness, .number = 0};
+  const Key rate{.kind = DecisionKind::madness, .number = 1};
+  PlannedMadness madness;
+  madness.worker.value = static_cast<uint32_t>(decisions.choose(victim, workers));
+  madness.one_in = in_doublings(4, decisions.choose(rate, uint64_t{8} << 4), 4);
+  return madness;
 }
 
 std::string percent(uint64_t millionths) {
@@ -247,6 +269,8 @@ FaultPlan draw_faults(net_fake::Decisions& decisions, const ClusterOptions& opti
     plan.buffer_bytes = swarm.strength_if_on(FaultClass::buffers, 4'096, 1 << 20);
   }
   plan.machines = draw_machines(swarm, options, workers, peer_timeout);
+  if (options.mad && swarm.allowed(FaultClass::madness))
+    plan.madness = draw_madness(decisions, workers);
   if (swarm.allowed(FaultClass::crashes)) plan.crashes = draw_crashes(decisions, options, workers);
   return plan;
 }
@@ -326,9 +350,19 @@ std::string FaultPlan::describe(const std::vector<std::string>& names) const {
   add_percent("refusals", weather.refuse_millionths);
   add_percent("hanging connects", weather.hang_millionths);
   add_percent("unheard losses", weather.silence_millionths);
+  const auto add_life = [&add](uint64_t life, const std::string& what) {
+    if (life > 0)
+      add("connections of every other link break after " + std::to_string(life) + " " + what +
+          (life == 1 ? "" : "s"));
+  };
+  add_life(weather.life_messages, "message");
+  add_life(weather.life_frames, "frame");
   add_up_to("partitions", weather.partition_millionths, weather.partition_max);
   add_up_to("clogs", weather.clog_millionths, weather.partition_max);
   describe_machines(machines, names, add);
+  if (madness)
+    add(names[madness->worker.value] + " lies after one event in " +
+        std::to_string(madness->one_in));
   for (const PlannedCrash& crash : crashes)
     add("crash of " + names[crash.worker.value] + " at its event " + std::to_string(crash.event) +
         (crash.restarts ? ", back after " + text_of(crash.restart_after) : "") +

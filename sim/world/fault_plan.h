@@ -23,6 +23,12 @@ struct PlannedCrash {
   Duration restart_after{};
 };
 
+// A worker that lies after one event in so many.
+struct PlannedMadness {
+  WorkerId worker;
+  uint64_t one_in = 1;
+};
+
 // The effect of a seed on its run (swarm testing, Groce and others 2012): which classes of fault
 // are on, every number of them equally likely, and how strong, each strength as likely at every
 // order of magnitude.
@@ -34,6 +40,7 @@ struct FaultPlan {
   SchedulingModel scheduling;
   MachineFaults machines;
   std::vector<PlannedCrash> crashes;
+  std::optional<PlannedMadness> madness;
 
   // All of it, in one line.
   [[nodiscard]] std::string describe(const std::vector<std::string>& names) const;

@@ -15,11 +15,13 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
       on_main_ended_(std::move(environment.on_main_ended)),
       runtime_(std::make_shared<SimRuntime>(environment.world, id)),
       transport_(environment.network, id.worker,
-                 {.life = id.life, .runtime = runtime_.get(), .pool = &environment.pool}) {
+                 {.life = id.life, .runtime = runtime_.get(), .pool = &environment.pool}),
+      tapped_(transport_, environment.listener),
+      listener_(environment.listener) {
   node_ = std::make_unique<Node>(std::move(options), program,
                                  Node::Environment{.runtime = runtime_,
                                                    .executions = runtime_.get(),
-                                                   .transport = &transport_,
+                                                   .transport = &tapped_,
                                                    .trace = this,
                                                    .checkpoints = &environment.disk});
   transport_.start(node_->hello(), *this);
@@ -70,6 +72,7 @@ LifeView Life::view() const {
           .name = name_,
           .incarnation = incarnation_,
           .node = node_.get(),
+          .census_at_end = node_ && node_->census_at_end() ? &*node_->census_at_end() : nullptr,
           .crashed = crashed_,
           .result = result_ ? &*result_ : nullptr,
           .live_stacks = runtime_->live_stacks()};
@@ -83,6 +86,7 @@ void Life::on_frame(WorkerId peer, Frame frame) {
   if (frame.body != nullptr) {
     for (const Segment& segment : frame.body->segments)
       tensors_ = hash_bytes(segment.data, segment.bytes, tensors_ + 1);
+    if (listener_ != nullptr) listener_->overhear(frame.body);
   }
   node_->sink().on_frame(peer, std::move(frame));
 }

@@ -10,6 +10,7 @@
 #include "net_fake/fake_transport.h"
 #include "sim/oracle.h"
 #include "sim/world/event_collector.h"
+#include "sim/world/mad_worker.h"
 #include "sim/world/sim_runtime.h"
 
 namespace rehearsal::sim {
@@ -26,6 +27,7 @@ class Life final : private Trace, private FrameSink {
     EventCollector& recorder;
     Checkpoints& disk;
     std::function<void()> on_main_ended;
+    Eavesdropper* listener = nullptr;  // hears its messages; null: nobody
   };
 
   Life(NodeOptions options, const Program& program, LifeId id, Environment environment);
@@ -59,12 +61,16 @@ class Life final : private Trace, private FrameSink {
 
   // The network's input reaches the node by way of here: the node's events say nothing of the
   // tensors that come with a frame.
+  Position position(WorkerId peer) const override { return node_->sink().position(peer); }
   void on_peer_up(const Hello& hello) override { node_->sink().on_peer_up(hello); }
   void on_frame(WorkerId peer, Frame frame) override;
   void on_peer_lost(WorkerId peer, const Error& why, bool closed_by_peer) override {
     node_->sink().on_peer_lost(peer, why, closed_by_peer);
   }
   void on_drained(WorkerId peer) override { node_->sink().on_drained(peer); }
+  void on_refused(WorkerId peer, const Refusals& refusals) override {
+    node_->sink().on_refused(peer, refusals);
+  }
 
   const LifeId id_;
   const std::string name_;
@@ -74,6 +80,8 @@ class Life final : private Trace, private FrameSink {
   const std::function<void()> on_main_ended_;
   const std::shared_ptr<SimRuntime> runtime_;
   net_fake::FakeTransport transport_;
+  TappedTransport tapped_;
+  Eavesdropper* const listener_;
   std::unique_ptr<Node> node_;
   std::optional<Status> result_;
   Instant ended_{};

@@ -109,6 +109,7 @@ void Machines::go_on(Machine& machine) {
     at += step;
     machine.busy_until = at;
     next.what->happen(next.ticket);
+    if (world_.between_events) world_.between_events();
   } while (!machine.kept.empty() && at < now);
   if (!machine.kept.empty()) schedule(machine);
 }

@@ -78,6 +78,7 @@ void SimRuntime::run_inline_bodies() {
     Body body = inline_bodies_.pop();
     if (killed_) continue;
     const fibers::ScopedExecution scope(body.execution);
+    if (world_ != nullptr) ++world_->turns;
     try {
       body.task();
     } catch (const NodeKilled&) {  // The silent end of a killed execution.
@@ -164,6 +165,27 @@ void SimRuntime::detach() {
   REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_, describe_stacks());
   for (Task& task : timers_.remove_all()) task = nullptr;
   world_ = nullptr;
+}
+
+std::vector<SimRuntime::StackPart> SimRuntime::stack_parts() const {
+  std::vector<StackPart> parts;
+  for (const auto& stack : stacks_) {
+    if (stack->idle()) continue;
+    const Execution& execution = stack->execution();
+    parts.push_back({execution,
+                     {.worker = {},
+                      .label = std::string(execution.label()),
+                      .state = std::string(stack->state()),
+                      .suspended_at = stack->suspended_at()}});
+  }
+  return parts;
+}
+
+std::string SimRuntime::running_part() const {
+  if (on_strand_) return "its strand runs";
+  const Execution* const running = fibers::running_execution();
+  if (!inline_running_ || running == nullptr) return {};
+  return std::string(running->label()) + " runs";
 }
 
 std::string SimRuntime::describe_stacks() const {

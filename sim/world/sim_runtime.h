@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/ring.h"
 #include "core/base/runtime.h"
 #include "core/fibers/default_generator.h"
+#include "core/fibers/inspection.h"
 #include "core/fibers/stack_pool.h"
 #include "net_fake/decisions.h"
 #include "net_fake/delay.h"
@@ -32,6 +35,9 @@ struct World {
   fibers::StackPool* stacks = nullptr;
   SchedulingModel scheduling;
   std::vector<LocalClock> clocks;  // by worker; empty: every clock shows virtual time
+  uint64_t turns = 0;              // of the program's code, on whatever stack, so far
+  // Called between two events that a machine lets happen as one; null: nobody looks there.
+  std::function<void()> between_events;
 };
 
 // The Runtime of one life of a simulated worker. The strand is free whenever no task of it is
@@ -74,6 +80,16 @@ class SimRuntime final : public Runtime, public Executions {
 
   // The labels of the executions that are parked or ready, one a line.
   [[nodiscard]] std::string describe_stacks() const;
+
+  // For a debugger: its stacks; `worker` and what each waits for are for the caller to fill in. And
+  // what runs beside them at this moment: "its strand runs", or an execution without a stack of
+  // its own.
+  struct StackPart {
+    const Execution& execution;
+    fibers::StackView view;
+  };
+  [[nodiscard]] std::vector<StackPart> stack_parts() const;
+  [[nodiscard]] std::string running_part() const;
 
   // How often code on one stack may be told that its node was killed before the run is given up.
   static constexpr uint64_t kKilledAnswersMax = 1000;

@@ -65,9 +65,26 @@ void SimStack::unwind() {
   while (phase_ != Phase::idle) run();
 }
 
+std::string_view SimStack::state() const {
+  switch (phase_) {
+    case Phase::idle:
+      return "is idle";
+    case Phase::starting:
+      return "is about to start";
+    case Phase::running:
+      return "runs";
+    case Phase::parked:
+      return "waits";
+    case Phase::ready:
+      return "is about to go on";
+  }
+  return {};
+}
+
 void SimStack::run() {
   ++serial_;
   phase_ = Phase::running;
+  if (runtime_.world_ != nullptr) ++runtime_.world_->turns;
   {
     const fibers::ScopedExecution scope(execution_);
     SimStack* const before = std::exchange(runtime_.current_, this);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "core/base/runtime.h"
 #include "core/fibers/fiber.h"
@@ -33,6 +34,12 @@ class SimStack final : public net_fake::Occurrence {
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle; }
   [[nodiscard]] bool started() const { return phase_ > Phase::starting; }
   [[nodiscard]] Execution& execution() const { return *execution_; }
+
+  // For a debugger.
+  [[nodiscard]] std::string_view state() const;
+  [[nodiscard]] const fibers::SavedRegisters* suspended_at() const {
+    return fiber_ ? fiber_->suspended_at() : nullptr;
+  }
 
   WorkerId worker(uint64_t) const override;
   net_fake::Chain chain(uint64_t ticket) const override;

@@ -17,6 +17,7 @@ namespace {
 class Reflector final : public FrameSink {
  public:
   void use(net_fake::FakeTransport& transport) { transport_ = &transport; }
+  Position position(WorkerId) const override { return {}; }
   void on_peer_up(const Hello& hello) override { peer_ = hello.worker; }
   void on_frame(WorkerId peer, Frame frame) override {
     ++arrived_;
@@ -25,6 +26,7 @@ class Reflector final : public FrameSink {
   }
   void on_peer_lost(WorkerId, const Error&, bool) override {}
   void on_drained(WorkerId) override {}
+  void on_refused(WorkerId, const Refusals&) override {}
 
   void begin(const std::shared_ptr<const FrameBody>& body) {
     transport_->send(peer_, {.header = {.sequence = ++sequence_}, .body = body});

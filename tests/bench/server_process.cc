@@ -57,28 +57,35 @@ Program program_of(const Program::Main& caller) {
   return program;
 }
 
-RealNodeOptions options_of(uint32_t rank) {
+RealNodeOptions options_of(uint32_t rank, const std::string& secret, real::Protection protection) {
   RealNodeOptions options;
   options.node.id = {rank};
   options.node.incarnation = {rank + 1};
   options.node.names = {"server", "caller"};
+  if (!secret.empty())
+    options.transport.credentials = real::Credentials::make({.kind = real::Auth::Kind::secret,
+                                                             .secret = secret,
+                                                             .files = {},
+                                                             .protection = protection})
+                                        .or_throw();
   return options;
 }
 
 }  // namespace
 
-Status with_server(const std::function<void(Worker&, RealNode&)>& caller) {
+Status with_server(const std::function<void(Worker&, RealNode&)>& caller, const std::string& secret,
+                   real::Protection protection) {
   at::set_num_threads(1);
-  Peer peer([](Peer& parent) {
+  Peer peer([&](Peer& parent) {
     const Program program = program_of([](Worker&) {});
-    RealNode node(options_of(0), program);
+    RealNode node(options_of(0, secret, protection), program);
     parent.tell(node.address().port);
     node.set_address({1}, {"127.0.0.1", parent.hear()});
     (void)node.run();
   });
   RealNode* self = nullptr;
   const Program program = program_of([&](Worker& worker) { caller(worker, *self); });
-  RealNode node(options_of(1), program);
+  RealNode node(options_of(1, secret, protection), program);
   self = &node;
   node.set_address({0}, {"127.0.0.1", peer.hear()});
   peer.tell(node.address().port);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "core/api/worker.h"
 #include "real_net/worker/real_node.h"
@@ -34,8 +35,10 @@ int64_t add(int64_t a, int64_t b);
 int64_t bytes_of(const at::Tensor& tensor);
 at::Tensor echo_tensor(const at::Tensor& tensor);
 
-// Runs `caller` as a worker of this process; "server" is another process. The error with which it
-// ended, if it did.
-Status with_server(const std::function<void(Worker&, real::RealNode&)>& caller);
+// Runs `caller` as a worker of this process; "server" is another process. With a secret the link is
+// under TLS. The error with which it ended, if it did.
+Status with_server(const std::function<void(Worker&, real::RealNode&)>& caller,
+                   const std::string& secret = "",
+                   real::Protection protection = real::Protection::tls);
 
 }  // namespace rehearsal::bench

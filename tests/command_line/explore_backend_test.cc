@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/api/worker.h"
 
 namespace rehearsal::command_line {
@@ -54,6 +56,46 @@ TEST(ExploreBackend, NodesHaveTheLimitsOfTheScenario) {
   static_cast<void>(explored_with("1"));
   EXPECT_EQ(plans.front().crashes, 1);
   EXPECT_TRUE(plans.front().long_partitions);
+}
+
+TEST(ExploreBackend, RunsWithTheGivenFaultsOnly) {
+  // Goal: a part of an exploration by itself. Method: its rows beside those of the whole.
+  const Scenario scenario = calling();
+  RunSettings settings;
+  settings.scenario = &scenario;
+  settings.options = scenario.options.parse({"faults=1"}, "tiny");
+  const auto rows = [&settings] {
+    std::vector<std::pair<std::string, uint64_t>> found;
+    for (const auto& row : explore_all(settings, [](const auto&) { return true; }).rows)
+      found.emplace_back(row.faults, row.schedules);
+    return found;
+  };
+  const auto all = rows();
+  settings.only_faults = {"crash:1", "none"};
+  const auto two = rows();
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[1], all.front());
+  EXPECT_NE(std::find(all.begin(), all.end(), two[0]), all.end());
+  for (const char* wrong : {"crash:2", "crash", "cut:0", "rain", "", "crash:1;crash:1"}) {
+    settings.only_faults = {wrong};
+    EXPECT_THROW(check_faults(settings), std::invalid_argument) << wrong;
+  }
+}
+
+TEST(ExploreBackend, AVerdictThatThrowsFailsTheRun) {
+  Scenario scenario = calling();
+  scenario.verdict = [](const Results&, const ScenarioFaults&) -> std::optional<std::string> {
+    throw std::out_of_range("no such result");
+  };
+  RunSettings settings;
+  settings.scenario = &scenario;
+  settings.options = scenario.options.parse({"faults=0"}, "tiny");
+  const ExploreOutcome outcome = explore_all(settings, [](const auto&) { return true; });
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->oracle, "result");
+  EXPECT_NE(outcome.failure->message.find("its verdict threw std::out_of_range: no such result"),
+            std::string::npos)
+      << outcome.failure->message;
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(Junit, TextThatXmlCannotHoldIsEscaped) {
       .name = "a<b>&\"c\"", .failure = sim::RunFailure{"o", "x", "1\n2\t3\x01"}, .replay = "r"};
   write_junit(file_, "run", {test});
   EXPECT_NE(written().find("name=\"a&lt;b&gt;&amp;&quot;c&quot;\""), std::string::npos);
-  EXPECT_NE(written().find("message=\"o: x: 1\">o: x: 1&#10;2&#9;3?&#10;r</failure>"),
+  EXPECT_NE(written().find("message=\"o: x: 1\">o: x: 1&#10;2\\t3\\x01&#10;r</failure>"),
             std::string::npos)
       << written();
 }

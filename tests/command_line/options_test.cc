@@ -36,6 +36,14 @@ TEST(Options, AssignmentsGiveTheSameValuesToRun) {
   EXPECT_EQ(table().parse(options.assignments(), "full").all(), options.all());
 }
 
+TEST(Options, MachinesShareAllValuesButTheNamesOfFiles) {
+  // Goal: a file may lie elsewhere on another machine; nothing else may differ. Method: all names.
+  const Options options = table().parse({"text=/somewhere", "rate=1"}, "tiny");
+  EXPECT_EQ(table().shared(options),
+            (std::map<std::string, std::string>{
+                {"epochs", "2"}, {"order", "joined"}, {"rate", "1"}, {"size", "tiny"}}));
+}
+
 TEST(Options, SmallerOnesHaveOneWholeNumberLess) {
   // Goal: what shrinking tries. Method: a number far from its least, next to it, and at it.
   const auto epochs = [](const std::string& given) {

@@ -49,5 +49,26 @@ TEST(Results, NameIsDeclaredOnce) {
   EXPECT_THROW(results.merge(other), std::invalid_argument);
 }
 
+TEST(Results, OfALaterLifeTakeThePlaceOfThoseOfAnEarlierOne) {
+  // Goal: a worker that comes back reports again, and what it had reported before is gone; another
+  // worker's result stays, and its name is taken. Method: two workers, the first in two lives.
+  Results results;
+  Results::Declarer running{.worker = 0, .life = 0};
+  results.set_declarer([&running] { return std::optional(running); });
+  results.number("loss", 1);
+  results.number("first", 1);
+  results.tensor("weight", at::zeros({2}));
+  running = {.worker = 1, .life = 0};
+  results.number("other", 5);
+  EXPECT_THROW(results.number("loss", 5), std::invalid_argument);
+  running = {.worker = 0, .life = 2};
+  results.number("loss", 3);
+  results.tensor("weight", at::ones({2}));
+  EXPECT_EQ(results.numbers(), (std::map<std::string, double>{{"loss", 3}, {"other", 5}}));
+  EXPECT_EQ(results.tensors().at("weight"), digest_of(at::ones({2})));
+  EXPECT_THROW(results.number("loss", 3), std::invalid_argument);
+  EXPECT_THROW(results.number("other", 3), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace rehearsal

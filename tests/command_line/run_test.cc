@@ -93,19 +93,53 @@ TEST(Run, DeathOfTheProcessPrintsTheCommandToo) {
   ASSERT_EQ(run.status, 1) << run.out;
   ASSERT_FALSE(run.err.empty());
   EXPECT_NE(run.err_lines().back().find(" run toy --seed 6 --set abort_at=6"), std::string::npos);
+  EXPECT_EQ(run.err_lines().end()[-2],
+            "toy FAILED with seed 6: process: signal 6 (Aborted): in no worker's code");
   const ToolRun json_run = run_tool("run toy --seed 6 --set abort_at=6 --json");
   EXPECT_EQ(json_run.status, 1);
-  EXPECT_EQ(json_run.json()["failure"]["object"], "signal 06");
+  const Json failure = json_run.json()["failure"];
+  EXPECT_EQ(failure["oracle"], "process");
+  EXPECT_EQ(failure["object"], "signal 6 (Aborted)");
+  EXPECT_EQ(failure["message"], "in no worker's code");
 }
 
-TEST(Run, DrawnFaultsGiveWayToThoseAskedFor) {
-  // Goal: a scenario draws its faults unless told. Method: the plan in the JSON.
-  const Json drawn = run_tool("run other --seed 4 --json").json();
-  EXPECT_EQ(drawn["faults"], "hostile");
-  EXPECT_EQ(drawn["crashes"], 1);
-  const Json asked = run_tool("run other --seed 4 --faults mild --json").json();
-  EXPECT_EQ(asked["faults"], "mild");
-  EXPECT_EQ(asked["crashes"], 0);
+// The plan of a run of seed 4: "hostile 1 amnesia long short" of faults, crashes, restarts,
+// partitions and pauses.
+std::string plan_with(const std::string& flags) {
+  const Json json = run_tool("run other --seed 4 --json " + flags).json();
+  const auto length = [&json](const char* name) {
+    return json[name].get<bool>() ? std::string(" long") : std::string(" short");
+  };
+  return json["faults"].get<std::string>() + " " + std::to_string(json["crashes"].get<int>()) +
+         " " + json["restarts"].get<std::string>() + length("long_partitions") +
+         length("long_pauses");
+}
+
+TEST(Run, EachFlagOfFaultsOverridesItsOwnPartOfWhatTheScenarioDraws) {
+  // Goal: a flag asks for more or less of one thing, and leaves the others. Method: the plan of a
+  // scenario that draws all of them, with each flag alone and with all.
+  EXPECT_EQ(plan_with(""), "hostile 1 amnesia long long");
+  EXPECT_EQ(plan_with("--faults mild"), "mild 1 amnesia long long");
+  EXPECT_EQ(plan_with("--crashes 3"), "hostile 3 amnesia long long");
+  EXPECT_EQ(plan_with("--crashes 0"), "hostile 0 amnesia long long");
+  EXPECT_EQ(plan_with("--restarts never"), "hostile 1 never long long");
+  EXPECT_EQ(plan_with("--partitions short"), "hostile 1 amnesia short long");
+  EXPECT_EQ(plan_with("--pauses short"), "hostile 1 amnesia long short");
+  EXPECT_EQ(plan_with("--crash-at leader:2"), "hostile 1 amnesia long long");
+  EXPECT_EQ(
+      plan_with("--faults none --crashes 0 --restarts drawn --partitions short --pauses long"),
+      "none 0 drawn short long");
+}
+
+TEST(Run, ThePrintedLineRepeatsThePlan) {
+  // Goal: what a flag has switched off stays off. Method: a failure with flags of both kinds.
+  const ToolRun run = run_tool(
+      "run other --seed 4 --set fail_at=4 --partitions short --pauses long --watchdog 1500ms");
+  EXPECT_EQ(run.status, 1);
+  const std::string last = run.out_lines().back();
+  EXPECT_EQ(last.substr(last.find(" run ")),
+            " run other --seed 4 --set fail_at=4 --partitions short --pauses long --watchdog "
+            "1500ms");
 }
 
 class Compare : public testing::Test {

@@ -20,7 +20,6 @@ constexpr const char* kSmall =
     "--set needs_at=3\n"
     "--set followers=1\n"
     "--faults none\n"
-    "--crashes 0\n"
     "--benign\n"
     "--decide cut:follower0.0>leader.0#7.0=1  # follower0→leader: the link is cut at message 7\n"
     "--decide hold:follower0.2#0.2=3  # follower0: step 1 of stack 3 lets 3 others go first\n"
@@ -46,7 +45,7 @@ TEST(Shrink, LeavesTheOptionsAndDecisionsThatTheFailureNeeds) {
             (std::vector<std::string>{"cut:1.0>0.0#7.0=1", "hold:1.2#0.2=3"}));
   const std::string replay = json.at("failure").at("replay");
   EXPECT_EQ(replay.substr(replay.find(" run ")),
-            " run toy --seed 3 --set needs_at=3 --set followers=1 --faults none --crashes 0 "
+            " run toy --seed 3 --set needs_at=3 --set followers=1 --faults none "
             "--benign --decide 'cut:follower0.0>leader.0#7.0=1' --decide "
             "'hold:follower0.2#0.2=3'");
   ASSERT_EQ(json.at("other_failures").size(), 1u);
@@ -62,7 +61,7 @@ TEST(Shrink, MakesARunSmallThatEndsItsProcess) {
   EXPECT_EQ(run.status, 1) << run.err;
   const std::string last = run.out_lines().back();
   EXPECT_EQ(last.substr(last.find(" run ")),
-            " run toy --seed 3 --set size=tiny --set dies_at=3 --faults none --crashes 0 --benign "
+            " run toy --seed 3 --set size=tiny --set dies_at=3 --faults none --benign "
             "--decide 'cut:follower0.0>leader.0#7.0=1' --decide 'hold:follower0.2#0.2=3'");
   EXPECT_NE(run.out.find("toy FAILED with seed 3: process: check is_intact: "), std::string::npos)
       << run.out;

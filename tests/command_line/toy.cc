@@ -171,7 +171,10 @@ std::vector<Scenario> scenarios() {
   other.draw_faults = [](const Options&, Seed seed) {
     return ScenarioFaults{
         .faults = seed.value % 2 == 0 ? sim::FaultLevel::hostile : sim::FaultLevel::none,
-        .crashes = 1};
+        .crashes = 1,
+        .restarts = sim::Restart::amnesia,
+        .long_partitions = true,
+        .long_pauses = true};
   };
   return {toy, other};
 }

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
+#include <string>
 
 #include "tests/scenarios/tool_run.h"
 
@@ -28,12 +31,12 @@ INSTANTIATE_TEST_SUITE_P(
     Words, WrongUseTest,
     testing::Values(
         Case{"",
-             ": name a command: list, run, hunt, merge, shrink, replay, report, explore, verify or "
-             "worker; rehearsal --help explains them"},
+             ": name a command: list, run, hunt, merge, shrink, replay, check, report, explore, "
+             "verify or worker; rehearsal --help explains them"},
         Case{"rum toy", ": no command 'rum'; did you mean 'run'?"},
         Case{"dance",
-             ": no command 'dance'; there are list, run, hunt, merge, shrink, replay, report, "
-             "explore, verify, worker"},
+             ": no command 'dance'; there are list, run, hunt, merge, shrink, replay, check, "
+             "report, explore, verify, worker"},
         Case{"run", " run: name a scenario; 'rehearsal list' shows them"},
         Case{"run toys", " run: no scenario 'toys'; did you mean 'toy'?"},
         Case{"hunt toy xyz", " hunt: no scenario 'xyz'; there are toy, other"},
@@ -57,7 +60,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"run toy --checkpoints here",
              " run: --checkpoints here: simulated machines have disks of their own; type --net "
              "tcp, or leave it out"},
-        Case{"run toy --partitions short", " run: --partitions short: there are long"},
+        Case{"run toy --partitions wide", " run: --partitions wide: type long or short"},
+        Case{"run toy --peer-timeout 10s",
+             " run: --peer-timeout, --heartbeat and --refusal-limit need --net tcp: a simulated "
+             "run has a time of its own"},
+        Case{"run toy --net tcp --peer-timeout 10",
+             " run: --peer-timeout 10: type a time, for example 500ms, 10s or 2m"},
+        Case{"worker toy --heartbeat often",
+             " worker: --heartbeat often: type a time, for example 500ms, 10s or 2m"},
+        Case{"run toy --collectives gloo",
+             " run: --collectives gloo needs --net tcp: in a simulated run calls carry all"},
+        Case{"run toy --net tcp --collectives mpi",
+             " run: --collectives mpi: type own (the calls of the workers carry all) or gloo (it "
+             "carries the large tensors of process groups)"},
         Case{"run toy --strategy best", " run: --strategy best: there are swarm, walk"},
         Case{"run toy --strategy guided",
              " run: --strategy guided: goes on from other runs, which only 'hunt' has; what it "
@@ -92,7 +107,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"merge /proc/version", " merge: /proc/version: not an output of 'hunt --json'"},
         Case{"hunt toy --shrink-for x",
              " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h"},
-        Case{"run toy --pauses short", " run: --pauses short: there are long"},
+        Case{"run toy --pauses brief", " run: --pauses brief: type long or short"},
+        Case{"run toy --watchdog 60",
+             " run: --watchdog 60: type a time, for example 60s, 5m or 2h"},
+        Case{"hunt toy --watchdog 25h",
+             " hunt: --watchdog 25h: type a time from 100ms to 24h, or 0 for none"},
+        Case{"hunt toy --watchdog 10ms",
+             " hunt: --watchdog 10ms: type a time from 100ms to 24h, or 0 for none"},
         Case{"run toy --network fra", " run: --network fra: did you mean 'far'?"},
         Case{"run toy --without resets,parts",
              " run: --without parts: there are resets, partitions"},
@@ -134,6 +155,10 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --restarts drawn needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --partitions long",
              " run: --partitions long needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --pauses short",
+             " run: --pauses short needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --net tcp --watchdog 5s",
+             " run: --watchdog 5s needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --pauses long",
              " run: --pauses long needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --network far",
@@ -145,12 +170,66 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"run toy --net tcp --without resets",
              " run: --without needs the simulator: type --net sim, or leave it out"}));
 
+TEST(WrongUseTest, AClusterUnderALauncherIsRefusedWithTheLineThatStartsIt) {
+  // Goal: no cluster for each rank. Method: the variables of launchers, and of one that has one
+  // rank.
+  const std::string line = "--set followers=1 --seed 5";
+  const auto refused = [&](const std::string& variables) {
+    return run_tool("run toy --net tcp " + line, variables);
+  };
+  ToolRun run = refused("TORCHELASTIC_RUN_ID=none WORLD_SIZE=2 RANK=0");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err,
+            "rehearsal run: --net tcp: torchrun has started this command 2 times, and each would "
+            "be a cluster of its own; type torchrun --no-python --nproc-per-node 2 rehearsal "
+            "worker toy --seed 5 --set followers=1\n");
+  run = refused("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("mpirun has started this command 2 times"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("type mpirun -n 2 rehearsal worker toy --seed 5 --set followers=1\n"),
+            std::string::npos)
+      << run.err;
+  EXPECT_EQ(refused("TORCHELASTIC_RUN_ID=none WORLD_SIZE=1 RANK=0").status, 0);
+}
+
 TEST(WrongUseTest, TheVersionIsOneLine) {
   // Goal: a report of a failure can say which program it was. Method: what the flag prints.
   const ToolRun run = run_tool("--version");
   EXPECT_EQ(run.status, 0);
-  const std::regex line("rehearsal [0-9.]+, LibTorch [0-9.]+([+][a-z0-9]+)?(, with mutants)?\n");
+  // The tests' binary is another program than the tool: its own name comes first.
+  const std::regex line(
+      "rehearsal, rehearsal [0-9.]+, LibTorch [0-9.]+([+][a-z0-9]+)?(, with mutants)?\n");
   EXPECT_TRUE(std::regex_match(run.out, line)) << run.out;
+}
+
+TEST(Help, SpeaksTheNameOfTheProgramThatRuns) {
+  // Goal: the tool of somebody's own scenarios says what to type there. Method: this tool under
+  // another name: help, a slip, and the version.
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("train_tool_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path train = folder / "train";
+  std::filesystem::create_symlink(std::filesystem::read_symlink("/proc/self/exe"), train);
+  const auto said = [&](const std::string& words) {
+    const std::string file = (folder / "said").string();
+    const std::string command = std::string(kToolVariable) + "=1 '" + train.string() + "' " + words;
+    static_cast<void>(std::system((command + " >'" + file + "' 2>&1 </dev/null").c_str()));
+    return read_whole_file(file);
+  };
+  const std::string overview = said("--help");
+  EXPECT_TRUE(overview.starts_with("train: the same distributed LibTorch program")) << overview;
+  EXPECT_NE(overview.find("\n  train list                   the scenarios"), std::string::npos);
+  EXPECT_NE(overview.find("\n                               or the worker that"), std::string::npos)
+      << overview;
+  EXPECT_NE(overview.find("\ntrain COMMAND --help lists"), std::string::npos);
+  for (const std::string words : {"run --help", "replay --help", "report --help"}) {
+    const std::string help = said(words);
+    EXPECT_NE(help.find("train " + words.substr(0, words.find(' '))), std::string::npos) << help;
+    EXPECT_EQ(help.find("rehearsal "), std::string::npos) << help;
+  }
+  EXPECT_EQ(said("run"), "train run: name a scenario; 'train list' shows them\n");
+  EXPECT_TRUE(said("--version").starts_with("train, rehearsal ")) << said("--version");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Help, IsOnStandardOutput) {

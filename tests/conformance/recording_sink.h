@@ -13,7 +13,7 @@ namespace rehearsal::conformance {
 // Notes what a transport reports. The strand writes, the test reads: hence the lock.
 class RecordingSink final : public FrameSink {
  public:
-  enum class What { up, frame, lost, drained };
+  enum class What { up, frame, lost, drained, refused };
   struct Report {
     What what;
     WorkerId peer;
@@ -21,6 +21,7 @@ class RecordingSink final : public FrameSink {
     Frame frame;
     Error why;
     bool closed = false;
+    Refusals refusals;
   };
 
   // Called on the strand for each report, after it has been noted.
@@ -28,6 +29,16 @@ class RecordingSink final : public FrameSink {
     reaction_ = std::move(reaction);
   }
 
+  // The next links to any peer begin with it.
+  void set_position(const Position& position) {
+    const std::lock_guard lock(mutex_);
+    position_ = position;
+  }
+
+  Position position(WorkerId) const override {
+    const std::lock_guard lock(mutex_);
+    return position_;
+  }
   void on_peer_up(const Hello& hello) override {
     note({.what = What::up, .peer = hello.worker, .hello = hello});
   }
@@ -38,6 +49,9 @@ class RecordingSink final : public FrameSink {
     note({.what = What::lost, .peer = peer, .why = why, .closed = closed_by_peer});
   }
   void on_drained(WorkerId peer) override { note({.what = What::drained, .peer = peer}); }
+  void on_refused(WorkerId peer, const Refusals& refusals) override {
+    note({.what = What::refused, .peer = peer, .refusals = refusals});
+  }
 
   [[nodiscard]] std::vector<Report> reports() const {
     const std::lock_guard lock(mutex_);
@@ -95,6 +109,7 @@ class RecordingSink final : public FrameSink {
 
   mutable std::mutex mutex_;
   std::vector<Report> reports_;
+  Position position_;
   std::function<void(const Report&)> reaction_;
 };
 

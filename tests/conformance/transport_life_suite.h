@@ -44,6 +44,23 @@ TYPED_TEST_SUITE_P(TransportLifeSuite);
 
 // Links.
 
+TYPED_TEST_P(TransportLifeSuite, TheHelloOfEachLinkSaysWhereItsSinkStandsThen) {
+  this->connect();
+  for (const uint64_t link : {2, 3}) {
+    for (const uint64_t end : {0, 1})
+      this->world.sink(static_cast<int>(end))
+          .set_position({.source = {end + 7}, .acknowledged = link, .received = {10 * link, end}});
+    this->world.reset_link();
+    for (const uint64_t end : {0, 1}) {
+      ASSERT_TRUE(this->reported(static_cast<int>(end), What::up, link));
+      const Position heard = this->world.sink(static_cast<int>(end)).last(What::up).hello.position;
+      const Position said{
+          .source = {8 - end}, .acknowledged = link, .received = {10 * link, 1 - end}};
+      EXPECT_EQ(heard, said);
+    }
+  }
+}
+
 TYPED_TEST_P(TransportLifeSuite, WhatIsSentFromWithinTheFirstReportArrivesFirst) {
   this->world.sink(0).set_reaction([this](const RecordingSink::Report& report) {
     if (report.what == What::up) this->world.transport(0).send(report.peer, small_frame(1));
@@ -265,7 +282,8 @@ TYPED_TEST_P(TransportLifeSuite, AStoppedEndComesBackAsANewLife) {
   EXPECT_TRUE(this->arrived(1, 1));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(TransportLifeSuite, WhatIsSentFromWithinTheFirstReportArrivesFirst,
+REGISTER_TYPED_TEST_SUITE_P(TransportLifeSuite, TheHelloOfEachLinkSaysWhereItsSinkStandsThen,
+                            WhatIsSentFromWithinTheFirstReportArrivesFirst,
                             WhatIsSentFromWithinALossIsDropped, OpeningFromWithinALossHasNoEffect,
                             AResetOfAStalledLinkIsOneLossAtEachEnd,
                             ALostLinkIsMadeAgainHoweverOftenThatIsRefused,

@@ -39,7 +39,8 @@ class CallNode final : public SessionListener {
                                             options_.session.names[self().value], Seed{1})),
         main(strand->make_execution(CausalId{incarnation(), {hash_text(strand->name()), 0}, 0},
                                     "main")),
-        exceptions(*strand, registry.exceptions(), options_.exception_traces),
+        exceptions(*strand, registry.exceptions(), options_.exception_traces,
+                   /*witness=*/nullptr),
         deadlines(*strand),
         sessions(options_.session, *strand, network.end(self().value), *codec_, *this),
         pending(options_.session, *strand, sessions, deadlines),
@@ -104,6 +105,8 @@ class CallNode final : public SessionListener {
 
   // SessionListener.
   void on_message(WorkerId from, Message&& message) override {
+    if (const auto violation = sessions.judge(from, message))
+      return sessions.accuse(from, *violation);
     std::visit(Router{*this, from}, message.content);
   }
   void on_peer_joined(const Hello&) override {}
@@ -114,6 +117,7 @@ class CallNode final : public SessionListener {
   }
   Status check_hello(const Hello&) override { return Unit{}; }
   void on_hello_refused(WorkerId, const Error&) override {}
+  bool may_have_left(WorkerId) const override { return false; }
 
   [[nodiscard]] WorkerId self() const { return options_.session.self; }
   [[nodiscard]] Incarnation incarnation() const { return options_.session.incarnation; }
@@ -128,11 +132,11 @@ class CallNode final : public SessionListener {
     }
     void operator()(Cancel& cancel) const { node.served.on_cancel(from, cancel); }
     void operator()(Item& item) const { node.pending.on_item(from, std::move(item)); }
-    void operator()(Credit& credit) const { node.served.on_credit(credit); }
+    void operator()(Credit& credit) const { node.served.on_credit(from, credit); }
     void operator()(End& end) const { node.pending.on_end(from, std::move(end)); }
     void operator()(ForkRequest& request) const { node.rrefs.on_fork_request(from, request); }
-    void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(confirm); }
-    void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(accept); }
+    void operator()(ForkConfirm& confirm) const { node.rrefs.on_fork_confirm(from, confirm); }
+    void operator()(ChildAccept& accept) const { node.rrefs.on_child_accept(from, accept); }
     void operator()(UserDelete& gone) const { node.rrefs.on_user_delete(from, gone); }
     template <class Other>
     void operator()(Other&) const {

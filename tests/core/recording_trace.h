@@ -13,14 +13,20 @@ namespace rehearsal::doubles {
 class RecordingTrace final : public Trace {
  public:
   struct Entry {
-    Event event;  // its text is empty: see `text`
+    Event event;  // its texts are empty: see below
     std::string text;
+    std::string value;
   };
 
   void on_event(const Event& event) override {
-    entries_.push_back({event, std::string(event.text)});
+    entries_.push_back({event, std::string(event.text), std::string(event.value)});
     entries_.back().event.text = {};
+    entries_.back().event.value = {};
   }
+
+  // Set before a node is given it.
+  bool notes_are_heard = true;
+  [[nodiscard]] bool hears_notes() const override { return notes_are_heard; }
 
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] size_t count(EventKind kind) const {

@@ -77,12 +77,28 @@ class ScriptedNetwork {
 
   void connect(uint32_t a, uint32_t b) {
     up_.insert(std::minmax(a, b));
-    report(a, [&](FrameSink& sink) { sink.on_peer_up(ends_[b]->hello_); });
-    report(b, [&](FrameSink& sink) { sink.on_peer_up(ends_[a]->hello_); });
+    const Hello of_a = hello(a, b);
+    const Hello of_b = hello(b, a);
+    report(a, [&](FrameSink& sink) { sink.on_peer_up(of_b); });
+    report(b, [&](FrameSink& sink) { sink.on_peer_up(of_a); });
+  }
+  // The link is lost before the other end, b, hears of it.
+  void connect_one_end(uint32_t a, uint32_t b) {
+    up_.insert(std::minmax(a, b));
+    const Hello of_b = hello(b, a);
+    report(a, [&](FrameSink& sink) { sink.on_peer_up(of_b); });
   }
   void connect_all() {
     for (uint32_t a = 0; a < ends_.size(); ++a)
       for (uint32_t b = a + 1; b < ends_.size(); ++b) connect(a, b);
+  }
+
+  // `from` says this of itself when a link to `to` is made.
+  [[nodiscard]] Hello hello(uint32_t from, uint32_t to) const {
+    const ScriptedTransport& end = *ends_[from];
+    Hello hello = end.hello_;
+    if (!end.stopped_ && end.sink_ != nullptr) hello.position = end.sink_->position(WorkerId{to});
+    return hello;
   }
 
   // The link is lost with all that is in flight on it.

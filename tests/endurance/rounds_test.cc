@@ -101,15 +101,17 @@ TEST(Rounds, AForgottenRuleIsNoticed) {
   // Goal: the account above can fail. Method: what is sent again is taken again.
   if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
   NodeRounds rounds(kWorkers);
-  std::vector<std::string> found;
-  for (uint64_t seed = 1; found.empty() && seed <= 40; ++seed) {
+  std::string found;
+  // Another complaint may come first: a call that creates a reference is refused the second time.
+  const auto ran_twice = [&] { return found.find("has run twice") != std::string::npos; };
+  for (uint64_t seed = 1; !ran_twice() && seed <= 40; ++seed) {
     Ledger ledger;
     const auto program = [&] { return ledger.program(kWorkers, 60, Seed{seed}); };
     (void)rounds.run(
         program, {.seed = Seed{seed}, .crashes_max = 0, .mutants = {"deduplication_forgotten"}});
-    found = ledger.complaints();
+    found = joined(ledger.complaints());
   }
-  EXPECT_NE(joined(found).find("has run twice"), std::string::npos) << joined(found);
+  EXPECT_TRUE(ran_twice()) << found;
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // The page beside this file is right: its code is the example's, and the example does what the page
 // shows.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rehearsal {
@@ -53,11 +57,19 @@ Ran run_example(const std::string& filter) {
   return run_shell(std::string(REHEARSAL_EXAMPLE) + " --gtest_filter=" + filter);
 }
 
+// "after 1.5 virtual seconds and 67 events"
+int events_in(const std::string& output) {
+  const std::string words = " virtual seconds and ";
+  const size_t at = output.find(words);
+  return at == std::string::npos ? -1 : std::atoi(output.c_str() + at + words.size());
+}
+
 TEST(HowTo, TheCodeOfThePageIsThatOfTheExample) {
   // Goal: what a reader copies compiles. Method: every block of code is part of a file here.
   const std::filesystem::path folder = "tests/how_to/example";
-  const std::string code =
-      read_file(folder / "training.cc") + read_file(folder / "training_test.cc");
+  const std::string code = read_file(folder / "training.cc") +
+                           read_file(folder / "training_test.cc") +
+                           read_file(folder / "training_worker.cc");
   const std::vector<std::string> cpp = blocks(page(), "cpp");
   ASSERT_GE(cpp.size(), 3u);
   for (const std::string& block : cpp) EXPECT_NE(code.find(block), std::string::npos) << block;
@@ -100,9 +112,136 @@ TEST(HowTo, AnOracleOfOnesOwnSeesTheFaultWhenItHappens) {
       << found.output;
 }
 
+TEST(HowTo, AnInvariantSeesTheFaultAtTheStepThatMakesIt) {
+  // Goal: the values are looked at all the time, not at the end. Method: the invariant of the page;
+  // after fewer events than the check at the end needs, and for the mended trainer never.
+  const Ran found = run_example("Training.HasTheWeightsOfItsStepsAllTheTime");
+  EXPECT_EQ(found.status, 1);
+  const std::string finding = "oracle 'weights' failed on the values: after 2 updates: ";
+  EXPECT_NE(page().find(finding), std::string::npos);
+  EXPECT_NE(found.output.find(finding), std::string::npos) << found.output;
+  const Ran at_the_end = run_example("Training.AppliesEveryStepOnce");
+  EXPECT_LT(events_in(found.output), events_in(at_the_end.output)) << found.output;
+  const Ran mended = run_example("MendedTraining.HasTheWeightsOfItsStepsAllTheTime");
+  EXPECT_EQ(mended.status, 0) << mended.output;
+}
+
 TEST(HowTo, TheMendedTrainerHolds) {
   // Goal: the page's last step. Method: the same hunt.
   const Ran ran = run_example("MendedTraining.AppliesEveryStepOnce");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+}
+
+// Runs the page's program, one process for each line, and waits for all.
+Ran run_side_by_side(const std::vector<std::string>& lines) {
+  std::string script = "pids=; failed=0; ";
+  for (const std::string& line : lines) script += line + " & pids=\"$pids $!\"; ";
+  return run_shell(script + "for pid in $pids; do wait $pid || failed=1; done; exit $failed");
+}
+
+std::string free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(descriptor, generic, size), 0);
+  EXPECT_EQ(getsockname(descriptor, generic, &size), 0);
+  close(descriptor);
+  return std::to_string(ntohs(address.sin_port));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << text << " has no " << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(HowTo, TheTwoShellsOfThePageRunTheProgramForReal) {
+  // Goal: the lines that a reader copies work. Method: both at once, with another port and folder.
+  const std::vector<std::string> shells = blocks(page(), "sh");
+  ASSERT_EQ(shells.size(), 1u);
+  const std::string port = free_port();
+  std::istringstream text(shells.front());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);)
+    lines.push_back(
+        replaced(replaced(line, "29500", port), "build/training_worker", REHEARSAL_EXAMPLE_WORKER));
+  ASSERT_EQ(lines.size(), 2u);
+  const Ran ran = run_side_by_side(lines);
+  EXPECT_EQ(ran.status, 0) << ran.output;
+}
+
+TEST(HowTo, TheVariablesOfEachLauncherRunTheProgramForReal) {
+  // Goal: the page's table of launchers is right where none of them is installed. Method: two
+  // processes with the variables that each launcher was seen to set, %RANK% and %PORT% filled in.
+  const std::vector<std::string> launchers = {
+      "OMPI_COMM_WORLD_RANK=%RANK% OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 "
+      "MASTER_PORT=%PORT%",
+      "PMI_RANK=%RANK% PMI_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%PORT%",
+      "SLURM_PROCID=%RANK% SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 "
+      "SLURM_STEP_NODELIST=localhost MASTER_PORT=%PORT%",
+      "JOB_COMPLETION_INDEX=%RANK% WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=%PORT%",
+      "RANK=%RANK% WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%PORT% TORCHELASTIC_RUN_ID=none "
+      "TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_USE_AGENT_STORE=False"};
+  for (const std::string& variables : launchers) {
+    const std::string placed = replaced(variables, "%PORT%", free_port());
+    std::vector<std::string> lines;
+    for (const std::string rank : {"0", "1"})
+      lines.push_back("env " + replaced(placed, "%RANK%", rank) + " " + REHEARSAL_EXAMPLE_WORKER);
+    const Ran ran = run_side_by_side(lines);
+    EXPECT_EQ(ran.status, 0) << variables << ": " << ran.output;
+  }
+}
+
+// Of the page's table: the line with the example's program, on this machine.
+std::string launcher_line(const std::string& launcher) {
+  const std::string text = page();
+  const size_t row = text.find("| " + launcher + " | `");
+  if (row == std::string::npos) return {};
+  const size_t begin = text.find('`', row) + 1;
+  const std::string line = text.substr(begin, text.find('`', begin) - begin);
+  return replaced(line, "build/training_worker", REHEARSAL_EXAMPLE_WORKER);
+}
+
+TEST(HowTo, EachLauncherThatIsHereRunsTheProgramForReal) {
+  // Goal: the page's lines, as they are typed. Method: those whose launcher is on the PATH.
+  const std::vector<std::pair<std::string, std::string>> launchers = {
+      {"torchrun, one machine", "torchrun"}, {"MPI, one machine", "mpirun"}, {"Slurm", "srun"}};
+  bool any = false;
+  for (const auto& [row, program] : launchers) {
+    const std::string line = launcher_line(row);
+    ASSERT_TRUE(line.starts_with(program + " ")) << line;
+    if (run_shell("command -v " + program).status != 0) continue;
+    any = true;
+    const Ran ran = run_shell("env MASTER_PORT=" + free_port() + " " + line);
+    EXPECT_EQ(ran.status, 0) << line << ": " << ran.output;
+  }
+  if (!any) GTEST_SKIP() << "none of torchrun, mpirun and srun is on the PATH";
+}
+
+TEST(HowTo, TheThreeShellsOfTheReadmeRunAScenarioForReal) {
+  // Goal: what the README has a reader type. Method: its lines, with another port, side by side.
+  std::vector<std::string> lines;
+  std::string variables;
+  for (const std::string& block : blocks(read_file("README.md"), "")) {
+    if (block.find("RANK=2 rehearsal worker rl") == std::string::npos) continue;
+    std::istringstream text(block);
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with("export "))
+        variables = replaced(line.substr(7), "29500", free_port());
+      else if (!line.empty())
+        lines.push_back(line);
+  }
+  ASSERT_EQ(lines.size(), 3u);
+  const std::filesystem::path tool =
+      std::filesystem::path(REHEARSAL_EXAMPLE_WORKER).parent_path() / "rehearsal";
+  if (!std::filesystem::exists(tool)) GTEST_SKIP() << tool << " is not built";
+  for (std::string& line : lines)
+    line =
+        "env " + variables + " " + replaced(line, "rehearsal", tool.string()) + " --set size=tiny";
+  const Ran ran = run_side_by_side(lines);
   EXPECT_EQ(ran.status, 0) << ran.output;
 }
 

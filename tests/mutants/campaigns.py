@@ -35,6 +35,7 @@ NOT_HUNTED = {"destination_unchecked"}
 # What a hunt needs beside the seeds: where it is rare, and where so many small delays add up to
 # seconds that a failure cannot be told by few decisions.
 FLAGS = {"serves_before_met": ["--crashes", "2", "--restarts", "amnesia"],
+         "committed_not_taken_back": ["--crashes", "1"],
          "shutdown_has_five_seconds": ["--without", "delays"],
          "arrival_is_timed": ["--without", "delays"]}
 

@@ -55,6 +55,9 @@ TEST(LogTrace, EventsOfANodeAreLines) {
     see(EventKind::call_completed, "");
     see(EventKind::checkpoint_saved, "epoch", kNoPeer);
     see(EventKind::checkpoint_loaded, "epoch", kNoPeer);
+    trace.on_event({.kind = EventKind::note, .worker = {0}, .text = "loss", .value = "0.5 or so"});
+    EXPECT_EQ(trace.hears_notes(), level == LogLevel::info || level == LogLevel::debug);
+    see(EventKind::reference_leaked, "'ps' holds a reference", kNoPeer);
     see(EventKind::mark, "frames are resent", kNoPeer);
     see(EventKind::node_stopped, "the worker has shut down", kNoPeer);
     see(EventKind::api_call, "add");
@@ -63,13 +66,16 @@ TEST(LogTrace, EventsOfANodeAreLines) {
   EXPECT_EQ(told(LogLevel::off), "");
   EXPECT_EQ(told(LogLevel::error), "");
   EXPECT_EQ(told(LogLevel::warn),
-            "level=warning worker=ps event=peer_lost peer=trainer why=\"silent for 30 s\"\n");
+            "level=warning worker=ps event=peer_lost peer=trainer why=\"silent for 30 s\"\n"
+            "level=warning worker=ps event=reference_leaked which=\"'ps' holds a reference\"\n");
   EXPECT_EQ(told(LogLevel::info),
             "level=info worker=ps event=link_up peer=trainer\n"
             "level=info worker=ps event=link_lost peer=trainer why=reset\n"
             "level=warning worker=ps event=peer_lost peer=trainer why=\"silent for 30 s\"\n"
             "level=info worker=ps event=checkpoint_saved name=epoch\n"
             "level=info worker=ps event=checkpoint_loaded name=epoch\n"
+            "level=info worker=ps event=note name=loss value=\"0.5 or so\"\n"
+            "level=warning worker=ps event=reference_leaked which=\"'ps' holds a reference\"\n"
             "level=info worker=ps event=stopped why=\"the worker has shut down\"\n");
   const std::string all = told(LogLevel::debug);
   for (const char* line :

@@ -216,6 +216,74 @@ TEST_F(MetricsTest, TheTextOfPrometheusHasEverySeriesWithItsTypeAndHelp) {
   EXPECT_EQ(text.back(), '\n');
 }
 
+TEST_F(MetricsTest, KeepsTheLatestNumberOfEachNote) {
+  // Goal: a curve of what the program notes, and no memory without end. Method: numbers and a word;
+  // more names than are kept.
+  const auto note = [this](const std::string& name, const std::string& value, uint64_t is_number) {
+    metrics.on_event({.kind = EventKind::note,
+                      .worker = kUs,
+                      .number = is_number,
+                      .text = name,
+                      .value = value});
+  };
+  EXPECT_EQ(metrics_text(metrics.snapshot({})).find("rehearsal_note"), std::string::npos);
+  note("loss", "0.5", 1);
+  note("phase", "warm-up", 0);
+  note("loss", "0.25", 1);
+  EXPECT_EQ(metrics.snapshot({}).notes, (std::map<std::string, std::string>{{"loss", "0.25"}}));
+  const std::string line =
+      "# TYPE rehearsal_note gauge\nrehearsal_note{worker=\"client\",note=\"loss\"} 0.25\n";
+  EXPECT_NE(metrics_text(metrics.snapshot({})).find(line), std::string::npos);
+  for (size_t i = 0; i < 2 * Metrics::kNotesMax; ++i) note("n" + std::to_string(i), "1", 1);
+  note("loss", "0.125", 1);
+  EXPECT_EQ(metrics.snapshot({}).notes.size(), Metrics::kNotesMax);
+  EXPECT_EQ(metrics.snapshot({}).notes.at("loss"), "0.125");
+}
+
+TEST_F(MetricsTest, CountsContextsPassesAndSendFunctions) {
+  // Goal: what is here now, and what there was in total. Method: two contexts, three passes, of
+  // which one fails and one goes on; the node ends.
+  const auto pass = [this](EventKind kind, uint64_t epoch, std::string_view error = {}) {
+    metrics.on_event(
+        {.kind = kind, .worker = kUs, .peer = kPeer, .id = id(1), .number = epoch, .text = error});
+  };
+  see(EventKind::context_opened);
+  see(EventKind::context_opened);
+  see(EventKind::context_released);
+  pass(EventKind::pass_started, 1);
+  pass(EventKind::pass_ended, 1);
+  pass(EventKind::pass_started, 2);
+  pass(EventKind::pass_ended, 2, "no gradient came back");
+  pass(EventKind::pass_started, 3);
+  MetricsSnapshot seen = metrics.snapshot({});
+  EXPECT_EQ(seen.contexts, 1u);
+  EXPECT_EQ(seen.passes, 1u);
+  EXPECT_EQ(seen.passes_begun, 3u);
+  EXPECT_EQ(seen.passes_failed, 1u);
+  EXPECT_EQ(metrics_text(seen).find("rehearsal_send_functions"), std::string::npos);
+  EXPECT_EQ(metrics_text(seen).find("rehearsal_peer_peak"), std::string::npos);
+  seen.send_functions = 12;
+  seen.peaks = PeerPeaks{.gaps = 3, .references = 40};
+  const std::string text = metrics_text(seen);
+  for (const char* line : {"# TYPE rehearsal_autograd_contexts gauge\n"
+                           "rehearsal_autograd_contexts{worker=\"client\"} 1\n",
+                           "# TYPE rehearsal_send_functions gauge\n"
+                           "rehearsal_send_functions{worker=\"client\"} 12\n",
+                           "# TYPE rehearsal_peer_peak gauge\n"
+                           "rehearsal_peer_peak{worker=\"client\",thing=\"decoded_bytes\"} 0\n"
+                           "rehearsal_peer_peak{worker=\"client\",thing=\"gaps\"} 3\n",
+                           "rehearsal_peer_peak{worker=\"client\",thing=\"references\"} 40\n",
+                           "rehearsal_passes_running{worker=\"client\"} 1\n",
+                           "# TYPE rehearsal_passes_started_total counter\n"
+                           "rehearsal_passes_started_total{worker=\"client\"} 3\n",
+                           "rehearsal_passes_failed_total{worker=\"client\"} 1\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  metrics.on_event({.kind = EventKind::node_stopped, .worker = kUs});
+  seen = metrics.snapshot({});
+  EXPECT_EQ(seen.contexts + seen.passes, 0u);
+  EXPECT_EQ(seen.passes_begun, 3u);
+}
+
 TEST_F(MetricsTest, LabelsAreEscaped) {
   // Goal: no name breaks a line or a label. Method: a function with all that must be escaped.
   call(1, CallForm::rpc_sync, seconds(0), "a\\b\"c\nd");

@@ -20,6 +20,7 @@ RecordHeader header() {
   header.node.names = {"ps", "trainer"};
   header.node.peer_timeout = std::chrono::seconds(3);
   header.node.mutants = {"some"};
+  header.node.limits = {.decoded_bytes = 1, .gaps = 2, .gatherings = 3};
   header.arguments = {"run", "storm"};
   return header;
 }
@@ -81,6 +82,10 @@ TEST_F(RecordFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(record->header.node.names, header().node.names);
   EXPECT_EQ(record->header.node.peer_timeout, std::chrono::seconds(3));
   EXPECT_EQ(record->header.node.window_frames, NodeOptions{}.window_frames);
+  EXPECT_EQ(record->header.node.limits.decoded_bytes, 1u);
+  EXPECT_EQ(record->header.node.limits.gaps, 2u);
+  EXPECT_EQ(record->header.node.limits.references, PeerLimits{}.references);
+  EXPECT_EQ(record->header.node.limits.gatherings, 3u);
   EXPECT_EQ(record->header.node.mutants, header().node.mutants);
   ASSERT_EQ(record->items.size(), 6u);
   const auto& posted = std::get<Posted>(record->items[0]);
@@ -187,7 +192,7 @@ TEST_F(RecordFile, OfAnotherKindOrVersionIsRefused) {
   std::string whole = content();
   whole[offsetof(Preface, version)] = 9;
   replace(whole);
-  EXPECT_EQ(complaint(), path_ + ": is a record of version 9; this program reads version 1");
+  EXPECT_EQ(complaint(), path_ + ": is a record of version 9; this program reads version 3");
   EXPECT_EQ(read_record("/no/such/file").ok(), false);
   EXPECT_FALSE(looks_like_record("/no/such/file"));
 }

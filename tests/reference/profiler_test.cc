@@ -29,7 +29,7 @@ using Ended = std::vector<Span>;
 
 Ended ended_of(const Spans& spans) { return {spans.ended().begin(), spans.ended().end()}; }
 
-// Runs the program with a hundred seeds and over loopback, and looks at the spans of each run.
+// Runs the program with many seeds and over loopback, and looks at the spans of each run.
 void with_spans(const Program& program, const std::function<void(const Ended&)>& look) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Spans spans;

@@ -11,13 +11,15 @@
 #include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
+#include "tests/effort.h"
 #include "tests/real_net/support/loopback_group.h"
 
 // The setting in which a row of the reference's tests runs: see README.md.
 namespace rehearsal::reference {
 
 struct RowOptions {
-  uint64_t seeds = 100;                                    // of simulated clusters with mild faults
+  uint64_t seeds = tries(25);                              // of simulated clusters with mild faults
+  bool strict_leaks = true;                                // in both worlds
   std::function<void(NodeOptions&)> adjust_node = {};      // in both worlds
   std::function<void(sim::Cluster&)> adjust_cluster = {};  // before it runs
 };
@@ -30,6 +32,7 @@ inline void on_simulated_clusters(const MakeProgram& make, const RowOptions& opt
   sim::HuntOptions hunt;
   hunt.seeds = options.seeds;
   hunt.cluster.adjust_node = options.adjust_node;
+  hunt.cluster.strict_leaks = options.strict_leaks;
   EXPECT_TRUE(sim::hunt(hunt, [&](Seed seed, const sim::ClusterOptions& of_seed) {
     const Program program = make();
     sim::Cluster cluster(seed, program, of_seed);
@@ -38,11 +41,13 @@ inline void on_simulated_clusters(const MakeProgram& make, const RowOptions& opt
   }));
 }
 
-// Over loopback, once with two worker threads at each node, once with one and once with none.
+// Over loopback, once with two worker threads at each node, once with one and once with none. As in
+// the simulator, a reference that is still held at the shutdown fails its worker.
 inline void over_loopback(const MakeProgram& make, const RowOptions& options = {}) {
   for (const uint32_t threads : {2, 1, 0}) {
     SCOPED_TRACE("worker threads: " + std::to_string(threads));
     real::GroupOptions group_options{.worker_threads = threads};
+    group_options.node.strict_leaks = options.strict_leaks;
     if (options.adjust_node) options.adjust_node(group_options.node);
     const Program program = make();
     real::LoopbackGroup group(program, group_options);

@@ -74,8 +74,15 @@ std::string text_of(const Names& names) {
 }
 
 Names rows_wanted() {
-  Names rows;
+  std::vector<std::string> whole;  // Lines that begin with a space belong to the one before.
   for (const std::string& line : lines_of("tests/reference/rows.txt")) {
+    if (line.starts_with("  "))
+      whole.back() += line.substr(2);
+    else
+      whole.push_back(line);
+  }
+  Names rows;
+  for (const std::string& line : whole) {
     std::istringstream words(line);
     std::string area, name;
     words >> area >> name;

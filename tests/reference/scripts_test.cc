@@ -122,13 +122,14 @@ TEST(ReferenceScripts, AsynchronousFunctionsMayCallThem) {
 TEST(ReferenceScripts, WhatAContinuationCallsIsRecordedInItsContext) {
   in_both_worlds(everywhere(functions(), [](Worker& worker) {
     const AutogradContext context = worker.autograd_context();
+    const auto recording = context.record();
     const at::Tensor x = at::ones({2}).requires_grad_();
     const at::Tensor y = at::ones({2}).requires_grad_();
     const std::string to = after(worker);
     const at::Tensor sum =
-        context.rpc_async<at::Tensor>(to, "script::lib.add", x, y)
-            .then([context, to](const at::Tensor& part) {
-              return context.rpc_async<at::Tensor>(to, "script::lib.add", part, at::ones({2}));
+        worker.rpc_async<at::Tensor>(to, "script::lib.add", x, y)
+            .then([&worker, to](const at::Tensor& part) {
+              return worker.rpc_async<at::Tensor>(to, "script::lib.add", part, at::ones({2}));
             })
             .wait();
     context.backward({sum.sum()});

@@ -30,9 +30,15 @@ Future<int64_t> make_number(CallContext& context, const GateRRef& gate) {
   return context.rpc_async(gate, &Gate::pass);
 }
 
+int64_t sleeps_for(CallContext& context, int64_t time) {
+  context.sleep(milliseconds(time));
+  return time;
+}
+
 FunctionRegistry functions() {
   FunctionRegistry registry;
   register_gate(registry);
+  registry.function("sleeps_for", &sleeps_for);
   registry.function("make_slow", &make_slow).function("make_number", &make_number);
   registry.type<Slow>("Slow")
       .method("number", &Slow::number)
@@ -158,6 +164,32 @@ TEST(ReferenceTimeouts, AFetchThatTimedOutDoesNotSpoilTheReference) {
     gate.rpc_sync(&Gate::open);
     EXPECT_EQ(slow_value.to_here(), 1);
   }));
+}
+
+// The limit is above what faults take, and the function sleeps for longer.
+Program creations_with_limits(milliseconds limit) {
+  return one_caller(functions(), [limit](Worker& worker) {
+    const Calls hurried = worker.with_timeout(limit);
+    const GateRRef gate = worker.remote<Gate>("worker1");
+    for (const std::string to : {"worker0", "worker1"}) {
+      const int64_t time = limit.count() * 3 / 2;
+      const RRef<int64_t> slow = hurried.remote(to, &sleeps_for, time);
+      EXPECT_EQ(kind_of([&] { (void)slow.to_here(milliseconds(1)); }), ErrorKind::timeout);
+      EXPECT_EQ(slow.to_here(Timeout::never()), time);
+      // The calls of the function have no more time than the creation.
+      const RRef<int64_t> waiting = hurried.remote(to, &make_number, gate);
+      const Error error = error_of([&] { (void)waiting.to_here(Timeout::never()); });
+      EXPECT_EQ(error.kind, ErrorKind::timeout) << to;
+      EXPECT_EQ(error.function, "Gate.pass") << to;
+    }
+    gate.rpc_sync(&Gate::open);
+  });
+}
+
+// Not a row: PyTorch bounds the function, too.
+TEST(ReferenceTimeouts, ATimeOfRemoteIsThatOfTheCreationAtOneselfAsElsewhere) {
+  on_simulated_clusters(creations_with_limits(seconds(60)));
+  over_loopback(creations_with_limits(milliseconds(300)));
 }
 
 }  // namespace

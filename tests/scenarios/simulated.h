@@ -13,21 +13,31 @@ struct SimulatedRun {
   std::vector<std::string> lines;
 };
 
-// One run of many by the same backends, as in a hunt.
+// One run of many by the same backends, as in a hunt; with these faults and no others.
 inline SimulatedRun simulated_by(const command_line::Backends& backends, const Scenario& scenario,
-                                 uint64_t seed, sim::FaultLevel faults,
+                                 uint64_t seed, const ScenarioFaults& faults,
                                  const std::vector<std::string>& assignments) {
   command_line::RunSettings settings;
   settings.scenario = &scenario;
   settings.options = scenario.options.parse(assignments, "tiny");
   settings.seed = Seed{seed};
-  settings.faults = faults;
+  settings.faults = faults.faults;
+  settings.crashes = faults.crashes;
+  settings.restarts = faults.restarts;
+  settings.long_partitions = faults.long_partitions;
+  settings.long_pauses = faults.long_pauses;
   SimulatedRun run;
   Reporter reporter;
   reporter.line = [&run](const std::string& text) { run.lines.push_back(text); };
   reporter.progress = [](const std::string&) {};
   run.outcome = backends.simulate(settings, reporter);
   return run;
+}
+
+inline SimulatedRun simulated_by(const command_line::Backends& backends, const Scenario& scenario,
+                                 uint64_t seed, sim::FaultLevel faults,
+                                 const std::vector<std::string>& assignments) {
+  return simulated_by(backends, scenario, seed, ScenarioFaults{.faults = faults}, assignments);
 }
 
 inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, sim::FaultLevel faults,

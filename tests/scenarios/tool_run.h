@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -43,6 +44,14 @@ inline std::string read_whole_file(const std::filesystem::path& path) {
   return text.str();
 }
 
+// The words of a tool as that of this repository would say them: in place of the name of the test's
+// binary, but not of its path, stands `rehearsal`.
+inline std::string as_rehearsal(const std::string& said, const std::filesystem::path& binary) {
+  static const std::string unnamed = "(^|[^/A-Za-z0-9_])";
+  const std::regex name(unnamed + binary.filename().string() + "(?=[ :,])");
+  return std::regex_replace(said, name, "$1rehearsal");
+}
+
 // Runs the tool in a process of its own and waits for it. `environment` is "NAME=value …" for a
 // shell.
 inline ToolRun run_tool(const std::string& arguments, const std::string& environment = "") {
@@ -54,8 +63,9 @@ inline ToolRun run_tool(const std::string& arguments, const std::string& environ
   command << kToolVariable << "=1 " << environment << " '" << binary << "' " << arguments << " >'"
           << (folder / "out").string() << "' 2>'" << (folder / "err").string() << "' </dev/null";
   const int status = std::system(command.str().c_str());
-  ToolRun run{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_whole_file(folder / "out"),
-              read_whole_file(folder / "err")};
+  ToolRun run{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+              as_rehearsal(read_whole_file(folder / "out"), binary),
+              as_rehearsal(read_whole_file(folder / "err"), binary)};
   std::filesystem::remove_all(folder);
   return run;
 }

@@ -235,7 +235,7 @@ TEST(Cluster, QuietMeansThatOnlyHeartbeatsAreLeft) {
 
 // Goal: what a run needs does not grow with its length.
 TEST(Cluster, ALongRunUsesItsStacksAgain) {
-  constexpr int64_t kCalls = 20'000;
+  constexpr int64_t kCalls = 5'000;
   Program program(adding_functions());
   program.worker("server", [](Worker&) {});
   program.worker("client", [](Worker& worker) {

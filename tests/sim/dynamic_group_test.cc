@@ -14,6 +14,7 @@
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "sim/run_report.h"
+#include "tests/effort.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -110,7 +111,7 @@ TEST(DynamicGroup, WhoHasJoinedIsKnownToAllWhoHaveJoined) {
   const Program program = everybody_asks_around();
   for (const FaultLevel faults : {FaultLevel::none, FaultLevel::mild, FaultLevel::hostile})
     EXPECT_TRUE(hunt(
-        {.seeds = 150, .cluster = {.faults = faults}},
+        {.seeds = tries(40), .cluster = {.faults = faults}},
         [&](Seed seed, const ClusterOptions& options) { Cluster(seed, program, options).run(); }));
 }
 
@@ -123,13 +124,14 @@ TEST(DynamicGroup, DeathsAndReturnsHoldNobodyUp) {
   Marks refusals("a worker that had left refused a newcomer");
   cluster.traces.push_back(&refusals);
   uint32_t lives = 0;
+  const uint64_t runs = tries(100);
   EXPECT_TRUE(
-      hunt({.seeds = 300, .cluster = cluster}, [&](Seed seed, const ClusterOptions& options) {
+      hunt({.seeds = runs, .cluster = cluster}, [&](Seed seed, const ClusterOptions& options) {
         Cluster run(seed, program, options);
         for (const WorkerReport& worker : run.run().workers) lives += worker.lives;
       }));
-  EXPECT_GT(lives, 4u * 300 + 100);  // Many came again,
-  EXPECT_GT(refusals.count, 0);      // and some to one that was about to go.
+  EXPECT_GT(lives, 4 * runs + runs / 3);  // Many came again,
+  EXPECT_GT(refusals.count, 0);           // and some to one that was about to go.
 }
 
 // A joiner that a member knows of and that dies is waited for by nobody.

@@ -4,6 +4,7 @@
 #include "core/api/rref.h"
 #include "core/api/worker.h"
 #include "sim/cluster.h"
+#include "tests/effort.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -44,7 +45,7 @@ TEST(Limits, ACreationDoesNotWaitForAFunctionThatWaitsForIt) {
   // for each worker; the two values at one worker or at two, in many orders.
   for (const char* second_owner : {"a", "b"}) {
     const Program program = box_program("a", second_owner);
-    for (uint64_t seed = 1; seed <= 20; ++seed) {
+    for (uint64_t seed = 1; seed <= tries(8); ++seed) {
       ClusterOptions options{.strategy = StrategyKind::random_walk, .faults = FaultLevel::mild};
       options.adjust_node = [](NodeOptions& node) { node.execution_limit = 1; };
       Cluster cluster(Seed{seed}, program, options);

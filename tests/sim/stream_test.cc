@@ -12,6 +12,7 @@
 #include "core/session/mutants.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
+#include "tests/effort.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -84,15 +85,16 @@ Program stream_program() {
 
 TEST(Streams, HoldWhateverTheNetworkDoes) {
   const Program program = stream_program();
-  EXPECT_TRUE(holds_for_seeds(
-      60, [&](Seed seed) { Cluster(seed, program, {.faults = FaultLevel::hostile}).run(); }));
+  EXPECT_TRUE(holds_for_seeds(tries(15), [&](Seed seed) {
+    Cluster(seed, program, {.faults = FaultLevel::hostile}).run();
+  }));
 }
 
 TEST(Streams, EndWhoeverCrashes) {
   // Goal: the loss of a reader ends its functions, that of a function its readers. Method: crashes
   // drawn by the seed; the oracles look for what is left.
   const Program program = stream_program();
-  EXPECT_TRUE(holds_for_seeds(60, [&](Seed seed) {
+  EXPECT_TRUE(holds_for_seeds(tries(20), [&](Seed seed) {
     Cluster(seed, program, {.faults = FaultLevel::mild, .crashes = 1}).run();
   }));
 }

@@ -6,29 +6,48 @@ const NOBODY = -1;
 const KIND_GROUPS = [
   ["messages", "call", ["frame", "frame_sent", "frame_resent", "frame_dropped"]],
   ["calls", "call", ["api_call", "call_executed", "call_served", "call_completed"]],
+  ["exceptions", "fault", ["thrown"]],
   ["references", "reference", ["owner_created", "owner_dropped", "fork_registered",
     "fork_deleted", "fork_refused", "user_created", "user_deleted"]],
   ["autograd", "autograd", ["context_opened", "context_released", "pass_started", "pass_ended",
     "optimizer_stepped"]],
+  ["notes", "reference", ["note"]],
   ["faults", "fault", ["crash", "restart", "connection_broken", "partition", "partition_healed",
     "calm", "decision", "peer_lost", "peer_fenced"]],
   ["executions", "quiet", ["execution_started", "execution_parked", "execution_resumed",
     "execution_ended"]],
 ];
+// Of a backward pass; each has a colour of its own, which is also the group's class.
+const PASS_GROUPS = [
+  ["gradients", ["Gradients", "GradientsAnswered"]],
+  ["marks", ["Marks", "MarksAnswered"]],
+  ["waves", ["PassFinish", "PassFinished", "PassFailed"]],
+];
 const OTHER_GROUP = "other";
+const ALL_GROUPS = [...KIND_GROUPS.map(([name]) => name), ...PASS_GROUPS.map(([name]) => name),
+  OTHER_GROUP];
 const groupOfKind = new Map();
 for (const [name, , kinds] of KIND_GROUPS) for (const kind of kinds) groupOfKind.set(kind, name);
 const classOfGroup = new Map(KIND_GROUPS.map(([name, style]) => [name, style]));
+const groupOfMessage = new Map();
+for (const [name, texts] of PASS_GROUPS) {
+  classOfGroup.set(name, name);
+  for (const text of texts) groupOfMessage.set(text, name);
+}
 
 // The order of these fields is html_page.cc's.
 const moments = run.moments.map((field, number) => {
   const kind = run.strings[field[0]];
+  const messageName = run.strings[field[15]];
   return {
-    number, kind, group: groupOfKind.get(kind) || OTHER_GROUP,
+    number, kind, messageName,
+    group: groupOfMessage.get(messageName) || groupOfKind.get(kind) || OTHER_GROUP,
     when: field[1], worker: field[2], life: field[3], peer: field[4], frame: field[5],
     attempt: field[6], bytes: field[7], id: run.strings[field[8]], text: run.strings[field[9]],
     detail: run.strings[field[10]], tables: run.strings[field[11]], message: field[12],
-    inStory: field[13] === 1, causes: field.slice(14),
+    inStory: field[13] === 1,
+    places: run.strings[field[14]].split("\n").filter((place) => place !== ""),
+    causes: field.slice(16),
   };
 });
 const messages = run.messages.map(([sent, arrived, lostAt]) => ({sent, arrived, lostAt}));
@@ -61,7 +80,7 @@ function pastOf(number) {
 // What a search looks at.
 function wordsOf(moment) {
   return (placeOf(moment) + " " + moment.kind + " " + moment.text + " " + moment.id + " " +
-          moment.detail).toLowerCase();
+          moment.detail + " " + moment.places.join(" ")).toLowerCase();
 }
 
 // The latest tables of a worker's life up to a moment.

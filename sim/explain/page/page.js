@@ -6,13 +6,17 @@ const help = document.getElementById("help");
 
 const filter = {
   workers: new Set(run.workers.keys()),
-  groups: new Set([...KIND_GROUPS.map(([name]) => name), OTHER_GROUP]),
+  groups: new Set(ALL_GROUPS),
   text: "",
-  storyOnly: false,
+  passesOnly: false,
+  storyOnly: run.failure !== "",
+  folded: run.shutdownFrom >= 0,  // the shutdown
 };
 
 function isShown(moment) {
+  if (filter.folded && moment.number >= run.shutdownFrom) return false;
   if (filter.storyOnly && !moment.inStory) return false;
+  if (filter.passesOnly && !passOfMoment.has(moment.number)) return false;
   if (!filter.groups.has(moment.group)) return false;
   const concerned = moment.worker === NOBODY || filter.workers.has(moment.worker) ||
     (moment.kind === "connection_broken" && filter.workers.has(moment.peer));
@@ -22,6 +26,8 @@ function isShown(moment) {
 function applyFilter() {
   const shown = moments.filter(isShown).map(({number}) => number);
   const lanes = [...run.workers.keys()].filter((worker) => filter.workers.has(worker));
+  view.foldText = !filter.folded ? "" : "… shutdown, " + run.shutdownMessages +
+    (run.shutdownMessages === 1 ? " message" : " messages");
   showMoments(shown, lanes);
   countElement.textContent = shown.length === moments.length
     ? moments.length + " events" : shown.length + " of " + moments.length + " events";
@@ -32,8 +38,15 @@ function select(number) {
   view.past = number === null ? null : pastOf(number);
   showPanel();
   if (number === null) return draw();
+  if (view.rowOf[number] < 0 && filter.folded && number >= run.shutdownFrom) unfold();
   if (view.rowOf[number] < 0) clearFilters();
   bringIntoView(number);
+}
+
+function unfold() {
+  filter.folded = false;
+  refreshButtons();
+  applyFilter();
 }
 
 function moveSelection(rows) {
@@ -86,8 +99,9 @@ const flip = (set, member) => { if (!set.delete(member)) set.add(member); };
 
 function clearFilters() {
   filter.workers = new Set(run.workers.keys());
-  filter.groups = new Set([...KIND_GROUPS.map(([name]) => name), OTHER_GROUP]);
+  filter.groups = new Set(ALL_GROUPS);
   filter.storyOnly = false;
+  filter.passesOnly = false;
   filter.text = search.value = "";
   refreshButtons();
   applyFilter();
@@ -99,13 +113,22 @@ function makeFilters() {
     "Every event of the run");
   toggleButton(story, "Story", () => filter.storyOnly, () => { filter.storyOnly = true; },
     "Only the events that matter most to how it ended  ( s )");
+  if (run.shutdownFrom >= 0)
+    toggleButton(story, "Shutdown", () => !filter.folded,
+      () => { filter.folded = !filter.folded; }, "The events after the program's own  ( d )");
+  if (passes.length > 0)
+    toggleButton(story, "Passes", () => filter.passesOnly,
+      () => { filter.passesOnly = !filter.passesOnly; },
+      "Only what belongs to a backward pass  ( p )");
   const workers = document.getElementById("worker-filter");
   run.workers.forEach((name, worker) => toggleButton(workers, name,
     () => filter.workers.has(worker), () => flip(filter.workers, worker)));
   const kinds = document.getElementById("kind-filter");
-  for (const name of [...KIND_GROUPS.map(([group]) => group), OTHER_GROUP]) {
+  const legend = new Set(PASS_GROUPS.map(([name]) => name));
+  for (const name of ALL_GROUPS) {
     if (!moments.some((moment) => moment.group === name)) continue;
     toggleButton(kinds, name, () => filter.groups.has(name), () => flip(filter.groups, name));
+    if (legend.has(name)) kinds.lastChild.classList.add("legend", name);
   }
   search.addEventListener("input", () => {
     filter.text = search.value.trim().toLowerCase();
@@ -133,6 +156,16 @@ const KEYS = [
     () => { if (run.critical && run.critical.second >= 0) select(run.critical.second); }],
   [["s"], "s", "story, or all events",
     () => { filter.storyOnly = !filter.storyOnly; refreshButtons(); applyFilter(); }],
+  [["d"], "d", "the shutdown shown, or folded", () => {
+    filter.folded = !filter.folded && run.shutdownFrom >= 0;
+    refreshButtons();
+    applyFilter();
+  }],
+  [["p"], "p", "only what belongs to a backward pass, or all", () => {
+    filter.passesOnly = !filter.passesOnly && passes.length > 0;
+    refreshButtons();
+    applyFilter();
+  }],
   [["/"], "/", "search", () => search.focus()],
   [["+", "="], "+", "larger", () => setZoom(1)],
   [["-"], "−", "smaller", () => setZoom(-1)],
@@ -171,6 +204,7 @@ function makeHead() {
   badge.textContent = run.failure ? "FAILED" : "HOLDS";
   if (run.failure) badge.className = "failed";
   document.getElementById("failure").textContent = run.failure;
+  makeThrown();
   const critical = document.getElementById("critical");
   critical.textContent = run.note;
   if (run.critical) {
@@ -195,6 +229,33 @@ function makeHead() {
   });
 }
 
+// What was thrown, each time with a line for each place in the program's source.
+function makeThrown() {
+  const thrown = document.getElementById("thrown");
+  for (const [line, number] of run.thrown) {
+    const isPlace = line.startsWith("  ");
+    const element = textElement(isPlace ? "code" : "p", "", line.trim());
+    if (!isPlace) element.append(" ", jumpLink("show", number));
+    thrown.append(element);
+  }
+}
+
+// At the critical pair; the failure stays selected, and its past bright, if both fit.
+function openAtStory() {
+  const first = run.critical ? run.critical.first : run.failedAt;
+  const last = run.failedAt >= 0 ? run.failedAt : first;
+  if (last < 0) {
+    if (run.failure !== "") scroller.scrollTop = scroller.scrollHeight;
+    return;
+  }
+  select(last);
+  if (view.rowOf[first] < 0) return select(first);
+  const rows = view.rowOf[last] - view.rowOf[first];
+  if (rows < 0 || rows > pageRows() * 0.7) return select(first);
+  scroller.scrollTop = view.rowOf[first] * view.rowHeight - scroller.clientHeight / 5;
+  draw();
+}
+
 function makeHelp() {
   const list = document.getElementById("keys");
   for (const [, names, meaning] of KEYS)
@@ -212,6 +273,7 @@ showPanel();
 document.addEventListener("keydown", onKey);
 scroller.addEventListener("scroll", () => requestAnimationFrame(draw));
 rowsElement.addEventListener("click", (event) => {
+  if (event.target.id === "fold") return unfold();
   const row = event.target.closest(".row");
   if (row) select(Number(row.dataset.event));
 });
@@ -232,5 +294,5 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readColors();
   draw();
 });
-if (run.failedAt >= 0) select(run.failedAt);
+openAtStory();
 scroller.focus();

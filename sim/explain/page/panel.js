@@ -30,6 +30,20 @@ function addJumps(title, numbers) {
     panel.append(textElement("p", "quiet", "and " + (numbers.length - shownMost) + " more"));
 }
 
+// Where in the program's source, innermost first.
+function addPlaces(moment) {
+  if (moment.places.length === 0) return;
+  panel.append(textElement("h3", "", moment.kind === "thrown" ? "Thrown in" : "Called from"));
+  const list = document.createElement("ul");
+  list.className = "places";
+  for (const place of moment.places) {
+    const item = document.createElement("li");
+    item.append(textElement("code", "", place));
+    list.append(item);
+  }
+  panel.append(list);
+}
+
 function fateOf(message) {
   if (message.arrived >= 0) {
     const travelled = moments[message.arrived].when - moments[message.sent].when;
@@ -75,10 +89,12 @@ function showPanel() {
     if (moment.bytes > 0) addFact(facts, "size", moment.bytes + " bytes");
     addFact(facts, "fate", fateOf(message));
   }
-  addFact(facts, "says", moment.detail, true);
+  addFact(facts, moment.kind === "thrown" ? "in" : "says", moment.detail, true);
   panel.append(facts);
   if (moment.number === run.failedAt)
     panel.append(textElement("h3", "fault", "Here it fails: " + run.failure));
+  addPlaces(moment);
+  addPass(moment);
   if (moment.message >= 0) {
     const {sent, arrived} = messages[moment.message];
     const other = moment.number === sent ? arrived : sent;

@@ -21,6 +21,7 @@ const view = {
   rowHeight: 24,
   selected: null,
   past: null,               // of the selected one
+  foldText: "",             // of the row in place of what is folded; empty: nothing is
 };
 
 const laneWidth = () => {
@@ -43,7 +44,7 @@ function showMoments(shown, lanes) {
 }
 
 function resize() {
-  tall.style.height = view.shown.length * view.rowHeight + "px";
+  tall.style.height = (view.shown.length + (view.foldText === "" ? 0 : 1)) * view.rowHeight + "px";
   for (const surface of [canvas, overview]) {
     const ratio = window.devicePixelRatio || 1;
     const width = surface === canvas ? scroller.clientWidth : overview.clientWidth;
@@ -94,16 +95,18 @@ let colors = {};
 function readColors() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["ground", "text", "soft", "accent", "bad", "spine", "arrow", "storm",
-    "storm-soft", "call", "reference", "autograd", "execution", "line"])
+    "storm-soft", "call", "reference", "autograd", "execution", "line", "gradients", "marks",
+    "waves"])
     colors[name] = style.getPropertyValue("--" + name).trim();
 }
 
 function colorOf(moment) {
   switch (moment.group) {
-    case "faults": return colors.bad;
+    case "faults": case "exceptions": return colors.bad;
     case "messages": case "calls": return colors.call;
     case "references": return colors.reference;
     case "autograd": return colors.autograd;
+    case "gradients": case "marks": case "waves": return colors[moment.group];
     default: return colors.execution;
   }
 }
@@ -210,8 +213,9 @@ function drawMessage(pen, message, first, last) {
   const endX = fromX + (toX - fromX) * reach;
   const endY = fromY + (toY - fromY) * reach;
   pen.globalAlpha = far && !selected ? 0.25 : 1;
-  pen.lineWidth = selected ? 2.5 : 1.2;
-  pen.strokeStyle = selected ? colors.accent : lost ? colors.bad : colors.arrow;
+  pen.lineWidth = selected ? 2.5 : groupOfMessage.has(sending.messageName) ? 1.8 : 1.2;
+  pen.strokeStyle = selected ? colors.accent : lost ? colors.bad
+    : groupOfMessage.has(sending.messageName) ? colorOf(sending) : colors.arrow;
   pen.setLineDash(message.arrived < 0 ? [4, 3] : []);
   strokeLine(pen, fromX, fromY, endX, endY);
   pen.setLineDash([]);
@@ -288,12 +292,19 @@ function drawSign(pen, x, y, sign) {
 
 // --- rows of text ---
 
+// By event: what it is marked with, and how the marks look.
 const MARKS = new Map();
-if (run.critical) {
-  MARKS.set(run.critical.first, ["A", ""]);
-  if (run.critical.second >= 0) MARKS.set(run.critical.second, ["B", ""]);
+function addMark(number, text, style) {
+  if (number < 0) return;
+  const before = MARKS.get(number);
+  MARKS.set(number, [before ? before[0] + " · " + text : text, style]);
 }
-if (run.failedAt >= 0) MARKS.set(run.failedAt, ["FAILS HERE", "bad"]);
+if (run.critical) {
+  addMark(run.critical.first, "A", "");
+  addMark(run.critical.second, "B", "");
+}
+addMark(run.thrownAt, "THROWN HERE", "bad");
+addMark(run.failedAt, "FAILS HERE", "bad");
 
 function textElement(name, className, text) {
   const element = document.createElement(name);
@@ -333,10 +344,22 @@ function rowElement(moment, row) {
   return element;
 }
 
+// Stands behind all rows, in place of the shutdown.
+function foldElement() {
+  const element = textElement("button", "fold", view.foldText);
+  element.id = "fold";
+  element.title = "Show it";
+  element.style.top = view.shown.length * view.rowHeight + "px";
+  element.style.height = view.rowHeight + "px";
+  element.style.left = TIME_WIDTH + "px";
+  return element;
+}
+
 function drawRows(first, last) {
   const elements = [];
   for (let row = first; row < last; ++row)
     elements.push(rowElement(moments[view.shown[row]], row));
+  if (view.foldText !== "" && last === view.shown.length) elements.push(foldElement());
   rowsElement.replaceChildren(...elements);
   const selected = view.selected !== null && document.getElementById("event-" + view.selected);
   if (selected) scroller.setAttribute("aria-activedescendant", selected.id);

@@ -4,6 +4,7 @@
 //
 //   rehearsal_peer_rows --transport uv|… --seconds S [--pin]
 #include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
@@ -11,9 +12,11 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "core/api/autograd_context.h"
 #include "tests/bench/server_process.h"
 
 namespace rehearsal::bench {
@@ -64,8 +67,51 @@ void print_row(const Settings& settings, const std::string& workload,
   std::fflush(stdout);
 }
 
+// A context, recorded calls one behind the other, the backward pass over them, the gradient, and
+// the context's end.
+void recorded_calls(const Worker& worker, const at::Tensor& leaf, int calls,
+                    BackwardOptions options) {
+  const AutogradContext context = worker.autograd_context();
+  at::Tensor value = leaf;
+  for (int call = 0; call < calls; ++call)
+    value = context.rpc_sync<at::Tensor>("server", "aten::add.Tensor", value, leaf.detach(), 1);
+  context.backward({value.sum()}, options);
+  if (context.get_gradients().find(leaf).sum().item<double>() != 256)
+    throw std::runtime_error("a wrong gradient");
+}
+
+// A hundred recorded calls under way at once, and one pass over all.
+void many_recorded_calls(const Worker& worker, const at::Tensor& leaf) {
+  const AutogradContext context = worker.autograd_context();
+  std::vector<Future<at::Tensor>> calls;
+  for (int call = 0; call < 100; ++call)
+    calls.push_back(context.rpc_async("server", &echo_tensor, leaf));
+  std::vector<at::Tensor> values;
+  for (const auto& call : calls) values.push_back(call.wait());
+  context.backward({at::stack(values).sum()});
+}
+
+// A value is created at the server, its owner has said so, it is fetched, and dropped.
+void create_and_fetch(const Worker& worker, const at::Tensor& tensor) {
+  const auto created = worker.remote("server", &echo_tensor, tensor);
+  created.created().wait();
+  (void)created.to_here();
+}
+
+void autograd_and_reference_rows(const Settings& settings, const Worker& worker) {
+  const at::Tensor leaf = at::ones({256}).requires_grad_();
+  for (const int hops : {1, 2, 4})
+    print_row(settings, "autograd_" + std::to_string(hops) + "hop",
+              measure(settings, [&] { recorded_calls(worker, leaf, hops, {}); }));
+  print_row(settings, "autograd_1hop_fast",
+            measure(settings, [&] { recorded_calls(worker, leaf, 1, {.mode = PassMode::fast}); }));
+  print_row(settings, "autograd_100calls",
+            measure(settings, [&] { many_recorded_calls(worker, leaf); }));
+  print_row(settings, "rref", measure(settings, [&] { create_and_fetch(worker, leaf.detach()); }));
+}
+
 // The same work as the peer's: an echo of 64 bytes by a served function, an ATen operator on
-// tensors of 1 KB.
+// tensors of 1 KB, recorded calls with their pass, a reference.
 int run(const Settings& settings) {
   const Status status = with_server([&](Worker& worker, real::RealNode&) {
     const at::Tensor small = at::ones({16});
@@ -75,6 +121,7 @@ int run(const Settings& settings) {
     print_row(settings, "add", measure(settings, [&] {
                 (void)worker.rpc_sync<at::Tensor>("server", "aten::add.Tensor", tensor, tensor, 1);
               }));
+    autograd_and_reference_rows(settings, worker);
   });
   if (!status.ok()) std::fprintf(stderr, "%s\n", to_string(status.error()).c_str());
   return status.ok() ? 0 : 1;

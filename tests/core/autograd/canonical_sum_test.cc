@@ -49,7 +49,7 @@ TEST(CanonicalSum, GradientsOfSendFunctionsSumByMessageIdInEveryOrderOfArrival) 
       walk.run();
       ASSERT_TRUE(walk.finished());
       const auto gradients = walk.take_gradients();
-      ASSERT_EQ(gradients.at(0).gradient.item<float>(), expected);
+      ASSERT_EQ(gradients.at(0).second.gradient.item<float>(), expected);
     }
     other_sums.insert(sum_in_order(order));
   } while (std::next_permutation(order.begin(), order.end()));
@@ -69,7 +69,7 @@ TEST(CanonicalSum, MessagesOfDifferentExecutionsSumByPathBeforeOrdinal) {
   GraphWalk walk(std::move(scope), host);
   for (size_t i = 0; i < 3; ++i) walk.deliver(*sends[i], {torch::tensor({kTerms[i]})});
   walk.run();
-  EXPECT_EQ(walk.take_gradients().at(0).gradient.item<float>(), sum_in_order({2, 0, 1}));
+  EXPECT_EQ(walk.take_gradients().at(0).second.gradient.item<float>(), sum_in_order({2, 0, 1}));
 }
 
 TEST(CanonicalSum, NodesSumByTheExecutionThatMadeThemWhateverTheScheduleWas) {
@@ -152,7 +152,7 @@ TEST(CanonicalSum, RootsComeBeforeMessagesAndMessagesBeforeNodes) {
   EXPECT_FALSE(walk.finished());
   walk.deliver(*send, {torch::tensor({kTerms[3]})});
   walk.run();
-  EXPECT_EQ(walk.take_gradients().at(0).gradient.item<float>(), sum_in_order({1, 2, 3, 0}));
+  EXPECT_EQ(walk.take_gradients().at(0).second.gradient.item<float>(), sum_in_order({1, 2, 3, 0}));
 }
 
 TEST(CanonicalSum, AnUndefinedContributionKeepsItsPlaceOnly) {
@@ -169,7 +169,7 @@ TEST(CanonicalSum, AnUndefinedContributionKeepsItsPlaceOnly) {
   walk.run();
   walk.deliver(*sends[2], {torch::tensor({kTerms[2]})});
   walk.run();
-  EXPECT_EQ(walk.take_gradients().at(0).gradient.item<float>(), sum_in_order({2, 0}));
+  EXPECT_EQ(walk.take_gradients().at(0).second.gradient.item<float>(), sum_in_order({2, 0}));
 }
 
 TEST(CanonicalSum, OneMessageWithATensorTwiceSumsByItsPlaceInTheMessage) {
@@ -183,7 +183,7 @@ TEST(CanonicalSum, OneMessageWithATensorTwiceSumsByItsPlaceInTheMessage) {
   walk.deliver(
       *send, {torch::tensor({kTerms[0]}), torch::tensor({kTerms[1]}), torch::tensor({kTerms[2]})});
   walk.run();
-  EXPECT_EQ(walk.take_gradients().at(0).gradient.item<float>(), sum_in_order({0, 1, 2}));
+  EXPECT_EQ(walk.take_gradients().at(0).second.gradient.item<float>(), sum_in_order({0, 1, 2}));
 }
 
 }  // namespace

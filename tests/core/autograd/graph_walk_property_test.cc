@@ -3,6 +3,7 @@
 
 #include "tests/core/autograd/random_graph.h"
 #include "tests/core/autograd/walk_support.h"
+#include "tests/effort.h"
 
 namespace rehearsal {
 namespace {
@@ -11,8 +12,6 @@ using testing::RandomGraph;
 using testing::root_of;
 using testing::same_bits;
 using testing::walk_all;
-
-constexpr uint64_t kSeeds = 2000;
 
 WalkScope scope_of(const RandomGraph& graph, bool retain_graph) {
   WalkScope scope;
@@ -35,7 +34,7 @@ TEST(GraphWalkProperty, GradientsOfRandomGraphsHaveTheBitsOfTorchAutogradGrad) {
   // Goal: a walk gives the bits of LibTorch's engine. Method: both on the same random graphs,
   // either first, so that neither disturbs the graph for the other.
   at::set_num_threads(1);
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < tries(500); ++seed) {
     RandomGraph graph(seed);
     LeafGradients walked;
     if (seed % 2 == 0) walked = walk_all(scope_of(graph, true));
@@ -54,7 +53,7 @@ TEST(GraphWalkProperty, HooksRunInTheEnginesOrderAndLayoutsAreThoseOfDotGrad) {
   // Goal: everything that a user can observe of backward() but `.grad` itself is the same. Method:
   // compare hook calls, retained gradients, and the strides of collected gradients with `.grad`.
   at::set_num_threads(1);
-  for (uint64_t seed = 0; seed < kSeeds / 3; ++seed) {
+  for (uint64_t seed = 0; seed < tries(200); ++seed) {
     RandomGraph graph(seed);
     const LeafGradients walked = walk_all(scope_of(graph, true));
     for (const at::Tensor& leaf : graph.leaves) ASSERT_FALSE(leaf.grad().defined());

@@ -65,8 +65,8 @@ TEST(GraphWalk, GradientsThatCrossTwoWorkersHaveTheBitsOfOneGraph) {
   walk_a.run();
   EXPECT_TRUE(walk_a.finished());
   LeafGradients gradients;
-  for (LeafGradient& gradient : walk_b.take_gradients()) gradients.accumulate(std::move(gradient));
-  for (LeafGradient& gradient : walk_a.take_gradients()) gradients.accumulate(std::move(gradient));
+  for (auto& [place, gradient] : walk_b.take_gradients()) gradients.accumulate(std::move(gradient));
+  for (auto& [place, gradient] : walk_a.take_gradients()) gradients.accumulate(std::move(gradient));
   EXPECT_TRUE(same_bits(gradients.find(x), expected[0]));
   EXPECT_TRUE(same_bits(gradients.find(w), expected[1]));
 }
@@ -102,7 +102,7 @@ TEST(GraphWalk, RestsAtEveryNodeAndReportsWhatItWaitsFor) {
   EXPECT_EQ(host.entered, host.left);
   const auto gradients = walk.take_gradients();
   ASSERT_EQ(gradients.size(), 1u);
-  EXPECT_TRUE(gradients[0].gradient.equal(torch::full({2}, 7.F)));
+  EXPECT_TRUE(gradients[0].second.gradient.equal(torch::full({2}, 7.F)));
 }
 
 TEST(GraphWalk, AReceiveFunctionGetsAllItsGradientsAtOnceUndefinedOnesIncluded) {
@@ -143,6 +143,29 @@ TEST(GraphWalk, AMessageWhoseGradientsAreAllUndefinedStillMovesTheWalkOn) {
   EXPECT_TRUE(walk.take_gradients().empty());
   ASSERT_EQ(host.received.size(), 1u);
   EXPECT_FALSE(host.received[0].gradients.at(0).defined());
+}
+
+TEST(GraphWalk, GradientsThatWaitedForAnUndecidedOneAddUpByTheRulesOfTheirPass) {
+  // Goal: no graph is recorded for a sum unless the pass says so; LibTorch adds a sparse and a
+  // dense gradient then only. Method: of three uses the last, whose gradient would be the first to
+  // be added, is sent away and never gets one.
+  const at::Tensor x = torch::ones({4, 2}).requires_grad_();
+  const at::Tensor table = x * 1;
+  const at::Tensor dense = table * 2;
+  const at::Tensor sparse = torch::embedding(table, torch::tensor({1, 2}), -1, false, true);
+  const auto send = SendRpcBackward::make(route(0), {table * 3});
+  RecordingHost host;
+  GraphWalk walk(scope_of({root_of(dense.sum() + sparse.sum())}, {send}), host);
+  walk.run();
+  EXPECT_FALSE(walk.finished());
+  walk.find_live({});
+  walk.drop_undecided();
+  walk.run();
+  ASSERT_TRUE(walk.finished());
+  const auto gradients = walk.take_gradients();
+  ASSERT_EQ(gradients.size(), 1u);
+  EXPECT_TRUE(gradients[0].second.gradient.equal(
+      torch::tensor({{2.F, 2.F}, {3.F, 3.F}, {3.F, 3.F}, {2.F, 2.F}})));
 }
 
 TEST(GraphWalk, GradientsThatDoNotFitWhatWasSentAreRefused) {
@@ -198,7 +221,7 @@ TEST(GraphWalk, RootsMayBeLeavesReceivedTensorsAndRepeated) {
                  host);
   walk.run();
   EXPECT_TRUE(walk.finished());
-  EXPECT_EQ(walk.take_gradients().at(0).gradient.item<float>(), 3.F);
+  EXPECT_EQ(walk.take_gradients().at(0).second.gradient.item<float>(), 3.F);
   EXPECT_EQ(host.received.at(0).gradients.at(0).item<float>(), 2.F);
 }
 

@@ -48,6 +48,12 @@ class Layer {
     return forward(call.rpc_sync(next, &Layer::forward, forward(input)));
   }
   at::Tensor scalar(const at::Tensor& input) { return forward(input).sum(); }
+  // Fetches its input.
+  at::Tensor forward_fetched(const RRef<at::Tensor>& input) { return forward(input.to_here()); }
+  // The squares of the weight's gradient, added up.
+  at::Tensor weight_penalty(CallContext& call) {
+    return get_gradients(call).find(weight_).pow(2).sum();
+  }
 
   std::vector<RRef<at::Tensor>> parameters(CallContext& call) {
     return {call.rref(weight_), call.rref(bias_)};
@@ -79,6 +85,8 @@ inline FunctionRegistry layer_functions() {
       .method("forward_through", &Layer::forward_through)
       .method("forward_around", &Layer::forward_around)
       .method("scalar", &Layer::scalar)
+      .method("forward_fetched", &Layer::forward_fetched)
+      .method("weight_penalty", &Layer::weight_penalty)
       .method("parameters", &Layer::parameters)
       .method("values", &Layer::values)
       .method("gradients", &Layer::gradients)

@@ -60,7 +60,7 @@ TEST(SendRpcBackward, KeepsAViewsHistoryAfterItsBaseChanged) {
   walk.run();
   const auto gradients = walk.take_gradients();
   ASSERT_EQ(gradients.size(), 1u);
-  EXPECT_TRUE(gradients[0].gradient.equal(torch::tensor({0.F, 10.F, 20.F, 0.F})));
+  EXPECT_TRUE(gradients[0].second.gradient.equal(torch::tensor({0.F, 10.F, 20.F, 0.F})));
 }
 
 TEST(SendRpcBackwardDeathTest, NeedsATensorThatRequiresGradients) {

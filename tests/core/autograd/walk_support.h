@@ -18,18 +18,23 @@ class RecordingHost final : public WalkHost {
   struct Received {
     RecvRpcBackward* function;
     torch::autograd::variable_list gradients;
+    std::vector<uint32_t> unreached;
   };
 
-  void on_received_gradients(RecvRpcBackward& function,
-                             torch::autograd::variable_list gradients) override {
-    received.push_back({&function, std::move(gradients)});
+  void on_received_gradients(RecvRpcBackward& function, torch::autograd::variable_list gradients,
+                             std::vector<uint32_t> unreached) override {
+    received.push_back({&function, std::move(gradients), std::move(unreached)});
   }
   void enter(torch::autograd::Node& node) override { entered.push_back(&node); }
   void leave(torch::autograd::Node& node) noexcept override { left.push_back(&node); }
+  void on_gate(uint32_t number, PassGate& /*gate*/, GatePart part) override {
+    gates.emplace_back(number, part);
+  }
 
   std::vector<Received> received;
   std::vector<torch::autograd::Node*> entered;
   std::vector<torch::autograd::Node*> left;
+  std::vector<std::pair<uint32_t, GatePart>> gates;
 };
 
 inline WalkRoot root_of(const at::Tensor& tensor, at::Tensor gradient = {}) {
@@ -59,7 +64,7 @@ inline LeafGradients walk_all(WalkScope scope) {
   walk.run();
   EXPECT_TRUE(walk.finished());
   LeafGradients gradients;
-  for (LeafGradient& gradient : walk.take_gradients()) gradients.accumulate(std::move(gradient));
+  for (auto& [place, gradient] : walk.take_gradients()) gradients.accumulate(std::move(gradient));
   return gradients;
 }
 

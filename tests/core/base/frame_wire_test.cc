@@ -24,7 +24,8 @@ Frame message_frame(const std::string& envelope, std::vector<Segment> segments =
                      .source = {0x1122334455667788},
                      .destination = {0x99aabbccddeeff00},
                      .sequence = 42,
-                     .acknowledged = 41},
+                     .acknowledged = 41,
+                     .received = {40, 41}},
           .body = body};
 }
 
@@ -60,6 +61,7 @@ void expect_equal(const Received& received, const Frame& frame) {
   EXPECT_EQ(header.destination, frame.header.destination);
   EXPECT_EQ(header.sequence, frame.header.sequence);
   EXPECT_EQ(header.acknowledged, frame.header.acknowledged);
+  EXPECT_EQ(header.received, frame.header.received);
   const FrameBody empty;
   const FrameBody& body = frame.body ? *frame.body : empty;
   EXPECT_EQ(received.envelope, body.envelope);
@@ -148,8 +150,8 @@ TEST(FrameWire, LimitsAreCheckedWhateverTheChecksumSays) {
   constexpr size_t kSegmentCount = 44;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {header_with(0, uint32_t{0}), "magic"},
-      {header_with(4, uint16_t{2}), "version 2"},
-      {header_with(4, uint16_t{4}), "version 4"},
+      {header_with(4, uint16_t{3}), "version 3"},
+      {header_with(4, uint16_t{5}), "version 5"},
       {header_with(kKind, uint8_t{4}), "unknown kind"},
       {header_with(kEnvelopeBytes, uint32_t{kEnvelopeBytesMax + 1}), "envelope too large"},
       {header_with(kSegmentCount, uint32_t{kSegmentCountMax + 1}), "too many segments"},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/future.h"
+#include "core/base/future_groups.h"
 #include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {

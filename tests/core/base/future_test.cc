@@ -4,9 +4,12 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/base/future_groups.h"
 #include "tests/core/base/node_strand_fixture.h"
 
 namespace rehearsal {
@@ -67,6 +70,33 @@ TEST_F(FutureTest, APromiseThatDiesAfterItsCompletionChangesNothing) {
   promise->complete(5);
   promise.reset();
   EXPECT_EQ(future.wait(), 5);
+}
+
+// Throws when it is copied or moved, once it is told so.
+struct Brittle {
+  explicit Brittle(std::shared_ptr<const bool> breaks) : broken(std::move(breaks)) {}
+  Brittle(const Brittle& other) : broken(other.broken) {
+    if (*broken) throw std::length_error("moved too late");
+  }
+  std::shared_ptr<const bool> broken;
+};
+
+TEST_F(FutureTest, AValueThatCannotBeMovedFailsItsFutureAndNoOther) {
+  // The value breaks on its way to the strand, where nothing may be thrown.
+  const auto broken = std::make_shared<bool>(false);
+  const Promise<Brittle> promise(strand_);
+  const Future<Brittle> future = promise.future();
+  const auto followed = future.then([](const Result<Brittle>& given) { return given.ok(); });
+  on_strand([&] {
+    promise.complete(Brittle(broken));
+    *broken = true;
+  });
+  const Result<Brittle> result = future.result();
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().kind, ErrorKind::remote_exception);
+  EXPECT_EQ(result.error().worker, "w");
+  EXPECT_EQ(result.error().text, "std::length_error: moved too late");
+  EXPECT_FALSE(followed.wait());
 }
 
 TEST_F(FutureTest, WaitersWakeInTheOrderTheyCame) {

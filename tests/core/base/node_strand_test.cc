@@ -37,7 +37,7 @@ TEST_F(NodeStrandTest, WhereNothingMayParkAWaitFailsAtOnce) {
   EXPECT_NE(status->error().text.find("an answer"), std::string::npos);
   EXPECT_EQ(status->error().worker, "w");
   status.reset();
-  on_strand([&] { strand_->run_continuation({}, attempt); });
+  on_strand([&] { strand_->run_continuation({}, nullptr, attempt); });
   EXPECT_EQ(status->error().kind, ErrorKind::would_park);
 }
 
@@ -125,12 +125,33 @@ TEST_F(NodeStrandTest, AStrangersThreadIsToldToRegister) {
   EXPECT_EQ(&strand_->running(), main_.get());
 }
 
+TEST_F(NodeStrandTest, AStrangersThreadLearnsThatTheNodeHasEnded) {
+  // Where it may park, and where it may not.
+  on_strand([&] {
+    strand_->close({.kind = ErrorKind::node_stopped, .text = "it has shut down", .worker = "a"});
+  });
+  runtime_->run_as(nullptr);
+  const auto kind_of_use = [&] {
+    try {
+      (void)strand_->running();
+    } catch (const RpcError& error) {
+      return error.error().text;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(kind_of_use(), "it has shut down");
+  std::string inside;
+  on_strand([&] { inside = kind_of_use(); });
+  EXPECT_EQ(inside, "it has shut down");
+  runtime_->run_as(main_.get());
+}
+
 TEST_F(NodeStrandTest, AContinuationIsAnExecutionOfItsOwn) {
   // It runs off the strand, numbers under its own path, is counted and traced.
   const CausalId id = main_->next_id();
   Hash128 path;
   on_strand([&] {
-    strand_->run_continuation(id, [&] {
+    strand_->run_continuation(id, nullptr, [&] {
       EXPECT_FALSE(runtime_->on_strand());
       path = strand_->running().path();
       EXPECT_EQ(strand_->continuations(), 1u);

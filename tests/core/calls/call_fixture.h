@@ -30,6 +30,7 @@ class CallFixture : public ::testing::Test {
                                                .heartbeat = std::chrono::seconds(5),
                                                .window_bytes = window_bytes,
                                                .window_frames = window_frames,
+                                               .limits = limits,
                                                .mutants = {}},
                                    .served = served,
                                    .exception_traces = exception_traces},
@@ -68,6 +69,7 @@ class CallFixture : public ::testing::Test {
   bool exception_traces = false;
   uint64_t window_bytes = 1 << 24;
   uint64_t window_frames = 1000;
+  PeerLimits limits;
   doubles::TestWorld world;
   doubles::ScriptedNetwork network{3};
   std::vector<std::unique_ptr<doubles::CallNode>> nodes;

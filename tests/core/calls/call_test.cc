@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/future_groups.h"
 #include "tests/core/calls/call_fixture.h"
 
 namespace rehearsal {

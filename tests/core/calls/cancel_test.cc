@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/future_groups.h"
 #include "tests/core/calls/call_fixture.h"
 
 namespace rehearsal {
@@ -253,6 +254,46 @@ TEST_F(CancelTest, IsKeptForACallThatItOvertakes) {
   settle();
   EXPECT_EQ(notes_.promises.size(), 1u);
   EXPECT_FALSE(other.ready());
+}
+
+// b is given frames of a by number, some of which are missing.
+class EarlyCancelTest : public CallFixture {
+ protected:
+  EarlyCancelTest() {
+    limits.early_cancels = 3;
+    begin();
+    settle();
+  }
+  void cancel_arrives(uint64_t sequence) {
+    const CallId call{{{100}, {1, 1}, sequence}};
+    b().runtime->post([&] {
+      b().sessions.on_frame(
+          WorkerId{0}, {.header = {.source = {100}, .destination = {101}, .sequence = sequence},
+                        .body = make_protobuf_codec()->encode(Message{Cancel{call}})});
+    });
+  }
+  uint64_t kept() { return b().served.early_cancel_count(); }
+};
+
+TEST_F(EarlyCancelTest, ACancellationIsKeptUntilAllHasComeThatWasSentBeforeIt) {
+  for (const uint64_t sequence : {2, 3, 5}) cancel_arrives(sequence);
+  EXPECT_EQ(kept(), 3u);  // 1 and 4 may be their calls.
+  cancel_arrives(1);
+  EXPECT_EQ(kept(),
+            2u);  // Those of 5 and, as it came before 4, of 1: nobody tells the lanes apart.
+  cancel_arrives(4);
+  EXPECT_EQ(kept(), 0u);
+}
+
+TEST_F(EarlyCancelTest, WhoCancelsMoreThanCanBeOnTheWayIsFenced) {
+  for (const uint64_t sequence : {2, 3, 4}) cancel_arrives(sequence);
+  EXPECT_FALSE(b().sessions.lost(WorkerId{0}));
+  EXPECT_EQ(b().served.early_cancels_peak(), 3u);
+  cancel_arrives(5);
+  ASSERT_TRUE(b().sessions.lost(WorkerId{0}));
+  EXPECT_NE(b().sessions.lost(WorkerId{0})->text.find("broke the protocol: Cancel.id"),
+            std::string::npos);
+  EXPECT_EQ(kept(), 0u);
 }
 
 }  // namespace

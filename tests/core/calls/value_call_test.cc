@@ -1,6 +1,10 @@
 // Values of every kind as arguments and results of calls.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -45,6 +49,13 @@ Older through_older(Older value) {
   ++value.number;
   return value;
 }
+void take_any(const c10::IValue&) {}
+c10::IValue give_any(int64_t size) {
+  c10::impl::GenericList list(c10::AnyType::get());
+  for (int64_t i = 0; i < size; ++i)
+    list.push_back(c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get()));
+  return list;
+}
 int64_t take(bool, uint8_t small) { return small; }
 std::unique_ptr<std::string> taken(std::unique_ptr<std::string> text) { return text; }
 
@@ -54,12 +65,36 @@ class ValueCallTest : public CallFixture {
     registry.function("echo", &echo).function("exchange", &exchange).function("count", &count);
     registry.function("in_seconds", &in_seconds)
         .function("number", &number)
-        .function("take", &take);
+        .function("take", &take)
+        .function("take_any", &take_any)
+        .function("give_any", &give_any);
     registry.function("nothing", &nothing);
     registry.function("through_older", &through_older).function("taken", &taken);
+    registry.operators({"aten::_to_dense"});
     begin();
   }
 };
+
+TEST_F(ValueCallTest, AValueThatWouldHoldTooMuchMemoryFailsItsCallAlone) {
+  // 400,000 empty dictionaries: 0.8 MB that would become 172 MB, more than 64 MiB and 16 times
+  // that.
+  constexpr int64_t kMany = 400'000;
+  const auto why_not = [](auto call) -> Error {
+    try {
+      call();
+    } catch (const RpcError& error) {
+      return error.error();
+    }
+    return {.kind = ErrorKind::timeout, .text = "it was accepted"};
+  };
+  for (const Error& error : {why_not([&] { a().calls.rpc_sync("b", &take_any, give_any(kMany)); }),
+                             why_not([&] { (void)a().calls.rpc_sync("b", &give_any, kMany); })}) {
+    EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
+    EXPECT_NE(error.text.find("the values would hold more than"), std::string::npos) << error.text;
+  }
+  a().calls.rpc_sync("b", &take_any, give_any(1000));
+  EXPECT_EQ(a().calls.rpc_sync("b", &number), 41);
+}
 
 TEST_F(ValueCallTest, TensorsOfEveryFormAreArgumentsAndResults) {
   const at::Tensor strided = at::arange(20).reshape({4, 5}).narrow(1, 1, 2);

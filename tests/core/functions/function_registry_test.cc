@@ -32,6 +32,7 @@ struct Base {
   explicit Base(int64_t start) : value(start) {}
   virtual ~Base() = default;
   int64_t plus(int64_t by) { return value += by; }
+  virtual int32_t hook(double) { return 0; }
   int64_t value;
 };
 struct Other {
@@ -211,7 +212,25 @@ TEST(FunctionRegistry, AConstructorThatDoesNotExistListsThoseThatDo) {
   registry.type<Base>("Base");
   EXPECT_EQ(registry.constructor(typeid(Base), "").error().text,
             "no constructor of Base takes (); there are: none");
-  EXPECT_EQ(registry.constructor(typeid(Other), "").error().text, "this type is not registered");
+  EXPECT_EQ(registry.constructor(typeid(Other), "").error().text,
+            "this type is not registered: rehearsal::(anonymous namespace)::Other; add it to the "
+            "program's FunctionRegistry by type<T>(\"name\")");
+}
+
+TEST(FunctionRegistry, WhatIsNotRegisteredIsNamed) {
+  // Goal: the error says which function. Method: a function, a method, and a virtual method, whose
+  // address is not in its pointer.
+  const FunctionRegistry registry;
+  const Error function = registry.position<void>(&careful).error();
+  EXPECT_EQ(function.function, "rehearsal::(anonymous namespace)::careful(int)");
+  EXPECT_EQ(function.text, "this function is not registered: " + function.function +
+                               "; add it to the program's FunctionRegistry");
+  const std::string base = "rehearsal::(anonymous namespace)::Base";
+  EXPECT_EQ(registry.position<Base>(&Base::plus).error().text,
+            "this function is not registered: " + base + "::plus(long); add it as a method of " +
+                base + " to the program's FunctionRegistry");
+  EXPECT_EQ(registry.position<Base>(&Base::hook).error().function,
+            "one of type int (" + base + "::*)(double)");
 }
 
 TEST(FunctionRegistry, LooseSignaturesForgetWidthsOnly) {

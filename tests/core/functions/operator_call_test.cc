@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/functions/schema_arguments.h"
+#include "core/functions/schema_ranges.h"
 
 namespace rehearsal {
 namespace {
@@ -24,7 +25,7 @@ Payload encoded(const SchemaArguments& arguments) {
 template <class... A>
 c10::IValue call(const std::string& name, const A&... arguments) {
   Payload payload = encoded(schema_arguments(arguments...));
-  Returned returned = call_operator(name, payload);
+  Returned returned = call_operator(name, payload, AllowedOperators(), kOperatorMemoryMax);
   return *static_cast<c10::IValue*>(std::get<HeldValue>(returned).value.get());
 }
 
@@ -71,10 +72,10 @@ TEST(OperatorCall, ListsOptionsAndNumbersFitTheirSchema) {
 }
 
 TEST(OperatorCall, AnUnknownOperatorIsNamed) {
-  EXPECT_FALSE(check_operator("aten::add.Tensor").has_value());
-  EXPECT_FALSE(check_operator("aten::relu").has_value());
+  EXPECT_FALSE(check_operator("aten::add.Tensor", AllowedOperators()).has_value());
+  EXPECT_FALSE(check_operator("aten::relu", AllowedOperators()).has_value());
   for (const std::string name : {"aten::no_such_thing", "aten::add.NoOverload", "", "."}) {
-    const auto error = check_operator(name);
+    const auto error = check_operator(name, AllowedOperators());
     ASSERT_TRUE(error.has_value()) << name;
     EXPECT_EQ(error->kind, ErrorKind::unknown_function);
     EXPECT_NE(error->text.find("'" + name + "'"), std::string::npos);
@@ -129,7 +130,7 @@ TEST(OperatorCall, AKeywordThatDoesNotFitIsRefusedWithTheSchema) {
 TEST(OperatorCall, ANameWithoutOverloadIsTheOverloadThatFits) {
   // Goal: the arguments choose; the one without a name comes first; numbers stand for lists.
   const at::Tensor a = at::arange(6, at::kFloat).reshape({2, 3});
-  EXPECT_FALSE(check_operator("aten::add").has_value());
+  EXPECT_FALSE(check_operator("aten::add", AllowedOperators()).has_value());
   EXPECT_TRUE(same(call("aten::add", a, a, kwarg("alpha", 2)), 3 * a));
   EXPECT_TRUE(same(call("aten::add", a, 1), a + 1));
   EXPECT_TRUE(same(call("aten::max", a), at::max(a)));
@@ -159,16 +160,50 @@ TEST(OperatorCall, SeveralOverloadsThatFitAlikeAreRefusedByName) {
 
 TEST(OperatorCall, WhatOnlyTorchScriptHasIsNoOperator) {
   // Goal: none of the interpreter's own, some of which write files.
-  EXPECT_TRUE(check_operator("aten::save").has_value());
-  EXPECT_TRUE(check_operator("aten::add.str").has_value());
-  EXPECT_TRUE(check_operator("prim::Print").has_value());
-  EXPECT_TRUE(check_operator("aten::").has_value());
-  EXPECT_TRUE(check_operator("::add").has_value());
-  EXPECT_TRUE(check_operator("a::b::c").has_value());
+  EXPECT_TRUE(check_operator("aten::save", AllowedOperators()).has_value());
+  EXPECT_TRUE(check_operator("aten::add.str", AllowedOperators()).has_value());
+  EXPECT_TRUE(check_operator("prim::Print", AllowedOperators()).has_value());
+  EXPECT_TRUE(check_operator("aten::", AllowedOperators()).has_value());
+  EXPECT_TRUE(check_operator("::add", AllowedOperators()).has_value());
+  EXPECT_TRUE(check_operator("a::b::c", AllowedOperators()).has_value());
 }
 
 TEST(OperatorCall, WhatTheOperatorThrowsIsLibTorchsError) {
   EXPECT_THROW((void)call("aten::mm", at::ones({2, 2}), at::ones({3, 3})), c10::Error);
+}
+
+TEST(OperatorCall, ANumberThatIsNoneOfAnEnumerationIsRefused) {
+  // Goal: LibTorch looks tables up with such numbers, unchecked, and would end the process.
+  const c10::List<int64_t> two({2});
+  for (const int64_t wrong :
+       {int64_t{999}, int64_t{-1}, INT64_MAX, static_cast<int64_t>(c10::ScalarType::Undefined)}) {
+    const Error refused = refusal("aten::ones", two, kwarg("dtype", wrong));
+    EXPECT_EQ(refused.kind, ErrorKind::bad_arguments);
+    EXPECT_EQ(refused.function, "aten::ones");
+    EXPECT_NE(refused.text.find("the argument 'dtype' is " + std::to_string(wrong) +
+                                ", which is no number of a c10::ScalarType: they go from 0 to "),
+              std::string::npos)
+        << refused.text;
+  }
+  EXPECT_NE(refusal("aten::ones", two, kwarg("layout", 99)).text.find("c10::Layout"),
+            std::string::npos);
+  EXPECT_NE(refusal("aten::clone", at::ones(2), kwarg("memory_format", -2))
+                .text.find("c10::MemoryFormat"),
+            std::string::npos);
+  EXPECT_EQ(call("aten::ones", two, kwarg("dtype", c10::IValue())).toTensor().numel(), 2);
+}
+
+TEST(OperatorCall, AListOfDeclaredLengthIsNotEmpty) {
+  // Goal: LibTorch reads so many elements; where an empty list is the default, it means something.
+  const at::Tensor image = at::ones({1, 2, 4, 4});
+  const c10::List<int64_t> none;
+  const c10::List<int64_t> two({2, 2});
+  const Error refused = refusal("aten::max_pool2d", image, none);
+  EXPECT_TRUE(refused.text.starts_with(
+      "the argument 'kernel_size' is an empty list: it has 2 elements; its schema is "))
+      << refused.text;
+  EXPECT_EQ(call("aten::max_pool2d", image, two, none).toTensor().size(3), 2);
+  EXPECT_TRUE(same(call("aten::sum.dim_IntList", at::ones({2, 2}), none), at::full({}, 4.0)));
 }
 
 TEST(OperatorCall, SmallOnesRunAtOnceAndLargeOnesOnAStack) {

@@ -86,6 +86,7 @@ class GroupMember final : public SessionListener {
     if (!theirs.ok()) return theirs.error();
     return check_greeting(greeting_, theirs.value(), options_.names[hello.worker.value]);
   }
+  bool may_have_left(WorkerId peer) const override { return group.may_have_left(peer); }
   void on_hello_refused(WorkerId peer, const Error& why) override {
     group.on_hello_refused(peer, why);
   }

@@ -66,7 +66,7 @@ void train_sequential(Worker& worker) {
 
 TEST(RemoteLayer, TwoOfThemInASequentialTrainWithTheBitsOfTheLocalModel) {
   // Goal: a pipeline over two workers is an ordinary Sequential. Method: beside the same model in
-  // one process, a hundred seeds.
+  // one process, many seeds.
   Program program(net_functions());
   program.worker("trainer", train_sequential).worker("a", serve).worker("b", serve);
   EXPECT_TRUE(holds_under_faults(program));
@@ -107,6 +107,22 @@ TEST(RemoteLayer, WithoutAScopeItComputesOnlyWhereNothingCouldBeRecorded) {
     EXPECT_TRUE(refused());
     const torch::NoGradGuard no_grad;
     EXPECT_TRUE(equal_bits(model->forward(input), expected));
+  });
+}
+
+TEST(RemoteLayer, IsRecordedWithWhoeverCallsIt) {
+  // Goal: a local model that holds remote layers needs no word of them. Method: a pass while a
+  // Recording lives, beside the same module here.
+  run_once(net_functions(), [](Worker& worker) {
+    const RemoteModule<Net> net(worker, "ps", kWidth, 5);
+    torch::nn::Sequential model(std::make_shared<NetLayer>(net));
+    const torch::Tensor input = numbers({3, kWidth}, 900).requires_grad_();
+    const AutogradContext context = worker.autograd_context();
+    const auto recording = context.record();
+    context.backward({model->forward(input).sum()});
+    const torch::Tensor same = numbers({3, kWidth}, 900).requires_grad_();
+    Net(kWidth, 5).forward(same).sum().backward();
+    EXPECT_TRUE(equal_bits(context.get_gradients().find(input), same.grad()));
   });
 }
 

@@ -6,6 +6,7 @@
 #include "core/api/distributed_optimizer.h"
 #include "sim/oracles/quiet_oracle.h"
 #include "tests/core/nn/remote_net.h"
+#include "tests/effort.h"
 
 namespace rehearsal::testing {
 namespace {
@@ -68,7 +69,7 @@ void train_in_three_forms(Worker& worker) {
 
 TEST(RemoteModule, AllThreeFormsOfForwardTrainAsTheLocalTwinDoes) {
   // Goal: outputs, gradients and steps of two remote modules. Method: beside the same modules here,
-  // a hundred seeds.
+  // many seeds.
   Program program(net_functions());
   program.worker("trainer", train_in_three_forms).worker("ps", serve).worker("other", serve);
   EXPECT_TRUE(holds_under_faults(program));
@@ -346,7 +347,7 @@ TEST(RemoteModule, ForwardRunsInTheModulesMonitor) {
     EXPECT_EQ(tally.forward(0), 36);
   });
   program.worker("ps", serve);
-  EXPECT_TRUE(sim::hunt({.seeds = 100, .cluster = {.faults = sim::FaultLevel::mild}},
+  EXPECT_TRUE(sim::hunt({.seeds = tries(25), .cluster = {.faults = sim::FaultLevel::mild}},
                         [&](Seed seed, const sim::ClusterOptions& options) {
                           sim::Cluster cluster(seed, program, options);
                           cluster.add_oracle(std::make_unique<OneAtATime>());

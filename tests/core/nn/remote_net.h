@@ -13,6 +13,7 @@
 #include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
+#include "tests/effort.h"
 
 // Modules that live at several workers, and their twins here.
 namespace rehearsal::testing {
@@ -78,9 +79,9 @@ Error error_of(Body body) {
   return {};
 }
 
-// Runs the program with a hundred seeds under mild faults.
+// Runs the program with many seeds under mild faults.
 inline ::testing::AssertionResult holds_under_faults(const Program& program) {
-  return sim::hunt({.seeds = 100, .cluster = {.faults = sim::FaultLevel::mild}},
+  return sim::hunt({.seeds = tries(25), .cluster = {.faults = sim::FaultLevel::mild}},
                    [&](Seed seed, const sim::ClusterOptions& options) {
                      sim::Cluster(seed, program, options).run();
                    });

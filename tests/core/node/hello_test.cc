@@ -59,13 +59,13 @@ TEST(Hello, EveryTruncationIsAnErrorOrALessWellFilledGreeting) {
 TEST(Hello, NonsenseIsRefused) {
   EXPECT_EQ(greeting_from_text("rehearsal 1\nps\n0\n3\nx\ny\n1\n").error().text,
             "the peer speaks another version");
-  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n0\nthree\nstatic\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n0\nthree\nstatic\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n-1\n3\nstatic\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n-1\n3\nstatic\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n0\n3\nboth\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n0\n3\nboth\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 3\nps\n0\n3\nstatic\nx\ny\n1x\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n0\n3\nstatic\nx\ny\n1x\n").error().text,
             "the peer's greeting is malformed");
 }
 

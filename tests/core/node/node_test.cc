@@ -12,25 +12,15 @@
 #include "core/api/worker.h"
 #include "core/node/hello.h"
 #include "core/session/mutants.h"
-#include "tests/core/recording_trace.h"
-#include "tests/core/scripted_network.h"
-#include "tests/core/test_runtime.h"
+#include "tests/core/node/node_fixture.h"
 
 namespace rehearsal {
 namespace {
 
-int64_t doubled(int64_t number) { return 2 * number; }
-
-FunctionRegistry functions() {
-  FunctionRegistry registry;
-  registry.function("doubled", &doubled);
-  return registry;
-}
-
 // ---- programs ----
 
 TEST(ProgramTest, NamesItsWorkersInTheOrderOfTheirDeclaration) {
-  Program program{functions()};
+  Program program{node_functions()};
   program.worker("ps", [](Worker&) {})
       .worker(
           "trainer", [](Worker&) {}, Count{2});
@@ -39,7 +29,7 @@ TEST(ProgramTest, NamesItsWorkersInTheOrderOfTheirDeclaration) {
 }
 
 TEST(ProgramTest, ANameIsTakenOnceAndNeverEmpty) {
-  Program program{functions()};
+  Program program{node_functions()};
   program.worker("a", [](Worker&) {}).worker("b1", [](Worker&) {});
   EXPECT_THROW(program.worker("a", [](Worker&) {}), std::invalid_argument);
   EXPECT_THROW(program.worker("", [](Worker&) {}), std::invalid_argument);
@@ -49,47 +39,6 @@ TEST(ProgramTest, ANameIsTakenOnceAndNeverEmpty) {
 }
 
 // ---- nodes ----
-
-// One worker alone, on the test's own stack.
-class NodeTest : public ::testing::Test {
- protected:
-  void begin(Program::Main main, std::vector<std::string> mutants = {}) {
-    program.emplace(functions());
-    program->worker("solo", std::move(main));
-    make(std::move(mutants), 77);
-  }
-  void make(std::vector<std::string> mutants, uint64_t incarnation) {
-    runtime = std::make_shared<doubles::TestRuntime>(world);
-    node = std::make_unique<Node>(NodeOptions{.id = {0},
-                                              .incarnation = {incarnation},
-                                              .seed = {1},
-                                              .names = program->names(),
-                                              .mutants = std::move(mutants)},
-                                  *program,
-                                  Node::Environment{.runtime = runtime,
-                                                    .executions = runtime.get(),
-                                                    .transport = &network.end(0),
-                                                    .trace = &trace});
-    network.attach(0, *runtime, node->sink(), node->hello());
-    runtime->run_as(&node->main_execution());
-  }
-  void expect_empty() const {
-    const NodeCensus census = node->census();
-    EXPECT_EQ(census.pending_calls + census.executions + census.owners + census.owner_forks +
-                  census.owner_handles + census.users + census.pending_users +
-                  census.pending_children + census.contexts + census.passes +
-                  census.unacknowledged + census.timers,
-              0u);
-    EXPECT_EQ(node->check_invariants(), "");
-  }
-
-  doubles::TestWorld world;
-  doubles::ScriptedNetwork network{1};
-  doubles::RecordingTrace trace;
-  std::optional<Program> program;
-  std::shared_ptr<doubles::TestRuntime> runtime;
-  std::unique_ptr<Node> node;
-};
 
 TEST_F(NodeTest, JoinsRunsItsMainAndLeaves) {
   int64_t sum = 0;
@@ -115,13 +64,26 @@ TEST_F(NodeTest, ReferencesThatAreLeftAreReleasedAndReported) {
   std::optional<RRef<int64_t>> kept;
   begin([&](Worker& worker) { kept = worker.rref<int64_t>(5); });
   EXPECT_TRUE(node->run_main().ok());
-  bool reported = false;
-  for (const auto& entry : trace.all(EventKind::mark))
-    reported |= entry.text.starts_with("released at shutdown: ");
-  EXPECT_TRUE(reported);
+  const auto told = trace.all(EventKind::reference_leaked);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].text,
+            "'solo' holds a reference to a value of its own, made by rref in 'solo': " +
+                to_string(*kept->name()));
   expect_empty();
   node.reset();
   EXPECT_THROW((void)kept->local_value(), RpcError);
+}
+
+TEST_F(NodeTest, OfManyReferencesThatAreLeftTenAreToldOneByOne) {
+  std::vector<RRef<int64_t>> kept;
+  begin([&](Worker& worker) {
+    for (int64_t i = 0; i < 30; ++i) kept.push_back(worker.rref<int64_t>(i));
+  });
+  EXPECT_TRUE(node->run_main().ok());
+  const auto told = trace.all(EventKind::reference_leaked);
+  ASSERT_EQ(told.size(), 11u);
+  EXPECT_EQ(told[10].text, "20 more references or autograd contexts");
+  expect_empty();
 }
 
 TEST_F(NodeTest, AnExceptionOfTheMainIsTheResult) {
@@ -230,7 +192,7 @@ TEST_F(NodeTest, AnUnknownMutantIsRefusedAndInAProductEach) {
 
 TEST_F(NodeTest, APeerWithOtherArithmeticIsMarked) {
   // A hello of this process with another thread count: it fits, and is marked.
-  program.emplace(functions());
+  program.emplace(node_functions());
   program->worker("solo", [](Worker&) {}).worker("other", [](Worker&) {});
   doubles::ScriptedNetwork two(2);
   runtime = std::make_shared<doubles::TestRuntime>(world);

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "core/optim/optimizer_settings.h"
+#include "core/optim/libtorch_kinds.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "tests/core/autograd/remote_model.h"
@@ -93,18 +93,70 @@ TEST(DistributedOptimizer, RmspropEqualsTheLocalOne) {
 }
 
 TEST(DistributedOptimizer, AParameterWithoutAGradientIsUntouched) {
+  // Goal: no gradient of an earlier step is used again. Method: one that never had a gradient, and
+  // then has one in the second of three steps.
   Program program(layer_functions());
   program.worker("trainer", [](Worker& worker) {
     auto layer = worker.remote<Layer>("server", 4, 1);
     const at::Tensor unused = numbers({4}, 3).requires_grad_();
     auto parameters = layer.rpc_sync(&Layer::parameters);
     parameters.push_back(worker.rref(unused));
-    const DistributedOptimizer optimizer(worker, parameters, torch::optim::AdamOptions(0.1));
+    DistributedOptimizer optimizer(worker, parameters, torch::optim::AdamOptions(0.1));
+    optimizer.allow_owners_without_gradients();
     const AutogradContext context = worker.autograd_context();
     context.backward({context.rpc_sync(layer, &Layer::scalar, numbers({3, 4}, 5))});
     optimizer.step(context);
     EXPECT_TRUE(equal_bits(unused, numbers({4}, 3)));
     EXPECT_FALSE(equal_bits(layer.rpc_sync(&Layer::values).at(0), numbers({4, 4}, 1)));
+    const AutogradContext used = worker.autograd_context();
+    used.backward({unused.pow(2).sum()});
+    optimizer.step(used);
+    const at::Tensor changed = unused.detach().clone();
+    EXPECT_FALSE(equal_bits(changed, numbers({4}, 3)));
+    const AutogradContext last = worker.autograd_context();
+    last.backward({last.rpc_sync(layer, &Layer::scalar, numbers({3, 4}, 6))});
+    optimizer.step(last);
+    EXPECT_TRUE(equal_bits(unused, changed));
+  });
+  program.worker("server", serve);
+  Cluster(Seed{1}, program).run();
+}
+
+TEST(DistributedOptimizer, AnOwnerWithoutAnyGradientSaysSoUnlessThatIsAllowed) {
+  // Goal: gradients that got lost are told at the step, by the owner's name. Method: a pass that
+  // reaches one of two owners; then none; the other steps all the same.
+  Program program(layer_functions());
+  program.worker("trainer", [](Worker& worker) {
+    auto layer = worker.remote<Layer>("server", 4, 1);
+    const at::Tensor w = numbers({3, 4}, 3).requires_grad_();
+    auto parameters = layer.rpc_sync(&Layer::parameters);
+    parameters.push_back(worker.rref(w));
+    DistributedOptimizer optimizer(worker, parameters, torch::optim::SGDOptions(0.1));
+    const AutogradContext context = worker.autograd_context();
+    context.backward({(w * 2).sum()});
+    const auto told = [&] {
+      try {
+        optimizer.step(context);
+      } catch (const RpcError& thrown) {
+        EXPECT_EQ(thrown.kind(), ErrorKind::autograd);
+        EXPECT_EQ(thrown.error().worker, "server");
+        return thrown.error().text;
+      }
+      return std::string();
+    };
+    const std::string text = told();
+    EXPECT_NE(text.find("none of the parameters of 'server' has a gradient in autograd context " +
+                        to_string(context.id())),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("allow_owners_without_gradients()"), std::string::npos) << text;
+    EXPECT_NE(text.find("'trainer' done"), std::string::npos) << text;
+    EXPECT_TRUE(equal_bits(w, numbers({3, 4}, 3).add(at::full({3, 4}, 2.0F), -0.1)));
+    optimizer.allow_owners_without_gradients();
+    EXPECT_EQ(told(), "");
+    EXPECT_TRUE(equal_bits(layer.rpc_sync(&Layer::values).at(0), numbers({4, 4}, 1)));
+    optimizer.allow_owners_without_gradients(false);
+    EXPECT_NE(told(), "");
   });
   program.worker("server", serve);
   Cluster(Seed{1}, program).run();
@@ -137,7 +189,7 @@ TEST(DistributedOptimizer, AFailureTellsEveryOwnersOutcome) {
 
 TEST(DistributedOptimizer, LbfgsIsRefusedWithAReason) {
   try {
-    (void)settings_of(torch::optim::LBFGSOptions(0.1));
+    (void)libtorch_kind_of(torch::optim::LBFGSOptions(0.1));
     ADD_FAILURE() << "nothing was thrown";
   } catch (const std::invalid_argument& refused) {
     EXPECT_NE(std::string(refused.what()).find("LBFGS cannot be distributed"), std::string::npos);

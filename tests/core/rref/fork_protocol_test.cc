@@ -216,9 +216,9 @@ TEST_F(ForkProtocolTest, AnswersForWhatIsSettledAreMarked) {
   const RRef<Counter> rref = made();
   const ForkId unknown{{a().incarnation(), {1, 2}, 3}};
   a().runtime->post([&] {
-    a().rrefs.on_fork_confirm({unknown, {}});
-    a().rrefs.on_fork_confirm({*rref.shared_handle()->fork(), {}});
-    a().rrefs.on_child_accept({unknown});
+    a().rrefs.on_fork_confirm(WorkerId{1}, {unknown, {}});
+    a().rrefs.on_fork_confirm(WorkerId{1}, {*rref.shared_handle()->fork(), {}});
+    a().rrefs.on_child_accept(WorkerId{1}, {unknown});
     b().runtime->post([&] {
       b().rrefs.on_user_delete(WorkerId{0}, {rref.shared_handle()->id(), unknown});
     });

@@ -91,7 +91,8 @@ TEST_F(LateAnswersTest, AtTheEndReceivedReferencesAreReleasedToo) {
   std::vector<std::string> lines;
   c().runtime->post([&] { lines = c().rrefs.release_all(); });
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_NE(lines[0].find("at 'b' is held by 'c'"), std::string::npos);
+  EXPECT_NE(lines[0].find("'c' holds a reference to a value of 'b', which came from 'a': "),
+            std::string::npos);
   deliver_all();
   expect_nothing_left();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/core/rref/rref_fixture.h"
+#include "tests/core/wire/ready_message.h"
 
 namespace rehearsal {
 namespace {
@@ -46,6 +47,19 @@ TEST_F(RRefLossTest, WhatTheOwnerHasConfirmedStaysConfirmedWhenItIsLost) {
   EXPECT_TRUE(rref.confirmed_by_owner());
   a().fence(1, "silent");
   EXPECT_TRUE(rref.confirmed_by_owner());
+}
+
+TEST_F(RRefLossTest, WhatTheOwnerHasConfirmedStaysConfirmedWhenItIsReleased) {
+  // A function that still runs at the shutdown has a handle of what the shutdown has released.
+  begin();
+  const RRef<Counter> rref = made();
+  const RRef<Counter> lost = a().calls.remote<Counter>("c", 1);
+  a().fence(2, "silent");
+  a().runtime->post([&] { (void)a().rrefs.release_all(); });
+  EXPECT_TRUE(rref.confirmed_by_owner());
+  EXPECT_FALSE(lost.confirmed_by_owner());
+  EXPECT_EQ(error_of([&] { return rref.rpc_sync(&Counter::get); }).kind, ErrorKind::rref_deleted);
+  deliver_all();
 }
 
 TEST_F(RRefLossTest, ForksOfAFencedHolderAreReclaimed) {
@@ -264,6 +278,7 @@ TEST_F(RRefLossTest, AReplacedCallStillGivesItsReferencesToTheCallee) {
   const at::Tensor tensor = at::zeros({10000});
   Draft draft = function_draft(*a().caller, "c", &keep, rref);
   draft.call.arguments.tensors.push_back(tensor);
+  make_ready(draft.call.arguments);
   const Future<int64_t> kept = a().caller->start_typed<int64_t>(std::move(draft));
   tensor.fill_(1);
   network.cut(0, 2);
@@ -283,6 +298,7 @@ TEST_F(RRefLossTest, AReplacedCreationMakesAnOwnerThatHoldsTheError) {
   const at::Tensor tensor = at::zeros({10000});
   Draft draft = function_draft(*a().caller, "c", &keep, rref);
   draft.call.arguments.tensors.push_back(tensor);
+  make_ready(draft.call.arguments);
   std::optional<RRef<int64_t>> created(RRef<int64_t>(a().rrefs.create(std::move(draft))));
   tensor.fill_(1);
   network.cut(0, 2);
@@ -308,8 +324,10 @@ TEST_F(RRefLossTest, AtTheEndRemainingHandlesAreReleasedAndReported) {
   std::vector<std::string> lines;
   a().runtime->post([&] { lines = a().rrefs.release_all(); });
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_NE(lines[0].find("at 'b' is held by 'a'"), std::string::npos);
-  EXPECT_NE(lines[1].find("is held by its owner 'a'"), std::string::npos);
+  EXPECT_NE(lines[0].find("'a' holds a reference to a value of 'b', made by remote of '"),
+            std::string::npos);
+  EXPECT_NE(lines[1].find("'a' holds a reference to a value of its own, made by remote of '"),
+            std::string::npos);
   deliver_all();
   expect_nothing_left();
   EXPECT_EQ(error_of([&] { return rref.rpc_sync(&Counter::get); }).kind, ErrorKind::rref_deleted);

@@ -85,8 +85,10 @@ TEST_F(RRefRulesTest, TheLossOfTheCreatorRefusesWhatWaitsForItAndWhatAsksLater) 
   const Future<int64_t> later = a().calls.rpc_async("c", &keep, second);
   deliver("a>c Call");
   deliver("c>b ForkRequest");
+  EXPECT_EQ(b().rrefs.describe_awaited(), "'c' waits for a value that 'a' has not created");
   network.cut(0, 1);
   b().fence(0, "silent");
+  EXPECT_EQ(b().rrefs.describe_awaited(), "");
   deliver("b>c ForkConfirm");
   deliver_all();
   EXPECT_EQ(waiting.result().error().kind, ErrorKind::peer_lost);
@@ -115,7 +117,7 @@ TEST_F(RRefRulesTest, ARefusedCreationMakesAnOwnerThatHoldsTheError) {
   }
 }
 
-TEST_F(RRefRulesTest, ACreationThatComesTwiceOrForAnotherIsIgnored) {
+TEST_F(RRefRulesTest, ACreationForAnotherIsIgnoredAndOneThatComesTwiceFencesItsSender) {
   begin(2);
   const RRef<Counter> rref = made();
   Call again{.id = CallId{{a().incarnation(), {1, 1}, 1}}};
@@ -123,10 +125,15 @@ TEST_F(RRefRulesTest, ACreationThatComesTwiceOrForAnotherIsIgnored) {
   Call foreign = again;
   foreign.created->causal.incarnation = {4711};
   foreign.created->counter = 50;
-  for (const Call& call : {again, foreign})
-    b().runtime->post([&] { b().served.on_call(WorkerId{0}, Call(call)); });
-  EXPECT_EQ(b().trace.marked("a creation came for an id that is not to come"), 2u);
+  b().runtime->post([&] { b().served.on_call(WorkerId{0}, Call(foreign)); });
+  EXPECT_EQ(b().trace.marked("a creation came for an id that is not to come"), 1u);
   EXPECT_EQ(b().rrefs.owner_count(), 1u);
+  EXPECT_FALSE(b().sessions.lost(WorkerId{0}));
+  b().runtime->post([&] { b().served.on_call(WorkerId{0}, Call(again)); });
+  ASSERT_TRUE(b().sessions.lost(WorkerId{0}));
+  EXPECT_EQ(b().sessions.lost(WorkerId{0})->kind, ErrorKind::protocol);
+  EXPECT_NE(b().sessions.lost(WorkerId{0})->text.find("Call.created"), std::string::npos);
+  EXPECT_EQ(b().rrefs.owner_count(), 0u);
 }
 
 // ---- rule 2: deletion ----

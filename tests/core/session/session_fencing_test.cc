@@ -1,10 +1,12 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "tests/core/session/session_fixture.h"
+#include "tests/core/wire/ready_message.h"
 
 namespace rehearsal {
 namespace {
@@ -250,6 +252,31 @@ TEST_F(SessionFencingTest, AnAcknowledgementOfWhatWasNeverSentFencesItsSender) {
   EXPECT_TRUE(b->received.empty());
 }
 
+TEST_F(SessionFencingTest, APeerThatLeavesOutMoreFramesThanItMayIsFenced) {
+  // Every other frame of a's, of which three gaps are allowed.
+  limits.gaps = 3;
+  b = begin(1, 201);
+  connect();
+  deliver_all();
+  const auto body = make_protobuf_codec()->encode(SessionEnd::message(1));
+  const auto arrives = [&](uint64_t sequence) {
+    b->runtime->post([&] {
+      b->sessions.on_frame(
+          WorkerId{0},
+          {.header = {.source = {100}, .destination = {201}, .sequence = sequence}, .body = body});
+    });
+  };
+  for (const uint64_t sequence : {2, 4, 6, 3, 8, 5, 10}) arrives(sequence);
+  EXPECT_TRUE(b->fenced.empty());
+  EXPECT_EQ(b->sessions.gaps_peak(), 3u);
+  arrives(12);
+  ASSERT_EQ(b->fenced.size(), 1u);
+  EXPECT_EQ(b->fenced[0].why.kind, ErrorKind::protocol);
+  EXPECT_NE(b->fenced[0].why.text.find("broke the protocol: Frame.sequence"), std::string::npos);
+  EXPECT_EQ(b->received.size(), 7u);
+  EXPECT_TRUE(b->sessions.all_received(WorkerId{0}));  // Nothing of it stays.
+}
+
 TEST_F(SessionFencingTest, AMessageFrameWithoutABodyFencesItsSender) {
   a->send(1, 1);
   auto item = network.take(0);
@@ -280,7 +307,7 @@ class ChangedTensorTest : public SessionFixture {
     SendOptions options;
     options.carried = std::make_unique<CarriedTensors>(
         CarriedTensors{{tensor}, SessionEnd::message(2), [this] { ++changed; }});
-    a->send(1, Message{call}, std::move(options));
+    a->send(1, ready(Message{call}), std::move(options));
   }
   const at::Tensor tensor = at::zeros({10000});
   int changed = 0;
@@ -321,6 +348,51 @@ TEST_F(ChangedTensorTest, WithoutAChangeTheSameBytesAreResent) {
   EXPECT_EQ(b->received, (std::vector<uint64_t>{1}));
 }
 
+TEST_F(ChangedTensorTest, AReplacementOvertakesNoSmallMessageThatWaits) {
+  // Goal: on the small lane, what the last number says has arrived is there. Method: a large tensor
+  // behind two small messages is changed before it leaves, on a link that begins with a large one.
+  cut();
+  connect();
+  cut();
+  a->send(1, 5);
+  a->send(1, 6);
+  tensor.resize_({100'000});
+  send_tensor();
+  tensor.add_(1);
+  connect();
+  EXPECT_EQ(changed, 1);
+  deliver_all();
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{5, 6, 2}));
+  world.advance(std::chrono::milliseconds(5));
+  deliver_all();
+  EXPECT_EQ(a->sessions.unacknowledged(), 0u);
+}
+
+TEST_F(ChangedTensorTest, AReplacementIsSentAgainUntilAllBeforeItHasArrived) {
+  // Goal: no position tells of its own arrival; b drops what it has seen. Method: a large call
+  // before it is lost on each link.
+  cut();
+  Call large{.id = CallId{SessionEnd::id(5)}};
+  large.arguments.values = std::string(100'000, 'x');
+  a->send(1, Message{large});
+  send_tensor();
+  tensor.add_(1);
+  for (int link = 0; link < 4; ++link) {
+    connect();
+    for (size_t at = 0; at < network.in_flight().size();)
+      if (network.in_flight()[at].frame.bytes() > kSmallFrameBytes)
+        (void)network.take(at);
+      else
+        network.deliver(at);
+    cut();
+  }
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{2}));
+  EXPECT_EQ(b->trace.marked("a frame arrived twice"), 1u);
+  connect();
+  deliver_all();
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{2, 5}));
+}
+
 TEST_F(ChangedTensorTest, AReplacementGivesTheWindowItsRoomBack) {
   // 100 replaced calls, each of which filled the window: the next one still finds room.
   window_bytes = 40000;
@@ -356,6 +428,46 @@ TEST_F(ChangedTensorTest, FencingLetsGoOfItOffTheStrand) {
   a->fence(1, {.kind = ErrorKind::peer_lost, .text = "given up"});
   while (!network.in_flight().empty()) (void)network.take(0);
   EXPECT_EQ(tensor.use_count(), 1u);
+}
+
+// ---- tensors that die ----
+
+class DyingTensorTest : public SessionFixture {
+ protected:
+  // A call with a tensor that only it holds, and that notes where it dies: in the user's deleter.
+  void send_tensor() {
+    const c10::InferenceMode of_inference;  // Nobody counts its changes.
+    Call call{.id = CallId{SessionEnd::id(1)}};
+    call.arguments.tensors.push_back(at::from_blob(memory.data(), {10000}, [this](void*) {
+      ++died;
+      died_on_strand += a->runtime->on_strand() || b->runtime->on_strand() ? 1 : 0;
+    }));
+    SendOptions options;
+    options.carried = std::make_unique<CarriedTensors>(
+        CarriedTensors{call.arguments.tensors, SessionEnd::message(2), nullptr});
+    a->send(1, ready(Message{std::move(call)}), std::move(options));
+  }
+  std::vector<float> memory = std::vector<float>(10000);
+  int died = 0;
+  int died_on_strand = 0;
+};
+
+TEST_F(DyingTensorTest, AnAcknowledgedTensorDiesOffTheStrand) {
+  send_tensor();
+  deliver_all();
+  b->messages.clear();
+  EXPECT_EQ(died, 0);
+  world.advance(std::chrono::milliseconds(5));
+  deliver_all();
+  EXPECT_EQ(died, 1);
+  EXPECT_EQ(died_on_strand, 0);
+}
+
+TEST_F(DyingTensorTest, ATensorForALostPeerDiesOffTheStrand) {
+  a->fence(1, {.kind = ErrorKind::peer_lost, .text = "given up"});
+  send_tensor();
+  EXPECT_EQ(died, 1);
+  EXPECT_EQ(died_on_strand, 0);
 }
 
 }  // namespace

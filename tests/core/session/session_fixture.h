@@ -69,6 +69,7 @@ class SessionEnd final : public SessionListener {
     return Unit{};
   }
   void on_hello_refused(WorkerId, const Error& why) override { refused.push_back(why); }
+  bool may_have_left(WorkerId) const override { return peer_may_have_left; }
 
   [[nodiscard]] uint32_t self() const { return options_.self.value; }
 
@@ -87,6 +88,7 @@ class SessionEnd final : public SessionListener {
   std::vector<Fenced> fenced;
   std::vector<Error> refused;
   MaybeError refuse_hello;
+  bool peer_may_have_left = false;
   std::function<void()> on_received;
 };
 
@@ -95,6 +97,7 @@ class SessionFixture : public ::testing::Test {
  protected:
   static constexpr Duration kPeerTimeout = std::chrono::seconds(8);
   static constexpr Duration kHeartbeat = std::chrono::milliseconds(500);
+  static constexpr Duration kRefusalLimit = std::chrono::milliseconds(1500);
 
   SessionFixture() {
     a = begin(0, 100);
@@ -108,8 +111,10 @@ class SessionFixture : public ::testing::Test {
             .names = names,
             .peer_timeout = kPeerTimeout,
             .heartbeat = kHeartbeat,
+            .refusal_limit = refusal_limit,
             .window_bytes = window_bytes,
             .window_frames = window_frames,
+            .limits = limits,
             .grouped = grouped,
             .mutants = mutants};
   }
@@ -124,6 +129,15 @@ class SessionFixture : public ::testing::Test {
   void connect() { network.connect(0, 1); }
   void cut() { network.cut(0, 1); }
   void deliver_all() { network.deliver_all(); }
+  // The first frame from this worker arrives, if there is one: a lane keeps its order.
+  bool deliver_next_from(uint32_t from) {
+    for (size_t at = 0; at < network.in_flight().size(); ++at) {
+      if (network.in_flight()[at].from != WorkerId{from}) continue;
+      network.deliver(at);
+      return true;
+    }
+    return false;
+  }
   // Where the n-th frame from this worker lies.
   size_t find(uint32_t from, size_t n = 0) const {
     for (size_t at = 0; at < network.in_flight().size(); ++at)
@@ -135,6 +149,8 @@ class SessionFixture : public ::testing::Test {
   std::vector<std::string> names = {"a", "b"};
   uint64_t window_bytes = 1 << 20;
   uint64_t window_frames = 64;
+  PeerLimits limits;
+  Duration refusal_limit = kRefusalLimit;
   bool grouped = false;
   Mutants mutants;
   doubles::TestWorld world;

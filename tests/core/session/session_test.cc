@@ -77,7 +77,8 @@ TEST_F(SessionTest, WhatACutLosesIsResentOnceTheLinkIsBack) {
   EXPECT_EQ(a->trace.marked("frames are resent"), 1u);
   deliver_all();
   EXPECT_EQ(b->received, numbers(0, 5));
-  EXPECT_EQ(b->trace.count(EventKind::frame_dropped), 2u);
+  // The first two were not sent again: b's hello has told what it has.
+  EXPECT_EQ(b->trace.count(EventKind::frame_dropped), 0u);
 }
 
 TEST_F(SessionTest, WhatIsSentWhileTheLinkIsDownLeavesWhenItIsBack) {
@@ -107,13 +108,13 @@ TEST_F(SessionTest, ManyCutsLoseAndDoubleNothing) {
         b->send(0, sent++);
         break;
       default:
-        if (!network.in_flight().empty())
-          network.deliver(mix(step, 1) % network.in_flight().size());
+        deliver_next_from(static_cast<uint32_t>(mix(step, 1) % 2));
     }
   }
-  deliver_all();
-  world.advance(std::chrono::milliseconds(20));
-  deliver_all();
+  for (int round = 0; round < 4; ++round) {
+    deliver_all();
+    world.advance(std::chrono::milliseconds(5));
+  }
   for (SessionEnd* end : {a, b}) {
     std::sort(end->received.begin(), end->received.end());
     EXPECT_EQ(end->received, numbers(0, 300));

@@ -169,7 +169,7 @@ TEST_F(TensorFormTest, MemoryWithAnOwnerIsShared) {
   EXPECT_TRUE(payload.tensors.at(0).is_same(owned));
   owned.reset();
   EXPECT_FALSE(released);
-  payload.tensors.clear();
+  payload = {};
   EXPECT_TRUE(released);
 }
 

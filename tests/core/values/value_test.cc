@@ -164,7 +164,7 @@ TEST(MalformedValue, ACountIsNotBelievedBeforeItsElementsAreThere) {
   std::string bytes = "\xc0\x84\x3d";  // 1,000,000
   bytes += std::string(1000000, '\x09');
   using Wide = std::tuple<Batch, Batch, Batch, Batch>;
-  EXPECT_EQ(refusal<std::vector<Wide>>(bytes), "a tuple of another size");
+  EXPECT_TRUE(refusal<std::vector<Wide>>(bytes).starts_with("the values would hold more than"));
 }
 
 TEST(MalformedValue, EveryTruncationAndEveryChangedByteIsAnErrorOrAValue) {

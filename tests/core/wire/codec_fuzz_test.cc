@@ -1,5 +1,4 @@
 #include <ATen/Functions.h>
-#include <ATen/quantized/Quantizer.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -12,6 +11,8 @@
 #include "core/values/value.h"
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
+#include "tests/core/wire/every_message.h"
+#include "tests/core/wire/ready_message.h"
 
 namespace rehearsal {
 namespace {
@@ -27,51 +28,7 @@ class Draws {
   uint64_t count_ = 0;
 };
 
-CausalId id(uint64_t number) { return {{number}, {number, ~number}, number}; }
-
-Payload payload() {
-  Payload payload;
-  payload.values = "values";
-  payload.tensors = {at::arange(6).reshape({2, 3}),
-                     at::Tensor(),
-                     at::empty({0, 4}),
-                     at::ones({2}).set_requires_grad(true),
-                     at::arange(6).reshape({2, 3}).t(),
-                     at::arange(12).reshape({4, 3}).narrow(1, 0, 2),
-                     at::eye(2).to_sparse(),
-                     at::eye(4).to_sparse_csr(),
-                     at::eye(4).to_sparse_bsc({2, 2}),
-                     at::quantize_per_tensor(at::ones({2}), 0.5, 1, at::kQInt8),
-                     at::quantize_per_channel(at::ones({2, 2}), at::ones({2}),
-                                              at::zeros({2}, at::kLong), 0, at::kQUInt8)};
-  payload.forks = {{{.causal = id(1), .owner = {1}, .owner_incarnation = {2}, .counter = 3},
-                    ForkId{id(4)},
-                    true}};
-  return payload;
-}
-
-std::vector<Message> messages() {
-  const RRefId rref{.causal = id(1), .owner = {1}, .owner_incarnation = {2}, .counter = 3};
-  const PassName pass{.id = {AutogradContextId{id(5)}, 1, {6}}, .starter = {1}};
-  const Error error{.kind = ErrorKind::timeout, .text = "text", .worker = "w", .chain = {"a"}};
-  Call call{.id = CallId{id(7)}, .arguments = payload(), .time_left = Duration(5)};
-  call.target = rref;
-  call.created = rref;
-  call.context = ContextName{AutogradContextId{id(5)}, {1}};
-  return {Message{call},
-          Message{Response{CallId{id(7)}, payload(), error, {}, 2}},
-          Message{Cancel{CallId{id(7)}}},
-          Message{Item{CallId{id(7)}, 1, payload()}},
-          Message{End{CallId{id(7)}, 1, error}},
-          Message{ForkRequest{rref, ForkId{id(4)}}},
-          Message{ForkConfirm{ForkId{id(4)}, error}},
-          Message{UserDelete{rref, ForkId{id(4)}}},
-          Message{Gradients{pass, AutogradMessageId{id(8)}, payload()}},
-          Message{PassFailed{pass, error}},
-          Message{ShutdownReport{1, 2, true, {{1}, {2}}, 3, true, 2}},
-          Message{GroupView{true, {{{1}, 2}, {{0}, 1}}}},
-          Message{Goodbye{error}}};
-}
+const CallId kCall{CausalId{{7}, {7, ~uint64_t{7}}, 7}};
 
 // A body with one thing changed: bytes of the envelope, or its segments.
 FrameBody mutated(const FrameBody& good, const FrameBody& other, Draws& draws) {
@@ -139,7 +96,7 @@ TEST(CodecFuzz, AHundredThousandMutatedAndRandomBodiesGiveAnErrorOrAMessage) {
   // Mutate every kind of message, and draw whole bodies; nothing may crash, throw or be kept.
   const std::unique_ptr<Codec> codec = make_protobuf_codec();
   std::vector<std::shared_ptr<const FrameBody>> good;
-  for (const Message& message : messages()) good.push_back(codec->encode(message));
+  for (const Message& message : every_message()) good.push_back(codec->encode(message));
   Draws draws(20260101);
   uint64_t accepted = 0;
   uint64_t before = 0;
@@ -172,16 +129,16 @@ TEST(CodecFuzz, AcceptedBodiesEncodeAgain) {
   // An accepted body is a message like any other: encode it, decode it, compare the bytes.
   const std::unique_ptr<Codec> codec = make_protobuf_codec();
   std::vector<std::shared_ptr<const FrameBody>> good;
-  for (const Message& message : messages()) good.push_back(codec->encode(message));
+  for (const Message& message : every_message()) good.push_back(codec->encode(message));
   Draws draws(7);
   for (int round = 0; round < 20000; ++round) {
     const FrameBody& first = *good[draws.below(good.size())];
     Result<Message> decoded = codec->decode(mutated(first, first, draws));
     if (!decoded.ok()) continue;
-    const auto once = codec->encode(decoded.value());
+    const auto once = codec->encode(ready(decoded.value()));
     Result<Message> again = codec->decode(*once);
     ASSERT_TRUE(again.ok()) << again.error().text;
-    ASSERT_EQ(codec->encode(again.value())->envelope, once->envelope);
+    ASSERT_EQ(codec->encode(ready(again.value()))->envelope, once->envelope);
   }
 }
 
@@ -254,12 +211,12 @@ TEST(CodecFuzz, EveryTruncationOfACallOrResponseIsAnError) {
   // Calls and responses with values, tensors and a rest, cut short anywhere before the rest; and
   // one byte longer than they say.
   const std::unique_ptr<Codec> codec = make_protobuf_codec();
-  Payload plain = payload();
+  Payload plain = payload_of_every_form();
   plain.forks.clear();
   for (const Message& message :
-       {Message{Call{.id = CallId{id(7)}, .arguments = plain, .time_left = Duration(5)}},
-        Message{Response{CallId{id(7)}, plain, {}, {}}}}) {
-    FrameBody body = *codec->encode(message);
+       {Message{Call{.id = kCall, .arguments = plain, .time_left = Duration(5)}},
+        Message{Response{kCall, plain, {}, {}}}}) {
+    FrameBody body = *codec->encode(ready(message));
     const std::string whole = body.envelope;
     for (size_t size = 0; size < whole.size(); ++size) {
       body.envelope = whole.substr(0, size);
@@ -307,7 +264,7 @@ TEST(CodecFuzz, FixedFieldsThatCannotBeAreRefused) {
             "malformed message: a tensor whose parts do not fit each other");
 
   const std::unique_ptr<Codec> codec = make_protobuf_codec();
-  const std::string call = codec->encode(Message{Call{.id = CallId{id(7)}}})->envelope;
+  const std::string call = codec->encode(Message{Call{.id = kCall}})->envelope;
   std::string changed = call;
   changed[1] = 4;
   EXPECT_EQ(refused(changed), "malformed message: call kind");

@@ -8,6 +8,7 @@
 
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
+#include "tests/core/wire/ready_message.h"
 
 namespace rehearsal {
 namespace {
@@ -33,7 +34,11 @@ PassName pass() {
   return {.id = {id_as<AutogradContextId>(1), 4, {9}},
           .starter = {2},
           .retain_graph = true,
-          .context_creator = {3}};
+          .create_graph = true,
+          .mode = PassMode::fast,
+          .context_creator = {3},
+          .settled = 3,
+          .taken_back = {1, 2}};
 }
 
 class CodecTest : public ::testing::Test {
@@ -41,7 +46,7 @@ class CodecTest : public ::testing::Test {
   template <class M>
   M round_trip(const M& message) {
     const Message whole{message};
-    const auto body = codec_->encode(whole);
+    const auto body = codec_->encode(ready(whole));
     Result<Message> back = codec_->decode(*body);
     EXPECT_TRUE(back.ok()) << back.error().text;
     EXPECT_EQ(back.value().type(), whole.type());
@@ -51,7 +56,8 @@ class CodecTest : public ::testing::Test {
   template <class M>
   M expect_same_bytes(const M& message) {
     M back = round_trip(message);
-    EXPECT_EQ(codec_->encode(Message{back})->envelope, codec_->encode(Message{message})->envelope);
+    EXPECT_EQ(codec_->encode(ready(Message{back}))->envelope,
+              codec_->encode(ready(Message{message}))->envelope);
     return back;
   }
   at::Tensor through(const at::Tensor& tensor) {
@@ -78,6 +84,7 @@ TEST_F(CodecTest, ACallComesBackWithAllItsParts) {
   call.autograd = AutogradMetadata{id_as<AutogradContextId>(9), id_as<AutogradMessageId>(10), {4}};
   call.context = ContextName{id_as<AutogradContextId>(11), {5}};
   call.trace = TraceContext{.trace = {12, 13}, .parent = 14, .flags = 1};
+  call.stream = Hash128{15, 16};
   const Call back = expect_same_bytes(call);
   EXPECT_EQ(back.id, call.id);
   EXPECT_EQ(back.kind, CallKind::fetch);
@@ -101,6 +108,7 @@ TEST_F(CodecTest, ACallComesBackWithAllItsParts) {
   EXPECT_EQ(back.context->id, call.context->id);
   EXPECT_EQ(back.context->creator, WorkerId{5});
   EXPECT_EQ(back.trace, call.trace);
+  EXPECT_EQ(back.stream, call.stream);
 }
 
 TEST_F(CodecTest, ATraceContextThatCannotBeIsRefused) {
@@ -110,7 +118,7 @@ TEST_F(CodecTest, ATraceContextThatCannotBeIsRefused) {
         TraceContext{.trace = {0, 1}, .parent = 1, .flags = 4}}) {
     Call call{.id = id_as<CallId>(1)};
     call.trace = wrong;
-    const Result<Message> read = codec_->decode(*codec_->encode(Message{call}));
+    const Result<Message> read = codec_->decode(*codec_->encode(ready(Message{call})));
     ASSERT_FALSE(read.ok());
     EXPECT_EQ(read.error().kind, ErrorKind::protocol);
   }
@@ -188,18 +196,31 @@ TEST_F(CodecTest, MessagesOfAutogradComeBack) {
   EXPECT_EQ(expect_same_bytes(ContextRelease{context}).context, context);
   Gradients gradients{.pass = pass(), .message = id_as<AutogradMessageId>(2), .gradients = {}};
   gradients.gradients.tensors = {at::Tensor(), at::ones(3)};
+  gradients.unreached = {0};
   const Gradients back = expect_same_bytes(gradients);
   EXPECT_EQ(back.pass.id, pass().id);
   EXPECT_EQ(back.pass.starter, WorkerId{2});
   EXPECT_TRUE(back.pass.retain_graph);
   EXPECT_EQ(back.pass.context_creator, WorkerId{3});
   EXPECT_FALSE(back.gradients.tensors.at(0).defined());
+  EXPECT_EQ(back.unreached, gradients.unreached);
   EXPECT_EQ(expect_same_bytes(GradientsAnswered{pass(), gradients.message}).message,
             gradients.message);
-  const PassFinish finish = expect_same_bytes(PassFinish{pass(), true});
+  const PassFinish finish = expect_same_bytes(PassFinish{pass(), PassWave::resume});
   EXPECT_EQ(finish.pass.id, pass().id);
-  EXPECT_TRUE(finish.commit);
-  EXPECT_EQ(*expect_same_bytes(PassFinished{pass(), error()}).error, error());
+  EXPECT_EQ(finish.wave, PassWave::resume);
+  const PassFinished finished = expect_same_bytes(PassFinished{pass(), error(), true});
+  EXPECT_EQ(*finished.error, error());
+  EXPECT_TRUE(finished.undecided);
+  const Marks marks = expect_same_bytes(Marks{pass(), {{gradients.message, {0, 7}}, {{}, {1}}}});
+  ASSERT_EQ(marks.marks.size(), 2u);
+  EXPECT_EQ(marks.marks[0].message, gradients.message);
+  EXPECT_EQ(marks.marks[0].tensors, (std::vector<uint32_t>{0, 7}));
+  EXPECT_EQ(marks.pass.settled, 3u);
+  EXPECT_EQ(marks.pass.taken_back, (std::vector<uint64_t>{1, 2}));
+  EXPECT_TRUE(marks.pass.create_graph);
+  EXPECT_EQ(marks.pass.mode, PassMode::fast);
+  EXPECT_EQ(expect_same_bytes(MarksAnswered{pass()}).pass.id, pass().id);
   EXPECT_EQ(expect_same_bytes(PassFailed{pass(), error()}).error, error());
 }
 
@@ -261,7 +282,7 @@ TEST_F(CodecTest, TensorsWithoutElementsHaveNoSegment) {
        {std::vector<int64_t>{0}, {0, 3}, {2, 0, 4}, {0, 3000000000}}) {
     Response response;
     response.value.tensors.push_back(at::empty(sizes, at::kFloat));
-    EXPECT_TRUE(codec_->encode(Message{response})->segments.empty());
+    EXPECT_TRUE(codec_->encode(ready(Message{response}))->segments.empty());
     EXPECT_EQ(through(response.value.tensors[0]).sizes(), sizes);
   }
 }
@@ -282,7 +303,7 @@ TEST_F(CodecTest, AViewSendsOnlyItsOwnElements) {
         at::conj(complex), at::imag(at::conj(complex))}) {
     Response response;
     response.value.tensors.push_back(view);
-    const auto body = codec_->encode(Message{response});
+    const auto body = codec_->encode(ready(Message{response}));
     ASSERT_EQ(body->segments.size(), 1u);
     EXPECT_EQ(body->segments[0].bytes, static_cast<uint64_t>(view.numel()) * view.element_size());
     EXPECT_TRUE(at::equal(through(view), view));
@@ -295,7 +316,7 @@ TEST_F(CodecTest, ALargeTensorIsNotCopiedAndASmallOneIs) {
   const at::Tensor large = at::zeros({100000});
   Response response;
   response.value.tensors = {small, large};
-  const auto body = codec_->encode(Message{response});
+  const auto body = codec_->encode(ready(Message{response}));
   EXPECT_NE(body->segments[0].data, small.data_ptr());
   EXPECT_EQ(body->segments[1].data, large.data_ptr());
   small.fill_(1);
@@ -310,7 +331,7 @@ TEST_F(CodecTest, AReceivedTensorOwnsItsSegment) {
   {
     Response response;
     response.value.tensors.push_back(at::ones({100000}));
-    const auto body = codec_->encode(Message{response});
+    const auto body = codec_->encode(ready(Message{response}));
     memory = body->segments[0].owner;
     Result<Message> decoded = codec_->decode(*body);
     back = std::get<Response>(decoded.value().content).value.tensors[0];

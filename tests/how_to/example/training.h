@@ -18,6 +18,7 @@ struct Model {  // lives on the server
   // The same, but a step that is there already is not applied again.
   int64_t push_once(int64_t step, const at::Tensor& gradient);
   int64_t updates() const { return updates_; }
+  const at::Tensor& weights() const { return weights_; }
 
  private:
   at::Tensor weights_;

@@ -1,12 +1,16 @@
 // Your test: the whole cluster in this process, on a network that does what networks do.
 #include "training.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <rehearsal/sim/cluster.h>
 #include <rehearsal/sim/gtest.h>
 #include <rehearsal/sim/oracles/quiet_oracle.h>
 
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace training {
 namespace {
@@ -49,6 +53,34 @@ TEST(Training, BeginsNoPushThatNoStepHasAskedFor) {
                           cluster.add_oracle(std::make_unique<AsManyPushesAsSteps>());
                           cluster.run();
                         }));
+}
+
+// After so many updates the weights are those of as many steps, each once.
+std::optional<std::string> wrong_weights(const sim::Values& values) {
+  for (const auto& model : values.of<Model>("server")) {
+    const auto steps = static_cast<double>(model->updates());
+    const double expected = -0.1 * steps * (steps - 1) / 2;
+    if (std::abs(model->weights()[0].item<double>() - expected) > 0.01)
+      return "after " + std::to_string(model->updates()) + " updates: a step came twice";
+  }
+  return std::nullopt;
+}
+
+testing::AssertionResult hunt_with_weights(const Program& program) {
+  return sim::hunt({.seeds = 500, .cluster = {.faults = sim::FaultLevel::hostile}},
+                   [&program](Seed seed, const sim::ClusterOptions& options) {
+                     sim::Cluster cluster(seed, program, options);
+                     cluster.add_invariant("weights", wrong_weights);
+                     cluster.run();
+                   });
+}
+
+TEST(Training, HasTheWeightsOfItsStepsAllTheTime) {
+  EXPECT_TRUE(hunt_with_weights(program(trainer)));
+}
+
+TEST(MendedTraining, HasTheWeightsOfItsStepsAllTheTime) {
+  EXPECT_TRUE(hunt_with_weights(program(mended_trainer)));
 }
 
 TEST(MendedTraining, AppliesEveryStepOnce) { EXPECT_TRUE(hunt(program(mended_trainer))); }

@@ -124,6 +124,23 @@ TEST(RealRuntime, ProtocolWorkGoesOnWhileTheMainThreadComputes) {
   EXPECT_EQ(ticks, 20);
 }
 
+TEST(RealRuntime, WhoPollsWaitsForAHolderThatStandsStillAndQueuesNothingMeanwhile) {
+  // Goal: timers that are due while another thread has the strand are left to it. Method: a holder
+  // that sleeps; whoever polls then asks the network again and again, with pauses, and no more.
+  RealRuntime runtime({.worker_threads = 1});
+  std::atomic<bool> ran{false};
+  run_on(runtime, [&] {
+    runtime.call_at(runtime.now(), [&] { ran = true; });
+    const uint64_t before = runtime.poller().wait_count();
+    const Instant limit = runtime.now() + seconds(10);
+    while (runtime.poller().wait_count() < before + 5 && runtime.now() < limit)
+      std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_GE(runtime.poller().wait_count(), before + 5);
+    EXPECT_FALSE(ran);
+  });
+  EXPECT_TRUE(wait_until(runtime, [&] { return ran.load(); }));
+}
+
 TEST(RealRuntime, AThousandNestedExecutionsNeedOneThread) {
   RealRuntime runtime({.worker_threads = 1});
   Starter starter(runtime);

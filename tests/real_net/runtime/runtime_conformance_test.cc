@@ -35,7 +35,7 @@ class MainThreadWorld : public RuntimeWorld<0> {
 
  private:
   Execution main_;
-  RealRuntime::ThreadGuard guard_;
+  RealRuntime::MainGuard guard_;
 };
 
 }  // namespace rehearsal::real

@@ -162,8 +162,16 @@ bool FaultProxy::write_way(Pipe& pipe, int from) {
   bool moved = false;
   while (!way.held.empty() && !holds(way) && way.held.front().due <= Clock::now()) {
     Chunk& chunk = way.held.front();
-    const ssize_t sent = send(to, chunk.bytes.data() + way.sent, chunk.bytes.size() - way.sent,
-                              MSG_DONTWAIT | MSG_NOSIGNAL);
+    const uint64_t life = life_;
+    const uint64_t carried = pipe.ways[0].carried + pipe.ways[1].carried;
+    if (life > 0 && carried >= life) {
+      pipe.dead = true;
+      return moved;
+    }
+    const uint64_t left = life > 0 ? life - carried : UINT64_MAX;
+    const ssize_t sent =
+        send(to, chunk.bytes.data() + way.sent,
+             std::min<uint64_t>(chunk.bytes.size() - way.sent, left), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
       const bool waits = errno == EAGAIN || errno == EINTR || errno == ENOTCONN;
       if (!waits) pipe.dead = true;

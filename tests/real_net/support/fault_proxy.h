@@ -36,6 +36,9 @@ class FaultProxy {
   void set_delay(Duration delay) { delay_ = delay; }
   // Every `bytes` forwarded, the connection that carried them is reset; zero: never.
   void set_reset_after(uint64_t bytes) { reset_after_ = bytes; }
+  // Every connection is reset once it has carried exactly so many bytes, both ways together; zero:
+  // never.
+  void set_life(uint64_t bytes) { life_ = bytes; }
 
   // Whenever `flag` is set, it is cleared and the last bit of what is read next flips. Several
   // proxies may share a flag; it outlives them.
@@ -89,6 +92,7 @@ class FaultProxy {
   std::atomic<Duration> delay_{Duration::zero()};
   std::atomic<uint64_t> reset_after_{0};
   std::atomic<uint64_t> hold_after_{0};
+  std::atomic<uint64_t> life_{0};
   std::atomic<std::atomic<bool>*> corruption_{nullptr};
   std::atomic<size_t> connections_{0};
   std::atomic<uint64_t> forwarded_{0};

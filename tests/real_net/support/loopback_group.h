@@ -20,6 +20,7 @@ struct GroupOptions {
   uint64_t record_bytes = uint64_t{16} << 20;
   std::vector<Trace*> traces;      // of the workers, in rank order; empty: none
   std::optional<Address> metrics;  // where each answers with its metrics; port 0
+  std::string checkpoints;         // the folder of all workers' checkpoints; empty: none
 };
 
 // All workers of a program as nodes of this process, on loopback; each runs on a thread of its own.
@@ -40,6 +41,7 @@ class LoopbackGroup {
       made.transport.back_off = {.min = std::chrono::milliseconds(2),
                                  .max = std::chrono::milliseconds(50)};
       made.metrics = options.metrics;
+      made.checkpoints = options.checkpoints;
       if (!options.traces.empty()) made.trace = options.traces[rank];
       if (!options.record_folder.empty())
         made.record =

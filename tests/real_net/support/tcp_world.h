@@ -77,7 +77,9 @@ class TcpWorld {
     return options;
   }
 
-  TcpWorld() {
+  // With credentials, both ends have to prove that they belong together.
+  explicit TcpWorld(std::shared_ptr<Credentials> credentials = nullptr)
+      : credentials_(std::move(credentials)) {
     for (FaultProxy& proxy : proxies_) proxy.set_corruption(corrupt_next_);
     for (const int end : {0, 1}) start(end);
     for (const int end : {0, 1}) tell_address(end);
@@ -123,6 +125,7 @@ class TcpWorld {
   void start(int end) {
     TransportOptions options = quick_options();
     options.advertise = Address{.host = "127.0.0.1", .port = proxies_[index(end)].port()};
+    options.credentials = credentials_;
     ends_[index(end)] =
         std::make_unique<TcpEnd>(WorkerId{static_cast<uint32_t>(end)}, ++lives_, options);
     proxies_[index(end)].set_target(transport(end).address().port);
@@ -134,11 +137,31 @@ class TcpWorld {
     });
   }
 
+  const std::shared_ptr<Credentials> credentials_;
   uint64_t lives_ = 0;
   std::atomic<bool> corrupt_next_{false};
   std::array<FaultProxy, 2> proxies_;  // [end]: on the way to that end
   std::array<std::unique_ptr<TcpEnd>, 2> ends_;
   std::vector<std::unique_ptr<TcpEnd>> ended_;  // tests may still hold their sinks
+};
+
+inline std::shared_ptr<Credentials> with_secret(const std::string& secret,
+                                                Protection protection = Protection::tls) {
+  return Credentials::make(
+             {.kind = Auth::Kind::secret, .secret = secret, .files = {}, .protection = protection})
+      .or_throw();
+}
+
+// The same two workers under TLS.
+class SecretTcpWorld : public TcpWorld {
+ public:
+  SecretTcpWorld() : TcpWorld(with_secret("a secret of this test")) {}
+};
+
+// The same with records that can be read and not changed.
+class MacTcpWorld : public TcpWorld {
+ public:
+  MacTcpWorld() : TcpWorld(with_secret("a secret of this test", Protection::mac)) {}
 };
 
 }  // namespace rehearsal::real

@@ -214,14 +214,16 @@ TEST(FrameStream, OtherHandshakesAreNotWelcomeAmongFrames) {
 }
 
 TEST(Handshakes, SurviveTheWireAndAnyChangeIsNoticed) {
-  const Handshake sent{.kind = HandshakeKind::welcome,
-                       .lane = Lane::large,
-                       .from = {3},
-                       .to = {4},
-                       .incarnation = {UINT64_MAX},
-                       .token = 12,
-                       .last_token = 13,
-                       .text = "text"};
+  const Handshake sent{
+      .kind = HandshakeKind::welcome,
+      .lane = Lane::small,
+      .from = {3},
+      .to = {4},
+      .incarnation = {UINT64_MAX},
+      .token = 12,
+      .last_token = 13,
+      .position = {.source = {UINT64_MAX - 1}, .acknowledged = 14, .received = {15, 16}},
+      .text = "text"};
   const std::string bytes = encode_handshake(sent);
   const auto read = [](const std::string& record) -> Result<Handshake> {
     const auto all = std::as_bytes(std::span(record));
@@ -238,7 +240,14 @@ TEST(Handshakes, SurviveTheWireAndAnyChangeIsNoticed) {
   EXPECT_EQ(got.value().incarnation, sent.incarnation);
   EXPECT_EQ(got.value().token, sent.token);
   EXPECT_EQ(got.value().last_token, sent.last_token);
+  EXPECT_EQ(got.value().position, sent.position);
   EXPECT_EQ(got.value().text, sent.text);
+  Handshake large = sent;  // The other lane's has no position.
+  large.lane = Lane::large;
+  const Result<Handshake> got_large = read(encode_handshake(large));
+  ASSERT_TRUE(got_large.ok());
+  EXPECT_EQ(got_large.value().position, Position());
+  EXPECT_EQ(got_large.value().text, sent.text);
   for (size_t at = 0; at < bytes.size(); ++at) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 0x10);

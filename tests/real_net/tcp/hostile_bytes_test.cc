@@ -121,7 +121,8 @@ std::string garbage(uint64_t number) {
 // A worker that listens and has opened worker 0, which is played by the tests.
 class HostileBytes : public testing::Test {
  protected:
-  HostileBytes() : end_({1}, 1, TcpWorld::quick_options()) {
+  explicit HostileBytes(const TransportOptions& options = TcpWorld::quick_options())
+      : end_({1}, 1, options) {
     run_on(end_.runtime, [this] { end_.transport.open({0}); });
   }
   uint16_t port() const { return end_.transport.address().port; }
@@ -210,6 +211,69 @@ TEST_F(HostileBytes, AHelloForSomebodyElseIsNotAnswered) {
                                  .token = 1}));
   EXPECT_TRUE(unknown.hung_up());
   EXPECT_EQ(end_.sink.reports().size(), 0u);
+}
+
+// The same with limits that a test can wait for.
+class ImpatientHostileBytes : public HostileBytes {
+ protected:
+  static TransportOptions options() {
+    TransportOptions made = TcpWorld::quick_options();
+    made.handshake_timeout = milliseconds(100);
+    made.frame_timeout = milliseconds(400);
+    made.linger_timeout = std::chrono::seconds(60);
+    made.answers_max = 8;
+    return made;
+  }
+  ImpatientHostileBytes() : HostileBytes(options()) {}
+};
+
+TEST_F(ImpatientHostileBytes, HalfALinkIsNotKept) {
+  // Method: a valid hello on one lane, again and again with other tokens, and nothing on the other.
+  Client only(port());
+  only.send(valid_hello(9, Lane::small));
+  EXPECT_TRUE(only.hung_up());
+  Client large(port());
+  large.send(valid_hello(11, Lane::large));
+  EXPECT_TRUE(large.hung_up());
+  EXPECT_EQ(end_.sink.count(What::up), 0u);
+}
+
+TEST_F(ImpatientHostileBytes, AFrameThatDoesNotGoOnLosesTheLink) {
+  // Goal: memory is not held for as long as a peer likes. Method: half a frame; before, one that
+  // comes slowly but comes, which must not be cut.
+  Client small(port()), large(port());
+  small.send(valid_hello(9, Lane::small));
+  large.send(valid_hello(9, Lane::large));
+  ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.up(); }));
+  const std::string frames = some_frames();
+  const size_t step = frames.size() / 20 + 1;
+  for (size_t at = 0; at < frames.size(); at += step) {
+    large.send(frames.substr(at, step));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.count(What::frame) == 2; }));
+  std::this_thread::sleep_for(milliseconds(900));
+  ASSERT_TRUE(end_.sink.up()) << "an idle link is cut";
+  large.send(frames.substr(0, frames.size() - 3));
+  ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.count(What::lost) == 1; }));
+  EXPECT_NE(end_.sink.last(What::lost).why.text.find("does not go on"), std::string::npos);
+}
+
+TEST_F(ImpatientHostileBytes, AnswersThatNobodyTakesAreBounded) {
+  // Method: many who ask whether this worker is there, and do not hang up.
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 100; ++i) {
+    clients.push_back(std::make_unique<Client>(port()));
+    clients.back()->send(encode_handshake({.kind = HandshakeKind::question,
+                                           .from = {1},
+                                           .to = {1},
+                                           .incarnation = {77},
+                                           .token = 1}));
+  }
+  EXPECT_TRUE(wait_until(end_.runtime, [this] {
+    const TcpTransport::Census now = census();
+    return now.unidentified == 0 && now.leaving == 8;
+  }));
 }
 
 TEST_F(HostileBytes, ABadChecksumLosesTheLinkAndSaysWhy) {

@@ -11,4 +11,13 @@ INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportFrameSuite, real::TcpWorld);
 INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportLifeSuite, real::TcpWorld);
 INSTANTIATE_TYPED_TEST_SUITE_P(OverTcp, TransportFaultSuite, real::TcpWorld);
 
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTls, TransportSuite, real::SecretTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTls, TransportFrameSuite, real::SecretTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTls, TransportLifeSuite, real::SecretTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverTls, TransportFaultSuite, real::SecretTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverMacs, TransportSuite, real::MacTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverMacs, TransportFrameSuite, real::MacTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverMacs, TransportLifeSuite, real::MacTcpWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverMacs, TransportFaultSuite, real::MacTcpWorld);
+
 }  // namespace rehearsal::conformance

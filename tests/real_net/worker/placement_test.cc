@@ -100,6 +100,43 @@ TEST(Placement, FlagsWin) {
   EXPECT_EQ(place({}, {.rank = 0, .rendezvous = "file:///tmp/x"}).or_throw().file, "/tmp/x");
 }
 
+TEST(Placement, ARunIsNamedByItsUserElseByItsLauncher) {
+  // Goal: launches are told apart. Method: each source of an id, and the order among them.
+  Variables variables = plain();
+  EXPECT_EQ(place(variables).or_throw().run, "");
+  variables["OMPI_COMM_WORLD_RANK"] = "1";
+  variables["OMPI_MCA_ess_base_jobid"] = "77";
+  EXPECT_EQ(place(variables).or_throw().run, "77");
+  variables["PMIX_NAMESPACE"] = "5151";
+  EXPECT_EQ(place(variables).or_throw().run, "5151");
+  variables["REHEARSAL_RUN_ID"] = "mine";
+  EXPECT_EQ(place(variables).or_throw().run, "mine");
+  EXPECT_EQ(place(variables, {.rank = 0, .run_id = "flag"}).or_throw().run, "flag");
+  variables["TORCHELASTIC_RUN_ID"] = "job";
+  variables["TORCHELASTIC_RESTART_COUNT"] = "2";
+  EXPECT_EQ(place(variables).or_throw().run, "mine/2") << "attempts of torchrun are not mixed";
+  EXPECT_EQ(place(variables, {.rank = 0, .run_id = "flag"}).or_throw().run, "flag");
+}
+
+TEST(Placement, ALauncherOfManyRanksIsKnownByItsVariables) {
+  // Goal: a command that starts a cluster itself notices that it was started many times. Method:
+  // the variables of each launcher, and those of a single process under one.
+  const auto many = [](const Variables& variables) -> std::string {
+    const auto found = launched_as_one_of_many([&](const std::string& name) {
+      const auto at = variables.find(name);
+      return at == variables.end() ? std::nullopt : std::optional(at->second);
+    });
+    return found ? found->launcher + " " + std::to_string(found->count) : "no";
+  };
+  EXPECT_EQ(many(plain()), "no");
+  EXPECT_EQ(many({{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "3"}}), "torchrun 3");
+  EXPECT_EQ(many({{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "1"}}), "no");
+  EXPECT_EQ(many({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}), "srun 4");
+  EXPECT_EQ(many({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}), "no") << "a batch script";
+  EXPECT_EQ(many({{"OMPI_COMM_WORLD_SIZE", "2"}}), "mpirun 2");
+  EXPECT_EQ(many({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), "mpirun 2");
+}
+
 // Rows: rpc_test::TensorPipeAgentRpcTest.test_dynamic_rpc_init_rpc_without_rank
 TEST(Placement, WhatIsMissingOrWrongIsNamed) {
   expect_error(place({}), "RANK is not set");

@@ -130,19 +130,6 @@ TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {
   }
 }
 
-TEST(Rendezvous, ARankGivenTwiceIsNamedEverywhere) {
-  const uint16_t port = free_port();
-  Joining first(options(port, 0));
-  Joining second(options(port, 1));
-  Joining third(options(port, 1));
-  for (const Result<Members>& members : {first.get(), second.get(), third.get()}) {
-    ASSERT_FALSE(members.ok());
-    EXPECT_NE(members.error().text.find("two workers were started as rank 1 ('trainer0')"),
-              std::string::npos)
-        << members.error().text;
-  }
-}
-
 TEST(Rendezvous, WorkersOfAnotherProgramAreNamed) {
   const uint16_t port = free_port();
   MemberRecord other = record_of(options(port, 1));

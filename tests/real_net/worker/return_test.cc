@@ -133,6 +133,14 @@ TEST_F(Return, AGroupThatHasEndedWellIsFollowedByAnotherWithoutItsRecordsAndLive
   }
 }
 
+TEST_F(Return, AGroupOfWhichNobodyAnswersMakesWayForAnotherProgram) {
+  // Goal: the remains of a crashed group block nobody. Method: none of its addresses answers.
+  (void)form(1000);
+  const Life founder = live(0, 2000, /*dynamic=*/true);
+  EXPECT_EQ(founder.number, 0u);
+  EXPECT_FALSE(founder.met[1] || founder.met[2]);
+}
+
 TEST_F(Return, AWorkerThatLeavesAloneEndsNoStaticGroup) {
   std::vector<Life> group = form(1000);
   group[2].rendezvous->leave(/*with_all=*/false);
@@ -173,7 +181,7 @@ TEST_F(Return, AWorkerThatCannotComeTellsTheOthersOfAGroupThatForms) {
   second->give_up({.kind = ErrorKind::protocol, .text = "no port"});
   const Result<Members> members = met.get();
   ASSERT_FALSE(members.ok());
-  EXPECT_EQ(members.error().text, "no port");
+  EXPECT_EQ(members.error().text, "rank 1 ('trainer0') cannot join: no port");
 }
 
 TEST_F(Return, WhoIsInADynamicGroupIsThereAtOnceAndGoneWhenItLeaves) {

@@ -1,17 +1,22 @@
 #include "real_net/run_worker.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "core/api/worker.h"
 #include "real_net/tcp/socket.h"
+#include "tests/real_net/support/certificates.h"
 #include "tests/real_net/support/fault_proxy.h"
 
 namespace rehearsal::real {
@@ -25,13 +30,50 @@ int64_t never_end(int64_t) {
   for (;;) sleep(1000);
 }
 
+int64_t refuse(int64_t) { throw std::runtime_error("not now"); }
+
+std::string content_of(const std::string& file) {
+  std::ostringstream content;
+  content << std::ifstream(file).rdbuf();
+  return content.str();
+}
+
+// Loops until the file has the text, or nobody waits for it any more.
+std::atomic<bool> nobody_waits = false;
+int64_t spin_until(const std::string& file, const std::string& text) {
+  int64_t turns = 0;
+  while (!nobody_waits && content_of(file).find(text) == std::string::npos) ++turns;
+  return turns;
+}
+
+// While it lives, standard error goes to a file.
+class ErrorsToFile {
+ public:
+  explicit ErrorsToFile(const std::string& file) : before_(dup(STDERR_FILENO)) {
+    const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    dup2(opened, STDERR_FILENO);
+    close(opened);
+  }
+  ~ErrorsToFile() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+  }
+  ErrorsToFile(const ErrorsToFile&) = delete;
+
+ private:
+  const int before_;
+};
+
 uint16_t free_port() {
   return local_address(listen_on({.host = "127.0.0.1", .port = 0}).or_throw()).port;
 }
 
 FunctionRegistry functions() {
   FunctionRegistry registry;
-  registry.function("add", &add).function("never_end", &never_end);
+  registry.function("add", &add)
+      .function("never_end", &never_end)
+      .function("spin_until", &spin_until)
+      .function("refuse", &refuse);
   return registry;
 }
 
@@ -82,6 +124,69 @@ TEST(RunWorker, TheOthersReachAWorkerWhereItSaysThatItIs) {
   EXPECT_GT(proxies[1].forwarded_bytes(), 0u);
 }
 
+// The outcomes of both workers of a program, which are given these proofs.
+std::array<Status, 2> run_proving(const std::array<std::string, 2>& auth) {
+  const Program program = adding_program();
+  const uint16_t port = free_port();
+  std::array<Status, 2> ends{Unit{}, Unit{}};
+  std::vector<std::thread> workers;
+  for (const uint32_t rank : {0u, 1u}) {
+    WorkerOptions made = options(port, rank);
+    made.auth = auth[rank];
+    made.environment = [](const std::string& name) -> std::optional<std::string> {
+      if (name == "OURS") return "the secret of this group";
+      if (name == "OTHER") return "the secret of other people";
+      return std::nullopt;
+    };
+    made.node.join_timeout = std::chrono::seconds(2);
+    workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
+  }
+  for (std::thread& worker : workers) worker.join();
+  return ends;
+}
+
+TEST(RunWorker, WorkersWithOneSecretMeetAndWork) {
+  for (const Status& end : run_proving({"secret:env=OURS", "secret:env=OURS"}))
+    EXPECT_TRUE(end.ok()) << end.error().text;
+}
+
+TEST(RunWorker, CertificatesWithTheirNamesLetWorkersMeetAndWork) {
+  TestAuthority authority;
+  const auto proof = [](const CertificateFiles& files) {
+    return "certificates:cert=" + files.chain + ",key=" + files.key + ",ca=" + files.authorities;
+  };
+  const std::string ps = proof(authority.issue("ps")), trainer = proof(authority.issue("trainer"));
+  for (const Status& end : run_proving({ps, trainer})) EXPECT_TRUE(end.ok()) << end.error().text;
+  for (const Status& end : run_proving({trainer, ps}))
+    EXPECT_FALSE(end.ok()) << "each has the other's certificate";
+}
+
+TEST(RunWorker, AWorkerWithAnotherSecretOrNoneIsTold) {
+  const std::pair<std::string, std::string> refused[] = {
+      {"secret:env=OTHER", "has another secret than this worker"},
+      {"", "have a secret, and this one has none"}};
+  for (const auto& [auth, why] : refused) {
+    const std::array<Status, 2> ends = run_proving({"secret:env=OURS", auth});
+    ASSERT_FALSE(ends[1].ok());
+    EXPECT_EQ(ends[1].error().kind, ErrorKind::bad_arguments);
+    EXPECT_NE(ends[1].error().text.find(why), std::string::npos) << ends[1].error().text;
+    EXPECT_FALSE(ends[0].ok()) << "it has waited in vain";
+  }
+}
+
+TEST(RunWorker, NobodyIsOpenToStrangersWhoHasNotSaidSo) {
+  const Program program = adding_program();
+  for (const std::string host : {"0.0.0.0", "::"}) {
+    WorkerOptions made = options(free_port(), 0);
+    made.listen = Address{.host = host, .port = 0};
+    made.node.join_timeout = std::chrono::milliseconds(200);
+    const Status status = run_worker(made, program);
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().text.find("or say --auth none"), std::string::npos)
+        << status.error().text;
+  }
+}
+
 TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   // Goal: what is published is the address of a machine. Method: all listen at any; one of them
   // looks into the store.
@@ -100,6 +205,7 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
     WorkerOptions made = options(0, rank);
     made.placement.rendezvous = "file://" + store.string();
     made.listen = Address{.host = "0.0.0.0", .port = 0};
+    made.auth = "none";
     workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
   }
   for (std::thread& worker : workers) worker.join();
@@ -109,23 +215,115 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   EXPECT_EQ(published.find("0.0.0.0"), std::string::npos) << published;
 }
 
+TEST(RunWorker, AFunctionThatLoopsIsNamedInTheLogOfItsWorker) {
+  // Goal: a line while it runs, another one when it ends. Method: it loops until the first is
+  // there.
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("loops_" + std::to_string(getpid()))).string();
+  Program program(functions());
+  program.worker("ps").worker("trainer", [&file](Worker& worker) {
+    const auto seconds = worker.with_timeout(Timeout(std::chrono::seconds(60)));
+    try {
+      EXPECT_GT(seconds.rpc_sync("ps", &spin_until, file, std::string(" event=runs_long ")), 0);
+    } catch (const RpcError& error) {
+      ADD_FAILURE() << error.what();
+    }
+    nobody_waits = true;
+  });
+  std::array<std::optional<Status>, 2> ends;
+  {
+    const ErrorsToFile captured(file);
+    std::vector<std::thread> workers;
+    for (const uint32_t rank : {0u, 1u}) {
+      WorkerOptions made = options(free_port(), rank);
+      made.placement.rendezvous = "file://" + file + ".store";
+      made.observe.slow_after = milliseconds(50);
+      workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
+    }
+    for (std::thread& worker : workers) worker.join();
+  }
+  const std::string told = content_of(file);
+  std::filesystem::remove(file);
+  std::filesystem::remove(file + ".store");
+  for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
+  const size_t runs = told.find(" worker=ps event=runs_long what=spin_until for_seconds=");
+  ASSERT_NE(runs, std::string::npos) << told;
+  EXPECT_NE(told.find(" worker=ps event=ran_long what=spin_until for_seconds=", runs),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("worker=trainer event=runs_long"), std::string::npos) << told;
+}
+
 TEST(RunWorker, AnAddressThatCannotBeListenedOnIsToldBeforeAnybodyIsWaitedFor) {
   const FileDescriptor taken = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
   WorkerOptions made = options(free_port(), 1);  // where nobody serves
+  made.node.join_timeout = milliseconds(200);
   made.listen = local_address(taken);
   const Status status = run_worker(made, adding_program());
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().text.find("in use"), std::string::npos) << status.error().text;
 }
 
+TEST(RunWorker, AVariableMakesReferencesThatAreLeftAFailure) {
+  std::optional<RRef<int64_t>> kept;
+  Program program{functions()};
+  program.worker("solo", [&](Worker& worker) { kept = worker.rref<int64_t>(5); });
+  const auto ended = [&](const std::string& value) {
+    WorkerOptions made = options(free_port(), 0);
+    made.placement.world_size = 1;
+    made.environment = [&value](const std::string& name) -> std::optional<std::string> {
+      if (name == "REHEARSAL_STRICT_LEAKS" && !value.empty()) return value;
+      return std::nullopt;
+    };
+    const Status status = run_worker(made, program);
+    kept.reset();
+    return status;
+  };
+  EXPECT_TRUE(ended("").ok());
+  EXPECT_TRUE(ended("0").ok());
+  EXPECT_EQ(ended("1").error().kind, ErrorKind::rref_leaked);
+  EXPECT_EQ(ended("yes").error().text,
+            "REHEARSAL_STRICT_LEAKS=yes: type 1 (references that are left at the shutdown are a "
+            "failure) or 0 (a warning)");
+}
+
+TEST(RunWorker, AVariableOrAnOptionMakesErrorsSayWhereTheirExceptionsPassed) {
+  // Goal: on request, by either, and not else. Method: a main that calls a function that throws.
+  Program program{functions()};
+  program.worker("solo", [](Worker& worker) { worker.rpc_sync("solo", &refuse, int64_t{1}); });
+  const auto error = [&](const std::string& variable, bool option) {
+    WorkerOptions made = options(free_port(), 0);
+    made.placement.world_size = 1;
+    made.observe.log = "off";
+    made.node.exception_traces = option;
+    made.environment = [&variable](const std::string& name) -> std::optional<std::string> {
+      if (name == "REHEARSAL_EXCEPTION_TRACES" && !variable.empty()) return variable;
+      return std::nullopt;
+    };
+    const Status status = run_worker(made, program);
+    EXPECT_FALSE(status.ok());
+    return status.ok() ? Error{} : status.error();
+  };
+  EXPECT_EQ(error("", false).trace, "");
+  EXPECT_EQ(error("0", false).trace, "");
+  EXPECT_TRUE(error("1", false).trace.starts_with("at solo: refuse\n"));
+  EXPECT_TRUE(error("", true).trace.starts_with("at solo: refuse\n"));
+  EXPECT_EQ(
+      error("yes", false).text,
+      "REHEARSAL_EXCEPTION_TRACES=yes: type 1 (errors say where their exceptions were thrown) "
+      "or 0 (they do not)");
+}
+
 TEST(RunWorker, WrongUseIsOneClearError) {
   const Program program = adding_program();
   WorkerOptions made = options(free_port(), 0);
+  made.node.join_timeout = milliseconds(200);
   made.placement.world_size = 3;
   Status status = run_worker(made, program);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().text, "the program has 2 workers, but the world size (flags) is 3");
   made = options(free_port(), 2);
+  made.node.join_timeout = milliseconds(200);
   made.placement.world_size.reset();
   status = run_worker(made, program);
   ASSERT_FALSE(status.ok());
@@ -182,6 +380,7 @@ TEST(RunWorker, WrongObserversAreOneClearError) {
   // none.
   const Program program = adding_program();
   WorkerOptions made = options(free_port(), 0);
+  made.node.join_timeout = milliseconds(200);
   made.observe.log = "loud";
   EXPECT_EQ(run_worker(made, program).error().text,
             "log level 'loud': type debug, info, warn, error or off");
@@ -214,7 +413,12 @@ TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
   std::ostringstream content;
   content << std::ifstream(path).rdbuf();
   std::filesystem::remove(path);
-  EXPECT_NE(content.str().find("nobody serves the rendezvous"), std::string::npos) << content.str();
+  // torchrun shows the call stack, as it is, and needs the time as digits.
+  const auto extra = nlohmann::json::parse(content.str()).at("message").at("extraInfo");
+  const auto shown = extra.at("py_callstack").get<std::string>();
+  EXPECT_EQ(shown, to_string(status.error()));
+  EXPECT_NE(shown.find("nobody serves the rendezvous"), std::string::npos) << shown;
+  EXPECT_GT(std::stoll(extra.at("timestamp").get<std::string>()), 0);
 }
 
 // Runs `body` in a process of its own and gives its exit status.
@@ -254,19 +458,21 @@ TEST(RunWorker, APeerThatIsKilledIsNamedInTime) {
     worker.rpc_sync("ps", &never_end, int64_t{0});
   });
   const uint16_t port = free_port();
+  WorkerOptions made = options(port, 1);
+  made.node.peer_timeout = milliseconds(500);
+  made.node.heartbeat = milliseconds(100);
+  made.node.shutdown_timeout = milliseconds(1'000);
   const pid_t child = fork();
   if (child == 0) {
-    (void)run_worker(options(port, 0), program);
+    WorkerOptions other = made;
+    other.placement.rank = 0;
+    (void)run_worker(other, program);
     std::_Exit(0);
   }
   std::thread killer([child] {
     std::this_thread::sleep_for(milliseconds(1'500));
     kill(child, SIGKILL);
   });
-  WorkerOptions made = options(port, 1);
-  made.node.peer_timeout = milliseconds(500);
-  made.node.heartbeat = milliseconds(100);
-  made.node.shutdown_timeout = milliseconds(1'000);
   const auto start = std::chrono::steady_clock::now();
   const Status status = run_worker(made, program);
   killer.join();

@@ -33,6 +33,7 @@ const std::map<std::string, std::string>& oracles() {
 
 // The flags that a hunt needs beside the seeds, where it is rare.
 std::string flags_for(const std::string& mutant) {
+  if (mutant == "committed_not_taken_back") return " --crashes 1";
   return mutant == "serves_before_met" ? " --crashes 2 --restarts amnesia" : "";
 }
 

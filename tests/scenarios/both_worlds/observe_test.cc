@@ -80,6 +80,29 @@ TEST_F(Observed, TheSpansOfARunAreOneFileInBothWorlds) {
   EXPECT_EQ(run_tool("run quickstart --spans /no/such/file").status, 2);
 }
 
+TEST_F(Observed, OnAFullDiskTheResultIsToldAndNothingIsLeft) {
+  // Goal: the run's result, status 1 and the cause; no half of a file. Method: a device that is
+  // full, and a file whose size is limited.
+  std::filesystem::create_directories(folder_);
+  const ToolRun full = run_tool("run quickstart --set size=tiny --json --spans /dev/full");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(full.json()["failure"]["oracle"], "spans");
+  const Json whole = run_tool("run quickstart --set size=tiny --json").json();
+  for (const char* told : {"results", "tensors"}) EXPECT_EQ(full.json()[told], whole[told]);
+  EXPECT_NE(full.err.find("spans: /dev/full: cannot be written: No space left on device"),
+            std::string::npos)
+      << full.err;
+  EXPECT_TRUE(std::filesystem::exists("/dev/full"));
+  const std::string small = "sh -c 'trap \"\" XFSZ; ulimit -f 1; exec \"$0\" \"$@\"'";
+  const std::filesystem::path file = folder_ / "spans.json";
+  const ToolRun cut = run_tool("run quickstart --set size=tiny --spans " + file.string(), small);
+  EXPECT_EQ(cut.status, 1) << cut.err;
+  EXPECT_NE(cut.out.find(" spans: " + file.string() + ": cannot be written: File too large"),
+            std::string::npos)
+      << cut.out << cut.err;
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST_F(Observed, FlagsOfAWorkerSayTheSame) {
   // Goal: --metrics-port, --spans and --log. Method: two workers; the first one has the flags.
   const std::string binary = std::filesystem::read_symlink("/proc/self/exe");

@@ -53,6 +53,11 @@ TEST_P(EveryWorker, DoesAgainWhatItDidOverTcp) {
     EXPECT_GT(json["entries"], 20);
     EXPECT_GT(json["acts"], 20);
   }
+  const ToolRun checked = run_tool("check " + folder_.string() + " --json");
+  ASSERT_EQ(checked.status, 0) << checked.out << checked.err;
+  EXPECT_EQ(checked.json()["lives"], workers);
+  EXPECT_EQ(checked.json()["finding"], nullptr);
+  EXPECT_TRUE(checked.json()["unrecorded"].empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenarios, EveryWorker,
@@ -70,6 +75,15 @@ TEST_F(Record, OfTheRunBeforeIsKept) {
   const ToolRun before = run_tool("replay " + files().front() + " --json");
   EXPECT_NE(name.find(".previous.record"), std::string::npos) << name;
   EXPECT_EQ(before.json()["seed"], 1);
+  const ToolRun checked = run_tool("check " + folder_.string());
+  EXPECT_EQ(checked.status, 2);
+  EXPECT_NE(checked.err.find("another run"), std::string::npos) << checked.err;
+}
+
+TEST_F(Record, FolderWithoutAnyIsRefusedInOneLine) {
+  const ToolRun checked = run_tool("check /nowhere/at/all");
+  EXPECT_EQ(checked.status, 2);
+  EXPECT_EQ(checked.err_lines().size(), 1u) << checked.err;
 }
 
 TEST_F(Record, ThatCannotBeReplayedIsRefusedInOneLine) {
@@ -106,7 +120,7 @@ TEST_F(Record, OfAnotherBuildIsRefusedInOneLine) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
   const std::string text = read_whole_file(complaint);
   EXPECT_TRUE(
-      text.starts_with("rehearsal replay: " + file("ps") + ": was recorded by another build ("))
+      text.starts_with("other replay: " + file("ps") + ": was recorded by another build ("))
       << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
 }

@@ -10,7 +10,9 @@ TEST(Strategy, ARunOfUrwSaysWhatItLearntAndIsRepeatedByThat) {
   // Goal: a printed strategy is the whole strategy. Method: the same fingerprint from the text that
   // the run printed, in another process.
   for (const char* name : {"urw", "surw"}) {
-    const std::string line = "run storm --set size=tiny --seed 5 --faults mild --json --strategy ";
+    const std::string line =
+        "run storm --set size=tiny --seed 5 --faults mild --crashes 0 --partitions short --pauses "
+        "short --json --strategy ";
     const Json first = run_tool(line + name).json();
     const std::string learnt = first.at("strategy");
     EXPECT_TRUE(learnt.starts_with(std::string(name) + ":")) << learnt;
@@ -53,7 +55,8 @@ TEST(Hunt, DelayBoundingTriesEveryScheduleAndSaysSo) {
   // Goal: the certificate. Method: with one deviation there are as many schedules as choices can
   // deviate, and one more; parts of the work add up to the whole.
   const std::string line =
-      "hunt storm --set operations=2 --set workers=2 --faults none --first-seed 3 "
+      "hunt storm --set operations=2 --set workers=2 --faults none --crashes 0 --partitions short "
+      "--pauses short --first-seed 3 "
       "--strategy delays:bound=1 ";
   const ToolRun run = run_tool(line);
   EXPECT_EQ(run.status, 0) << run.err;

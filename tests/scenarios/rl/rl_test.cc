@@ -66,6 +66,32 @@ TEST(Agent, SeparateReturnsEndWithTheEpisodeOfTheirObserver) {
   EXPECT_NE(weights_after(Returns::joined, 2), weights_after(Returns::separate, 2));
 }
 
+TEST(Agent, ARewardForNoStepOrTwoStepsForNoneContradict) {
+  // Goal: the scenario's invariant. Method: an episode that goes wrong in both ways.
+  Agent agent(2, Returns::joined);
+  EXPECT_EQ(agent.contradiction(), std::nullopt);
+  static_cast<void>(agent.select_action(1, torch::randn({4})));
+  EXPECT_EQ(agent.contradiction(), std::nullopt);
+  static_cast<void>(agent.select_action(1, torch::randn({4})));
+  EXPECT_EQ(agent.contradiction(), "observer 1 has 0 rewards for 2 steps");
+  for (int i = 0; i < 3; ++i) agent.report_reward(1, 1.0);
+  EXPECT_EQ(agent.contradiction(), "observer 1 has 3 rewards for 2 steps");
+}
+
+TEST(Rl, ItsInvariantsAreLookedAtAllTheTime) {
+  // Goal: `rehearsal run` and `hunt` judge what a scenario says of its values. Method: one more
+  // invariant, which the first step breaks.
+  Scenario broken = scenario();
+  ASSERT_EQ(broken.invariants.size(), 1u);
+  broken.invariants.push_back({"idle", [](const sim::Values& values) {
+                                 return values.of<Observer>("observer0").empty()
+                                            ? std::nullopt
+                                            : std::optional<std::string>("there is an observer");
+                               }});
+  const SimulatedRun run = simulated(broken, 1, sim::FaultLevel::none);
+  EXPECT_EQ(failure_text(run.outcome), "idle: the values: there is an observer");
+}
+
 TEST(Rl, FaultsChangeNoBit) {
   // Goal: the result is a function of the seed alone. Method: three observers, every level.
   const Scenario rl = scenario();

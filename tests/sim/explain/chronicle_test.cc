@@ -21,10 +21,11 @@ TEST(Chronicle, WhatIsTakenHasItsSendingAsACause) {
   EXPECT_FALSE(chronicle.messages[0].lost_at);
   EXPECT_EQ(chronicle.moments[3].causes, (std::vector<size_t>{1, 2}));
   EXPECT_EQ(chronicle.moments[2].causes, (std::vector<size_t>{0}));
-  EXPECT_EQ(chronicle.moments[3].entry.detail, "add(8 bytes of values)");
+  EXPECT_EQ(chronicle.moments[3].entry.detail, "add(3)");
   EXPECT_EQ(chronicle.moments[3].entry.bytes, 8u);
-  EXPECT_EQ(text_of(chronicle, chronicle.moments[3]), "takes Call 7 add from trainer [00000001#0]");
-  EXPECT_EQ(text_of(chronicle, chronicle.moments[2]), "sends Call 7 add to ps [00000001#0]");
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[3]),
+            "takes Call 7 add(3) from trainer [00000001#0]");
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[2]), "sends Call 7 add(3) to ps [00000001#0]");
 }
 
 TEST(Chronicle, AFrameThatABreakTookIsLostAndItsResendingIsAnotherMessage) {
@@ -59,7 +60,7 @@ TEST(Chronicle, AFrameThatArrivesTwiceIsDroppedAndStillHasItsSending) {
   EXPECT_FALSE(chronicle.messages[0].lost_at);
   EXPECT_EQ(chronicle.messages[1].arrived, 4u);
   EXPECT_EQ(text_of(chronicle, chronicle.moments[4]),
-            "drops Call 7 from trainer: it arrived before");
+            "drops Call 7 add(3) from trainer: it arrived before");
 }
 
 TEST(Chronicle, AMessageToOneselfIsAMessage) {
@@ -105,6 +106,68 @@ TEST(Chronicle, TablesAndTheFindingBelongToTheMomentBefore) {
   ASSERT_EQ(chronicle.moments.size(), 2u);
   EXPECT_EQ(chronicle.moments[0].tables, "owners 1");
   EXPECT_EQ(chronicle.failed_at, 1u);
+}
+
+TEST(Chronicle, AMessageKnowsWhereItsCallWasMadeAndTheCallWhatItSays) {
+  HandMade made({"ps", "trainer"});
+  made.add({.event = EventKind::api_call,
+            .worker = 1,
+            .peer = 0,
+            .id = "00000001#0",
+            .text = "add",
+            .stack = "push /project/training.cc:27\ntrainer /project/training.cc:62"});
+  made.send(1, 0, 7, "00000001#0").send(1, 0, 8, "00000001#0", kResponse);
+  const Chronicle chronicle = chronicle_of(made.history);
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[0]),
+            "calls add(3) on ps, training.cc:27 [00000001#0]");
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[1]),
+            "sends Call 7 add(3) to ps, training.cc:27 [00000001#0]");
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[2]), "sends Response 8 to ps [00000001#0]");
+}
+
+// A trainer that catches an exception, goes on, throws another one, and shuts down with the ps.
+HandMade failing_main() {
+  HandMade made({"ps", "trainer"});
+  made.event(EventKind::execution_started, 1, "00000001#0", "trainer");
+  made.add({.kind = EntryKind::thrown, .worker = 1, .id = "00000001#0", .text = "caught"});
+  made.event(EventKind::execution_parked, 1, "00000001#0", "trainer");
+  made.add({.kind = EntryKind::thrown, .worker = 1, .id = "00000001#0", .text = "not caught"});
+  made.event(EventKind::execution_ended, 1, "00000001#0", "trainer");
+  made.send(1, 0, 1, "", kResponse).take(0, 1, 1, "", kResponse).send(0, 1, 1, "", kResponse);
+  return made;
+}
+
+TEST(Chronicle, AMainFailedWhereItThrewLastAndNotWhereItCaught) {
+  HandMade made = failing_main();
+  made.add({.kind = EntryKind::failed, .worker = 1, .text = "main"});
+  const Chronicle chronicle = chronicle_of(made.history);
+  EXPECT_EQ(chronicle.failed_at, 3u);
+  EXPECT_EQ(text_of(chronicle, chronicle.moments[3]), "throws not caught [00000001#0]");
+  HandMade other({"ps", "trainer"});
+  other.event(EventKind::execution_started, 1, "00000001#0", "trainer");
+  other.event(EventKind::execution_ended, 1, "00000001#0", "trainer").send(1, 0, 1);
+  other.add({.kind = EntryKind::failed, .worker = 1, .text = "main"});
+  EXPECT_EQ(chronicle_of(other.history).failed_at, 1u);  // it ended without a throw
+}
+
+TEST(Chronicle, TheShutdownIsWhatFollowsTheProgramAndTheFailure) {
+  HandMade made = failing_main();
+  Chronicle chronicle = chronicle_of(made.history);
+  EXPECT_EQ(chronicle.shutdown_from, 5u);
+  EXPECT_EQ(shutdown_messages(chronicle), 2u);
+  made.add({.kind = EntryKind::failed, .text = "no leak"});  // where it is over
+  chronicle = chronicle_of(made.history);
+  EXPECT_FALSE(chronicle.shutdown_from);
+  EXPECT_EQ(shutdown_messages(chronicle), 0u);
+}
+
+TEST(Chronicle, WhatIsFoundInHowThingsAreIsAtNoMomentAndMayBeTheShutdown) {
+  HandMade made = failing_main();
+  made.add({.kind = EntryKind::calm});
+  made.add({.kind = EntryKind::failed, .number = 1, .text = "progress"});
+  const Chronicle chronicle = chronicle_of(made.history);
+  EXPECT_FALSE(chronicle.failed_at);
+  EXPECT_FALSE(chronicle.shutdown_from);
 }
 
 TEST(Chronicle, TheCausalPastGoesBackOverMessagesOnly) {

@@ -26,10 +26,10 @@ TEST(Critical, TwoEventsOfOneWorkerInAnotherOrder) {
   EXPECT_EQ(pair->first, 2u);
   EXPECT_EQ(pair->second, 3u);
   EXPECT_EQ(lines_of(two_sends(false), *pair),
-            (std::vector<std::string>{
-                "critical at server (latency:1.0>0.0#1.0=5): A before B fails, B before A holds",
-                "  A: it takes Call 1 add from two [0000000b#1]",
-                "  B: it takes Call 1 add from one [0000000a#1]"}));
+            (std::vector<std::string>{"critical at server: A before B fails, B before A holds",
+                                      "  A: it takes Call 1 add(3) from two [0000000b#1]",
+                                      "  B: it takes Call 1 add(3) from one [0000000a#1]",
+                                      "  decided by: latency:1.0>0.0#1.0=5"}));
 }
 
 TEST(Critical, TimesAndHousekeepingDoNotMatter) {
@@ -49,7 +49,7 @@ TEST(Critical, AnEventThatOnlyTheFailingRunHas) {
   EXPECT_EQ(lines_of(chronicle_of(failing.history), *pair),
             (std::vector<std::string>{"critical at a: with A next it fails, with B next it holds",
                                       "  A: it loses b: reset",
-                                      "  B: it takes Call 1 add from b [0000000a#1]"}));
+                                      "  B: it takes Call 1 add(3) from b [0000000a#1]"}));
 }
 
 TEST(Critical, AnEventThatTheFailingRunNeverSees) {
@@ -73,6 +73,45 @@ TEST(Critical, APairIsFoundAgainInALikeRun) {
   EXPECT_EQ(same->second, 5u);
   EXPECT_EQ(same->verdict, pair->verdict);
   EXPECT_FALSE(same_pair_in(two_sends(true), *pair, near));
+}
+
+// The client's link breaks and comes back, and two calls arrive: which of the two is first differs.
+Chronicle with_links(bool swapped, bool link_lost_first) {
+  HandMade made({"server", "one", "two"});
+  const auto lost = [&made](uint32_t peer) {
+    made.add({.event = EventKind::peer_lost, .worker = 0, .peer = peer, .text = "reset"});
+  };
+  made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
+  lost(link_lost_first ? 1 : 2);
+  lost(link_lost_first ? 2 : 1);
+  made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
+  made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
+  return chronicle_of(made.history);
+}
+
+TEST(Critical, CallsSayMoreThanLinksThatComeAndGo) {
+  // Goal: of two differences the one about the program. Method: links and calls swapped, then links
+  // alone.
+  const Chronicle failing = with_links(true, true);
+  const auto calls = critical_pair(failing, with_links(false, false), "");
+  ASSERT_TRUE(calls);
+  EXPECT_EQ(text_of(failing, failing.moments[calls->first]),
+            "takes Call 1 add(3) from two [0000000b#1]");
+  EXPECT_EQ(text_of(failing, failing.moments[calls->second.value()]),
+            "takes Call 1 add(3) from one [0000000a#1]");
+  const auto links = critical_pair(failing, with_links(true, false), "");
+  ASSERT_TRUE(links);
+  EXPECT_EQ(text_of(failing, failing.moments[links->first]), "loses one: reset");
+  EXPECT_TRUE(is_better(failing, *calls, *links));
+  EXPECT_FALSE(is_better(failing, *links, *calls));
+}
+
+TEST(Critical, WhatDiffersBehindTheFailureDecidesNothing) {
+  Chronicle failing = with_links(true, true);
+  failing.failed_at = 3;  // the second link is lost
+  const auto pair = critical_pair(failing, with_links(false, false), "");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(text_of(failing, failing.moments[pair->first]), "loses one: reset");
 }
 
 TEST(Critical, AFailureThatCutsTheRunShortIsNoDifference) {

@@ -1,6 +1,7 @@
 // Histories made by hand.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,13 @@ namespace rehearsal::sim {
 
 inline constexpr uint32_t kCall = 1;      // the type number of Call
 inline constexpr uint32_t kResponse = 2;  // of Response
+// Of the messages of a backward pass.
+inline constexpr uint32_t kGradients = 13;
+inline constexpr uint32_t kGradientsAnswered = 14;
+inline constexpr uint32_t kPassFinish = 15;
+inline constexpr uint32_t kPassFinished = 16;
+inline constexpr uint32_t kMarks = 26;
+inline constexpr uint32_t kMarksAnswered = 27;
 
 class HandMade {
  public:
@@ -41,7 +49,7 @@ class HandMade {
     return travel(from, to, number, 0, type);
   }
   HandMade& travel(uint32_t from, uint32_t to, uint64_t number, uint64_t attempt,
-                   uint32_t type = kCall) {
+                   uint32_t type = kCall, std::optional<AutogradNote> note = {}) {
     return add({.kind = EntryKind::sent,
                 .worker = from,
                 .peer = to,
@@ -49,7 +57,18 @@ class HandMade {
                 .number = number,
                 .attempt = attempt,
                 .bytes = 8,
-                .detail = type == kCall ? "add(8 bytes of values)" : ""});
+                .detail = type == kCall ? "add(3)" : "",
+                .autograd = std::move(note)});
+  }
+  // One that belongs to autograd.
+  HandMade& send_noted(uint32_t from, uint32_t to, uint64_t number, uint32_t type,
+                       const AutogradNote& note) {
+    add({.event = EventKind::frame_sent,
+         .worker = from,
+         .peer = to,
+         .message_type = type,
+         .number = number});
+    return travel(from, to, number, 0, type, note);
   }
   HandMade& take(uint32_t to, uint32_t from, uint64_t number, const std::string& id = {},
                  uint32_t type = kCall, EventKind what = EventKind::frame) {

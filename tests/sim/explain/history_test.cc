@@ -117,6 +117,25 @@ TEST(History, CrashesRestartsPartitionsAndGivenDecisionsAreInIt) {
   }
 }
 
+TEST(History, APauseIsANoteOfItsWorker) {
+  // Goal: what a test does to a worker by hand is told, too. Method: a pause while it is recorded.
+  const Program program = adding_program();
+  History history;
+  ClusterOptions options{.faults = FaultLevel::none};
+  options.history = &history;
+  Cluster cluster(Seed{1}, program, options);
+  cluster.at(std::chrono::microseconds(300),
+             [&] { cluster.pause("client1", std::chrono::milliseconds(1)); });
+  ASSERT_TRUE(cluster.try_run().ok);
+  const auto told =
+      std::find_if(history.entries().begin(), history.entries().end(), [](const Entry& entry) {
+        return entry.kind == EntryKind::event && entry.event == EventKind::mark &&
+               entry.text == "pause";
+      });
+  ASSERT_NE(told, history.entries().end());
+  EXPECT_EQ(told->worker, 2u);
+}
+
 TEST(HistoryFile, GivesBackWhatWasWritten) {
   // Goal: nothing is lost between processes. Method: a run with faults, written and kept at once.
   std::stringstream file;
@@ -157,12 +176,12 @@ TEST(HistoryFile, SomethingElseIsRefusedWithItsLine) {
     }
     return std::string("taken");
   };
-  const std::string head = "{\"format\":\"rehearsal history 1\",\"workers\":[\"a\"]}\n";
+  const std::string head = "{\"format\":\"rehearsal history 3\",\"workers\":[\"a\"]}\n";
   EXPECT_EQ(refusal(""), "it is empty, and no history");
   EXPECT_EQ(refusal("run storm --seed 1\n"), "line 1 is not of a history");
   EXPECT_EQ(refusal("{\"format\":\"another\"}\n"), "line 1 is not of a history");
   EXPECT_EQ(refusal(head + "[]\n"), "line 2 is not of a history");
-  EXPECT_EQ(refusal(head + "[99,0,0,0,0,0,0,\"\",0,0,0,0,\"\",\"\"]\n"),
+  EXPECT_EQ(refusal(head + "[99,0,0,0,0,0,0,\"\",0,0,0,0,\"\",\"\",\"\",\"\",null]\n"),
             "line 2 is not of a history");
   EXPECT_EQ(refusal(head), "taken");
 }

@@ -46,17 +46,18 @@ TEST(TextDiagram, ShowsMessagesBreaksCrashesAndWhereItFails) {
   const Subject subject{.title = "toy, seed 7", .failure = "rref: 0000000a#2 is gone"};
   EXPECT_EQ(text_diagram(chronicle, subject),
             "toy, seed 7\n"
-            "    seconds  ps          trainer0    trainer1\n"
-            "   0.000200  ◀───────────●           │           Call 1 add [0000000a#1]\n"
-            "   0.000300  │ ×─────────┼───────────●           sends Call 1 add to ps [0000000a#2], "
+            "    seconds  ps        trainer0  trainer1\n"
+            "   0.000200  ◀─────────●         │         Call 1 add(3) [0000000a#1]\n"
+            "   0.000300  │ ×───────┼─────────●         sends Call 1 add(3) to ps [0000000a#2], "
             "lost\n"
-            "   0.000300  │           │           │           decision cut:2.0>0.0#1.0=9\n"
-            "   0.000300  ×╌╌╌╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌╌╌╌×           ps and trainer1 lose their "
-            "connection: reset\n"
-            "   0.000450  │           #           │           crashes\n"
-            "   0.000500  ◀───────────────────────●           Call 1 add again [0000000a#2]\n"
-            "   0.000600  │           ^           │           starts again\n"
-            "   0.000700  !           │           │           drops its value [0000000a#2]\n");
+            "   0.000300  │         │         │         decision cut:2.0>0.0#1.0=9\n"
+            "   0.000300  ×╌╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌╌×         ps and trainer1 lose their connection: "
+            "reset\n"
+            "   0.000450  │         #         │         crashes\n"
+            "   0.000500  ◀───────────────────●         Call 1 add(3) again [0000000a#2]\n"
+            "   0.000600  │         ^         │         starts again\n"
+            "   0.000700  !         │         │         fails here: drops its value "
+            "[0000000a#2]\n");
 }
 
 TEST(TextDiagram, MarksTheCriticalPairAndSplitsAMessageThatIsOvertaken) {
@@ -69,13 +70,67 @@ TEST(TextDiagram, MarksTheCriticalPairAndSplitsAMessageThatIsOvertaken) {
                         .critical = CriticalPair{.first = 2, .second = 3, .verdict = "it decides"}};
   EXPECT_EQ(text_diagram(chronicle, subject),
             "t\n"
-            "    seconds  a           b\n"
-            "   0.000001  ●╌╌▷        │           sends Call 1 add to b [0000000a#1]\n"
-            "   0.000003  A───────────●           Call 1 add [0000000a#2]\n"
-            "   0.000004  │        ╌╌▶B           takes Call 1 add from a [0000000a#1]\n"
+            "    seconds  a       b\n"
+            "   0.000001  ●╌╌▷    │       sends Call 1 add(3) to b [0000000a#1]\n"
+            "   0.000003  A───────●       Call 1 add(3) [0000000a#2]\n"
+            "   0.000004  │    ╌╌▶B       takes Call 1 add(3) from a [0000000a#1]\n"
             "it decides\n"
-            "  A: it takes Call 1 add from b [0000000a#2]\n"
-            "  B: it takes Call 1 add from a [0000000a#1]\n");
+            "  A: it takes Call 1 add(3) from b [0000000a#2]\n"
+            "  B: it takes Call 1 add(3) from a [0000000a#1]\n");
+}
+
+TEST(TextDiagram, TheShutdownIsOneLineAndIdsAreShownIfTheFailureNamesOne) {
+  HandMade made({"ps", "trainer"});
+  made.at(100).event(EventKind::execution_started, 1, "0000000a#0", "trainer");
+  made.at(200).send(1, 0, 1, "0000000a#1").take(0, 1, 1, "0000000a#1");
+  made.at(300).event(EventKind::call_executed, 0, "0000000a#1", "add");
+  made.at(400).add({.kind = EntryKind::thrown,
+                    .worker = 1,
+                    .id = "0000000a#0",
+                    .text = "no",
+                    .detail = "trainer"});
+  made.at(500).event(EventKind::execution_ended, 1, "0000000a#0", "trainer");
+  made.at(600).send(1, 0, 2, "", kResponse).take(0, 1, 2, "", kResponse).send(0, 1, 1);
+  made.add({.kind = EntryKind::failed, .worker = 1, .text = "main"});
+  const Chronicle chronicle = chronicle_of(made.history);
+  EXPECT_EQ(text_diagram(chronicle, {.title = "t", .failure = "main: worker 'trainer': no"}),
+            "t\n"
+            "    seconds  ps       trainer\n"
+            "   0.000200  ◀────────●        Call 1 add(3)\n"
+            "   0.000400  │        !        fails here: throws no\n"
+            "         …  │        │        … shutdown, 2 messages\n"
+            "thrown at trainer: no\n"
+            "(6 events are left out)\n");
+}
+
+TEST(TextDiagram, TheMessagesOfABackwardPassHaveArrowsOfTheirOwn) {
+  // Goal: gradients, marks and waves differ from calls and from each other. Method: a pass made by
+  // hand, whose arrows cross a worker, are split, and are lost.
+  HandMade made({"ps", "relay", "trainer"});
+  made.at(100).send(2, 0, 1).at(150).take(0, 2, 1);
+  made.at(200).send(2, 0, 2, "", kMarks).at(250).take(0, 2, 2, "", kMarks);
+  made.at(300).send(0, 2, 1, "", kMarksAnswered).at(350).take(2, 0, 1, "", kMarksAnswered);
+  made.at(400).send(2, 0, 3, "", kGradients).at(450).send(0, 2, 2, "", kGradientsAnswered);
+  made.at(500).take(0, 2, 3, "", kGradients).at(550).take(2, 0, 2, "", kGradientsAnswered);
+  made.at(600).send(2, 0, 4, "", kPassFinish).at(650).take(0, 2, 4, "", kPassFinish);
+  made.at(700).send(0, 2, 3, "", kPassFinished);
+  made.add({.kind = EntryKind::broken, .worker = 0, .peer = 2, .text = "reset"});
+  made.add({.kind = EntryKind::failed, .text = "completion"});
+  EXPECT_EQ(
+      text_diagram(chronicle_of(made.history), {.title = "t", .failure = "completion"}),
+      "t\n"
+      "    seconds  ps       relay    trainer\n"
+      "   0.000150  ◀────────┼────────●        Call 1 add(3)\n"
+      "   0.000250  ◀········┼········●        Marks 2\n"
+      "   0.000350  ●········┼········▶        MarksAnswered 1\n"
+      "   0.000450  ●══▷     │        │        sends GradientsAnswered 2 to trainer\n"
+      "   0.000500  ◀════════╪════════●        Gradients 3\n"
+      "   0.000550  │        │     ══▶●        takes GradientsAnswered 2 from ps\n"
+      "   0.000650  ◀~~~~~~~~┼~~~~~~~~●        PassFinish 4\n"
+      "   0.000700  ●~~~~~~~~┼~~~~~~× │        sends PassFinished 3 to trainer, lost\n"
+      "   0.000700  !╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌×        fails here: ps and trainer lose their connection: "
+      "reset\n"
+      "(in a backward pass: ═ gradients, · marks, ~ waves over workers)\n");
 }
 
 TEST(TextDiagram, IsNeverLargerThanItsSize) {

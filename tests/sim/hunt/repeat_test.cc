@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/session/mutants.h"
+#include "observe/spans.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "tests/sim/adding_program.h"
@@ -29,7 +31,9 @@ TEST(Sample, DoubledCalls) {
   if (!is_sample()) GTEST_SKIP() << "for the tests of this folder";
   const Program program = adding_program();
   ClusterOptions options{.faults = FaultLevel::hostile};
-  options.adjust_node = [](NodeOptions& node) { node.mutants = {"no_deduplication"}; };
+  options.adjust_node = [](NodeOptions& node) {
+    node.mutants = {"no_deduplication", "position_not_told"};
+  };
   EXPECT_TRUE(hunt({.cluster = options}, [&program](Seed seed, const ClusterOptions& given) {
     Cluster cluster(seed, program, given);
     cluster.run();
@@ -44,6 +48,21 @@ TEST(Sample, WrongExpectation) {
                      Cluster cluster(seed, program, given);
                      EXPECT_EQ(cluster.run().network.losses, 0u) << "a link was lost";
                    }));
+}
+
+constexpr int kJudgeThrows = __LINE__ + 2;
+void judge(Seed seed) {
+  if (seed.value == 2) throw std::logic_error("the total is wrong");
+}
+
+TEST(Sample, ThrowingScene) {
+  if (!is_sample()) GTEST_SKIP() << "for the tests of this folder";
+  const Program program = adding_program();
+  EXPECT_TRUE(hunt({.seeds = 3}, [&program](Seed seed, const ClusterOptions& given) {
+    Cluster cluster(seed, program, given);
+    cluster.run();
+    judge(seed);
+  }));
 }
 
 TEST(Sample, EndOfTheProcess) {
@@ -144,6 +163,30 @@ TEST_F(Repeat, TheReportHasAPageATraceADiagramAndTheEvents) {
   EXPECT_NE(text.find("critical at "), std::string::npos) << text;
   EXPECT_NE(text.find("choices are left"), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with(found.command() + "\n")) << text;
+}
+
+TEST_F(Repeat, TheReportOfASceneThatThrowsShowsWhere) {
+  // Goal: the page's mark and the diagram are at the throw, with its stack; the spans of all calls
+  // are beside them. Method: a scene that throws after its run.
+  const Ran found = hunt_sample("ThrowingScene");
+  EXPECT_EQ(found.status, 1);
+  EXPECT_NE(found.output.find("the total is wrong"), std::string::npos) << found.output;
+  const std::string folder = folder_ + "/Sample.ThrowingScene/";
+  const std::string text = text_of(folder + "failure.txt");
+  const size_t thrown = text.find("thrown in the scene: std::logic_error: the total is wrong\n");
+  ASSERT_NE(thrown, std::string::npos) << text;
+  const std::string stack = text.substr(text.find('\n', thrown) + 1);
+  EXPECT_TRUE(stack.starts_with("  at judge, ")) << stack;
+  EXPECT_NE(stack.find("repeat_test.cc:" + std::to_string(kJudgeThrows) + "\n"), std::string::npos)
+      << stack;
+  const std::string page = text_of(folder + "failure.html");
+  EXPECT_NE(page.find("\"thrownAt\":"), std::string::npos);
+  EXPECT_EQ(page.find("\"thrownAt\":-1"), std::string::npos);
+  EXPECT_NE(page.find("thrown in the scene"), std::string::npos);
+  const auto spans = observe::read_spans(text_of(folder + "failure.spans.json"));
+  ASSERT_TRUE(spans.ok()) << to_string(spans.error());
+  EXPECT_EQ(spans.value().names, adding_program().names());
+  EXPECT_FALSE(spans.value().spans.empty());
 }
 
 TEST_F(Repeat, TheLineOfAFailedExpectationShowsItWhereItIs) {

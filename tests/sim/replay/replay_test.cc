@@ -47,6 +47,9 @@ int64_t& process_count() {
   return count;
 }
 int64_t count_in_process(int64_t by) { return process_count() += by; }
+void note_in_process(CallContext& context, int64_t by) {
+  context.note("count", process_count() += by);
+}
 
 class Counter {
  public:
@@ -62,6 +65,7 @@ FunctionRegistry functions() {
   registry.function("add", &add).function("twice", &twice).function("nest", &nest);
   registry.function("fail_on_purpose", &fail_on_purpose).function("draw", &draw);
   registry.function("measure", &measure).function("count_in_process", &count_in_process);
+  registry.function("note_in_process", &note_in_process);
   registry.type<Counter>("Counter").constructor<int64_t>().method("add", &Counter::add);
   return registry;
 }
@@ -214,6 +218,20 @@ TEST_F(OneRecord, OfAProgramThatReadsSomethingElseDivergesWhereItDoes) {
   ASSERT_TRUE(report.divergence.has_value());
   EXPECT_EQ(report.divergence->text,
             "the record has another frame where the replay has frame with trainer");
+}
+
+TEST_F(OneRecord, OfAProgramThatNotesSomethingElseDivergesThere) {
+  // Goal: notes are part of the record, with their values. Method: a served function that notes how
+  // often it was called in this process.
+  process_count() = 0;
+  const auto whole =
+      record([](Worker& worker) { worker.rpc_sync("ps", &note_in_process, int64_t{7}); }, 0);
+  process_count() = 0;
+  EXPECT_FALSE(replay(*whole, program_).divergence.has_value());
+  const ReplayReport report = replay(*whole, program_);
+  ASSERT_TRUE(report.divergence.has_value());
+  EXPECT_EQ(report.divergence->text,
+            "the record has another event note where the replay has event note 'count' = 14");
 }
 
 TEST_F(OneRecord, OfAnotherBuildOrProgramIsRefused) {

@@ -29,6 +29,30 @@ TEST(Crash, TheOthersHearOfItWithinThePeerTimeout) {
   EXPECT_LT(Instant{report.virtual_time} - crash, seconds(45));
 }
 
+// Goal: where the port of the dead refuses, they are noticed by that, in a second or two; where
+// their machine is gone, by their silence. Method: the choice between both is given.
+TEST(Crash, APortThatRefusesTellsOfADeathLongBeforeSilenceDoes) {
+  const Program program = adding_program();
+  for (const bool refuses : {true, false}) {
+    ClusterOptions options = calm_options();
+    options.overrides = {
+        {{.kind = DecisionKind::vacancy, .subject = {WorkerId{0}, 0}}, refuses ? 1u : 0u}};
+    Cluster cluster(Seed{1}, program, options);
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.node("server").census().executions > 0; }));
+    const Instant crash = cluster.now();
+    cluster.crash("server");
+    const RunReport& report = cluster.run();
+    const std::string& text = report.workers[1].error->text;
+    const Duration passed = Instant{report.virtual_time} - crash;
+    EXPECT_EQ(text.find("worker 'server' has ended: its port refuses connections (") == 0, refuses)
+        << text;
+    EXPECT_EQ(text.find("worker 'server' was lost: nothing was heard of it for ") == 0, !refuses)
+        << text;
+    EXPECT_EQ(passed < seconds(4), refuses);
+    EXPECT_EQ(passed > seconds(30), !refuses);
+  }
+}
+
 // Goal: a crash before any event of any worker ends cleanly: nothing hangs, nothing is left.
 // Method: a run without crash counts the events; then one run for each of them.
 TEST(Crash, EveryDecisionPointOfASmallProgramSurvivesACrash) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace rehearsal::sim {
 namespace {
 
@@ -72,6 +74,35 @@ TEST(FaultPlan, StrengthsSpanTheirRange) {
   EXPECT_LT(least, 700u);
   EXPECT_LE(most, 60'000u);
   EXPECT_GT(most, 40'000u);
+}
+
+TEST(FaultPlan, ShortLivesAreCountedInMessagesOrInFramesFromOneOn) {
+  // Goal: both ways to count are drawn, each from the shortest life on. Method: the class
+  // `short_lives` by name, at level hostile; elsewhere it is off.
+  const ClusterOptions options{.faults = FaultLevel::hostile};
+  std::set<uint64_t> messages;
+  std::set<uint64_t> frames;
+  for (uint64_t seed = 1; seed <= 4 * kSeeds; ++seed) {
+    const net_fake::Weather weather = plan_of(seed, options).weather;
+    EXPECT_TRUE(weather.life_messages == 0 || weather.life_frames == 0);
+    messages.insert(weather.life_messages);
+    frames.insert(weather.life_frames);
+  }
+  for (const std::set<uint64_t>& lives : {messages, frames}) {
+    EXPECT_EQ(*lives.begin(), 0u);
+    EXPECT_EQ(*std::next(lives.begin()), 1u);
+    EXPECT_GT(*lives.rbegin(), 24u);
+    EXPECT_LE(*lives.rbegin(), 32u);
+  }
+  EXPECT_NEAR(count(options, [](const auto& plan) { return plan.weather.life_frames > 0; }),
+              kSeeds / 4, 50);
+  const ClusterOptions without{.faults = FaultLevel::hostile,
+                               .without = {fault_class_named("short_lives").value()}};
+  const auto any = [](const FaultPlan& plan) {
+    return plan.weather.life_messages + plan.weather.life_frames > 0;
+  };
+  EXPECT_EQ(count(without, any), 0u);
+  EXPECT_EQ(count({.faults = FaultLevel::mild}, any), 0u);
 }
 
 TEST(FaultPlan, CrashesHitEveryWorkerEarlyAndLate) {

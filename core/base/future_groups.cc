@@ -1,0 +1,60 @@
+#include "core/base/future_groups.h"
+
+namespace rehearsal::detail {
+namespace {
+
+// A gathering that waits for parts. It owns only those that are complete: one that is not owns it.
+struct Waiting {
+  Gathering gathering;
+  std::vector<std::weak_ptr<FutureCore>> parts;
+  CompleteParts complete;
+  size_t missing = 0;
+  bool has_failed = false;
+};
+
+void cancel_parts(const std::vector<std::weak_ptr<FutureCore>>& parts) {
+  for (const auto& weak : parts)
+    if (const auto part = weak.lock()) part->cancel();
+}
+
+// Copying and moving values runs their own code.
+void finish(FutureCore& whole, Waiting& waiting) {
+  whole.complete_by([&] { waiting.gathering.finish(whole, waiting.complete); });
+}
+
+void on_part(const std::shared_ptr<FutureCore>& whole, const std::shared_ptr<Waiting>& waiting,
+             size_t position, FutureCore& part) {
+  if (whole->ready()) return;
+  const bool fails_first = part.error() != nullptr && !std::exchange(waiting->has_failed, true);
+  const bool cancels = fails_first && waiting->gathering.if_one_fails == IfOneFails::cancel_rest;
+  waiting->complete[position] = part.shared_from_this();
+  --waiting->missing;
+  if (fails_first && !waiting->gathering.takes_errors) whole->fail(*part.error());
+  // Each of them comes here in its turn.
+  if (cancels) cancel_parts(waiting->parts);
+  if (waiting->missing == 0 && !whole->ready()) finish(*whole, *waiting);
+}
+
+}  // namespace
+
+void gather_futures(const std::shared_ptr<FutureCore>& whole,
+                    std::vector<std::shared_ptr<FutureCore>> parts, Gathering gathering) {
+  auto waiting = std::make_shared<Waiting>();
+  waiting->gathering = std::move(gathering);
+  whole->strand()->post([whole, waiting, parts = std::move(parts)] {
+    waiting->parts.assign(parts.begin(), parts.end());
+    waiting->complete.resize(parts.size());
+    waiting->missing = parts.size();
+    if (parts.empty()) return finish(*whole, *waiting);
+    if (!waiting->gathering.takes_errors)
+      whole->set_canceller([&whole = *whole, parts = waiting->parts] {
+        cancel_parts(parts);
+        return whole.cancelled_error();
+      });
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i]->observe(
+          [whole, waiting, i](FutureCore& part) { on_part(whole, waiting, i, part); });
+  });
+}
+
+}  // namespace rehearsal::detail

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/ids.h"
+
+namespace rehearsal {
+
+// How much any one peer may make a node hold by what it says. Tables that grow by what is said end
+// there: who goes beyond is fenced, with an error of kind protocol that names message and field. No
+// honest program comes near; core/session/README.md says why, and what the largest seen was.
+struct PeerLimits {
+  // A value that is read may hold so many bytes of memory, and kDecodedRatio for each byte that it
+  // was sent in (core/values/payload.h). A call with more fails with bad_arguments.
+  uint64_t decoded_bytes = uint64_t{64} << 20;
+
+  // Frames that have not come, though later ones have, of one peer; and such creations.
+  uint64_t gaps = 1 << 16;
+  // Autograd contexts of one creator. A worker that brings so many of others may bring no more.
+  uint64_t contexts = 1 << 16;
+  // Passes of one context that one peer says have failed, before they were known here.
+  uint64_t failed_passes = 1 << 16;
+  // Values that one peer has created here, forks of values of this node that it holds, and forks
+  // that it has given: each.
+  uint64_t references = 1 << 20;
+  // Uses, by one peer, of values that nobody has created yet. Where another one is to create them,
+  // further ones are refused only.
+  uint64_t awaited_values = 1 << 17;
+  // Cancellations whose calls may still come, on the other lane.
+  uint64_t early_cancels = 1 << 17;
+  // Gatherings to which one member has come, and not all the others.
+  uint64_t gatherings = 1 << 16;
+};
+
+// The most of each that any one peer has reached.
+struct PeerPeaks {
+  uint64_t decoded_bytes = 0;  // of the arguments of one call
+  uint64_t gaps = 0;
+  uint64_t contexts = 0;
+  uint64_t failed_passes = 0;
+  uint64_t references = 0;
+  uint64_t awaited_values = 0;
+  uint64_t early_cancels = 0;
+  uint64_t gatherings = 0;
+  bool operator==(const PeerPeaks&) const = default;
+};
+
+// So many of one thing each peer makes this node hold, and the most that any one has.
+class PeerTally {
+ public:
+  // One more; false, and none more, where it has so many already.
+  [[nodiscard]] bool add(WorkerId peer, uint64_t limit) {
+    if (peer.value >= counts_.size()) counts_.resize(peer.value + 1);
+    uint64_t& count = counts_[peer.value];
+    if (count >= limit) return false;
+    peak_ = std::max(peak_, ++count);
+    return true;
+  }
+  // One less; nothing where `forget` came before.
+  void remove(WorkerId peer) {
+    if (peer.value < counts_.size() && counts_[peer.value] > 0) --counts_[peer.value];
+  }
+  void forget(WorkerId peer) {
+    if (peer.value < counts_.size()) counts_[peer.value] = 0;
+  }
+  [[nodiscard]] uint64_t count(WorkerId peer) const {
+    return peer.value < counts_.size() ? counts_[peer.value] : 0;
+  }
+  [[nodiscard]] uint64_t peak() const { return peak_; }
+
+ private:
+  std::vector<uint64_t> counts_;  // by worker
+  uint64_t peak_ = 0;
+};
+
+}  // namespace rehearsal

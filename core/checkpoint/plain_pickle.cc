@@ -1,0 +1,44 @@
+#include "core/checkpoint/plain_pickle.h"
+
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/pickler.h>
+
+#include "core/values/tensor_form.h"
+
+namespace rehearsal {
+
+std::string plain_pickle(const c10::IValue& value) {
+  std::string pickle;
+  torch::jit::Pickler pickler(
+      [&pickle](const char* bytes, size_t count) { pickle.append(bytes, count); }, nullptr, nullptr,
+      nullptr, nullptr, /*tag_aggregates=*/false);
+  pickler.protocol();
+  pickler.pushIValue(value);
+  pickler.stop();
+
+  // Of its size at once: it would grow by copying itself.
+  constexpr size_t kBytesBesides = 512;  // of a record: its header, padding and entry in the index
+  size_t bytes = pickle.size() + kBytesBesides * (4 + pickler.tensorData().size());
+  for (const at::Tensor& tensor : pickler.tensorData()) bytes += tensor.nbytes();
+  std::string file;
+  file.reserve(bytes);
+  caffe2::serialize::PyTorchStreamWriter writer([&file](const void* bytes, size_t count) {
+    file.append(static_cast<const char*>(bytes), count);
+    return count;
+  });
+  writer.writeRecord("data.pkl", pickle.data(), pickle.size());
+  size_t number = 0;
+  for (const at::Tensor& tensor : pickler.tensorData()) {
+    const torch::jit::WriteableTensorData data = torch::jit::getWriteableTensorData(tensor);
+    writer.writeRecord("data/" + std::to_string(number++), data.data(), data.sizeInBytes());
+  }
+  writer.writeEndOfFile();
+  return file;
+}
+
+std::string in_one_line(const std::exception& error) {
+  const auto* of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  return of_libtorch == nullptr ? error.what() : first_line(*of_libtorch);
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,94 @@
+// The references and contexts that are left when a group shuts down: they are let go, and told.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/api/distributed_checkpoint.h"
+#include "core/node/ended_states.h"
+#include "core/node/node_parts.h"
+
+namespace rehearsal {
+namespace {
+
+// So many are told one by one; of the others, how many there are.
+constexpr size_t kLeaksTold = 10;
+
+// For what dies on other threads, and for all that goes with it at other workers: far longer than
+// that takes, also on a machine that is busy.
+constexpr Duration kLastMoment = std::chrono::milliseconds(500);
+
+// The library's own hold no references: they end with the node.
+bool has_own_states(const Program::Member& member) {
+  const std::type_index of_library = checkpoint_state().type;
+  return std::any_of(member.states.begin(), member.states.end(),
+                     [&](const StateMaker& maker) { return maker.type != of_library; });
+}
+
+}  // namespace
+
+// The worker's states end first: what they hold is not left. Where a worker has come back, its
+// calls may be here again: those that run keep the states, later ones are told that they have
+// ended.
+void NodeParts::release_references() {
+  const bool used = served.size() > 0 || strand->continuations() > 0;
+  if (!has_own_states(program.members()[options.id.value]) || states_have_ended || used)
+    return release_all_references();
+  states_have_ended = true;
+  auto ending = std::make_shared<WorkerStates>(std::move(states));
+  states.make({{.type = typeid(EndedStates),
+                .make = [](Worker&) { return std::make_shared<EndedStates>(); }}},
+              worker);
+  strand->run_on_stack({.id = main->next_id(), .label = "the end of the state", .monitor = nullptr},
+                       [this, strand = strand, ending = std::move(ending)] {
+                         ending->end();
+                         strand->post([this] { release_all_references(); });
+                       });
+}
+
+// References that other threads are about to let go have a moment before they are called leaks. In
+// a dynamic group, the values that others hold here may refer to what is elsewhere: that is none.
+void NodeParts::release_all_references() {
+  published.publish_no_more({.kind = ErrorKind::peer_lost,
+                             .text = "worker '" + strand->name() + "' shuts down",
+                             .worker = strand->name()});
+  published.release(rrefs);
+  const bool others_hold = program.is_dynamic() && rrefs.fork_count() > 0;
+  std::vector<std::string> left = contexts.release_all();
+  if (program.is_dynamic()) contexts.release_at_leaving();
+  if (!others_hold) note_leaks(left);
+  if (!rrefs.holds_references()) return;
+  deadlines.remove(last_moment_);
+  last_moment_ = deadlines.add(strand->runtime().now() + kLastMoment, [this, others_hold] {
+    const std::vector<std::string> released = rrefs.release_all();
+    if (!others_hold) note_leaks(released);
+    progressed();
+  });
+}
+
+void NodeParts::note_leaks(const std::vector<std::string>& left) {
+  for (size_t i = 0; i < left.size(); ++i) {
+    const bool is_last = i == kLeaksTold;
+    const std::string line =
+        is_last ? std::to_string(left.size() - i) + " more references or autograd contexts"
+                : left[i];
+    strand->trace().on_event(
+        {.kind = EventKind::reference_leaked, .worker = options.id, .text = line});
+    leaks_.push_back(line);
+    if (is_last) break;
+  }
+}
+
+MaybeError NodeParts::why_leaked() const {
+  if (leaks_.empty() || !options.strict_leaks) return std::nullopt;
+  std::string text = "references were still held when the worker shut down";
+  for (const std::string& leak : leaks_) text += "\n  " + leak;
+  return Error{.kind = ErrorKind::rref_leaked,
+               .text = text +
+                       "\nlet them go before the main returns, or allow it "
+                       "(NodeOptions::strict_leaks)",
+               .worker = worker.name()};
+}
+
+}  // namespace rehearsal

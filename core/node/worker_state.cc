@@ -1,0 +1,41 @@
+#include "core/api/worker_state.h"
+
+#include <algorithm>
+
+#include "core/base/result.h"
+#include "core/base/symbols.h"
+#include "core/node/ended_states.h"
+
+namespace rehearsal {
+
+void WorkerStates::make(const std::vector<StateMaker>& makers, Worker& worker) {
+  for (const StateMaker& maker : makers)
+    all_.push_back({.type = maker.type, .value = maker.make(worker)});
+}
+
+void WorkerStates::end() {
+  while (!all_.empty()) all_.pop_back();
+}
+
+const WorkerStates::State* WorkerStates::find(std::type_index type) const {
+  const auto found = std::find_if(all_.begin(), all_.end(),
+                                  [type](const State& state) { return state.type == type; });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+const WorkerStates::State& WorkerStates::at(const std::type_info& type,
+                                            const std::string& worker) const {
+  if (const State* found = find(type)) return *found;
+  if (!all_.empty() && all_.front().type == std::type_index(typeid(EndedStates)))
+    throw RpcError({.kind = ErrorKind::peer_lost,
+                    .text = "worker '" + worker + "' shuts down: its state has ended",
+                    .worker = worker});
+  throw RpcError({.kind = ErrorKind::bad_arguments,
+                  .text = "worker '" + worker + "' has no state of type " + type_name(type) +
+                          ": give it one where the program declares the worker: "
+                          "program.worker(\"" +
+                          worker + "\", …).state<T>(…)",
+                  .worker = worker});
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,110 @@
+#include "core/rref/published_names.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/rref/rref_context.h"
+
+namespace rehearsal {
+
+Error PublishedNames::error(ErrorKind kind, std::string text) const {
+  return {.kind = kind, .text = std::move(text), .worker = strand_.name()};
+}
+
+Status PublishedNames::publish(const std::string& name, NamedReference reference) {
+  const auto [place, fresh] = names_.emplace(name, std::move(reference));
+  if (!fresh)
+    return error(ErrorKind::bad_arguments, "'" + name + "' is published here already, as a " +
+                                               place->second.type + ": unpublish it first");
+  const auto waiting = waiting_.find(name);
+  if (waiting == waiting_.end() || options_.mutants.on(Mutant::publication_wakes_nobody))
+    return Unit{};
+  const std::vector<Waiting> all = std::move(waiting_.extract(waiting).mapped());
+  for (const Waiting& one : all) answer(name, one);
+  return Unit{};
+}
+
+Status PublishedNames::unpublish(const std::string& name) {
+  if (names_.erase(name) > 0) return Unit{};
+  return error(ErrorKind::bad_arguments, "nothing is published here as '" + name + "'");
+}
+
+void PublishedNames::answer(const std::string& name, const Waiting& waiting) const {
+  const NamedReference& published = names_.at(name);
+  if (published.type == waiting.type) return waiting.found->complete(published);
+  waiting.found->complete(error(ErrorKind::bad_arguments,
+                                "'" + name + "' of worker '" + strand_.name() + "' is a " +
+                                    published.type + ", and was looked up as a " + waiting.type));
+}
+
+void PublishedNames::look_up(const std::string& name, const std::string& type, Execution& asker,
+                             const std::shared_ptr<FutureState<NamedReference>>& found) {
+  Waiting waiting{.number = looked_up_++, .type = type, .found = found};
+  if (names_.contains(name)) return answer(name, waiting);
+  if (closed_) {
+    Error why = *closed_;
+    why.text += ", and publishes nothing as '" + name + "'";
+    return found->complete(std::move(why));
+  }
+  if (asker.given_up) return;
+  asker.when_given_up.push_back(
+      [this, lives = std::weak_ptr(lives_), name, number = waiting.number] {
+        if (!lives.expired()) forget(name, number);
+      });
+  waiting_[name].push_back(std::move(waiting));
+}
+
+void PublishedNames::forget(const std::string& name, uint64_t number) {
+  const auto waiting = waiting_.find(name);
+  if (waiting == waiting_.end()) return;
+  std::vector<Waiting>& all = waiting->second;
+  const auto one = std::find_if(all.begin(), all.end(), [number](const Waiting& candidate) {
+    return candidate.number == number;
+  });
+  if (one == all.end()) return;
+  const std::shared_ptr<FutureState<NamedReference>> found = std::move(one->found);
+  all.erase(one);
+  if (all.empty()) waiting_.erase(waiting);
+  found->complete(error(ErrorKind::cancelled, "whoever looked '" + name + "' up has given up"));
+}
+
+void PublishedNames::publish_no_more(const Error& why) {
+  closed_ = why;
+  const auto waiting = std::exchange(waiting_, {});
+  for (const auto& [name, all] : waiting)
+    for (const Waiting& one : all) {
+      Error error = why;
+      error.text += ", and publishes nothing as '" + name + "'";
+      one.found->complete(std::move(error));
+    }
+}
+
+// The handles die later, and release nothing then: the last one of a value is counted off here.
+void PublishedNames::release(RRefContext& references) {
+  for (const auto& [name, published] : names_)
+    references.release(published.handle->id(), published.handle->fork());
+  strand_.release_later(std::make_shared<decltype(names_)>(std::exchange(names_, {})));
+}
+
+void PublishedNames::clear() {
+  strand_.release_later(std::make_shared<decltype(names_)>(std::exchange(names_, {})));
+  strand_.release_later(std::make_shared<decltype(waiting_)>(std::exchange(waiting_, {})));
+}
+
+uint64_t PublishedNames::waiting() const {
+  uint64_t count = 0;
+  for (const auto& [name, all] : waiting_) count += all.size();
+  return count;
+}
+
+std::string PublishedNames::debug_info() const {
+  std::string text;
+  for (const auto& [name, published] : names_)
+    text += "published as '" + name + "': a " + published.type + ", " +
+            to_string(published.handle->id().causal) + "\n";
+  for (const auto& [name, all] : waiting_)
+    text += std::to_string(all.size()) + " wait for '" + name + "' to be published\n";
+  return text;
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,149 @@
+#include "core/values/sent_tensor.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/values/value_io.h"
+
+namespace rehearsal {
+namespace {
+
+// Tensors up to this size are copied, so that nothing that the user does to them later can reach
+// the wire.
+constexpr uint64_t kCopiedBytesMax = 16 * 1024;
+
+// Whether a tensor's elements lie in memory as they are sent, and are to be copied.
+bool can_be_copied(const at::Tensor& tensor) {
+  return tensor.nbytes() <= kCopiedBytesMax && tensor.device().is_cpu() && tensor.is_contiguous() &&
+         !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
+}
+
+// By hand: what LibTorch does around a copy costs many times the copy of a small tensor.
+Segment copy_of(const at::Tensor& tensor) {
+  constexpr std::align_val_t kAlignment{64};
+  const uint64_t bytes = tensor.nbytes();
+  std::shared_ptr<void> memory(::operator new(bytes, kAlignment),
+                               [](void* elements) { ::operator delete(elements, kAlignment); });
+  std::memcpy(memory.get(), tensor.const_data_ptr(), bytes);
+  auto* const data = static_cast<std::byte*>(memory.get());
+  return {.owner = std::move(memory), .data = data, .bytes = bytes};
+}
+
+Segment segment_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.numel() == 0) return {};
+  if (can_be_copied(tensor)) return copy_of(tensor);
+  at::Tensor elements = tensor._is_zerotensor()
+                            ? at::zeros(tensor.sizes(), tensor.scalar_type())
+                            : tensor.detach().resolve_conj().resolve_neg().contiguous();
+  if (elements.nbytes() <= kCopiedBytesMax && elements.is_alias_of(tensor))
+    elements = elements.clone();
+  auto owner = std::make_shared<at::Tensor>(std::move(elements));
+  const c10::Device device = owner->device();
+  return {.owner = owner,
+          .data = static_cast<std::byte*>(owner->data_ptr()),
+          .bytes = owner->nbytes(),
+          .device = {static_cast<uint8_t>(device.type()),
+                     static_cast<uint8_t>(device.index() < 0 ? 0 : device.index())}};
+}
+
+TensorEntry entry_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {.undefined = true};
+  return {.dtype = static_cast<uint32_t>(tensor.scalar_type()),
+          .requires_grad = tensor.requires_grad(),
+          .form = form_of(tensor)};
+}
+
+// A receiver breaks with who sends what cannot be: it is refused here.
+void check_parts(const at::Tensor& tensor, const SentTensor& sent, std::vector<at::Tensor> parts) {
+  if (!put_together({.form = sent.entry.form,
+                     .dtype = tensor.scalar_type(),
+                     .sizes = sent.sizes,
+                     .numbers = sent.numbers,
+                     .parts = std::move(parts),
+                     .elements = sent.elements}))
+    throw BadValue("a tensor whose parts do not fit each other cannot be sent: sizes " +
+                   c10::str(tensor.sizes()) + ", layout " + c10::str(tensor.layout()));
+}
+
+SentTensor sent_tensor(const at::Tensor& tensor) {
+  SentTensor sent;
+  sent.entry = entry_of(tensor);
+  if (sent.entry.undefined) return sent;
+  sent.sizes = c10::DimVector(tensor.sizes());
+  if (sent.entry.form == TensorForm::dense) [[likely]] {
+    sent.elements = segment_of(tensor);
+    return sent;
+  }
+  TensorContent content = content_of(tensor, sent.entry.form);
+  for (const at::Tensor& part : content.parts) sent.parts.push_back(sent_tensor(part));
+  sent.elements = segment_of(content.elements);
+  sent.numbers = std::move(content.numbers);
+  if (has_parts(tensor)) check_parts(tensor, sent, std::move(content.parts));
+  return sent;
+}
+
+std::string bytes_text(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+// Whether elements lie on each other, so that many more are sent than there are in memory.
+bool is_expanded(const at::Tensor& tensor) {
+  return tensor.layout() == c10::kStrided && tensor.has_storage() &&
+         tensor.storage().nbytes() < tensor.nbytes();
+}
+
+// For people: the memory that is missing, and the way round it.
+std::string why_no_copy(const at::Tensor& tensor, const std::string& cause) {
+  std::string why =
+      "a tensor of sizes " + c10::str(tensor.sizes()) + " cannot be encoded: " + cause;
+  if (is_expanded(tensor))
+    why += "; it is expanded, and is sent as " + bytes_text(tensor.nbytes()) +
+           ": send what it is expanded from";
+  return why;
+}
+
+void check_bytes(const std::vector<at::Tensor>& tensors) {
+  uint64_t bytes = 0;  // of no tensor more than kSegmentBytesMax
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    bytes += memory_bytes(tensor);
+    if (bytes > kSegmentBytesMax - kEnvelopeBytesMax)
+      throw BadValue("too much for one message: tensors of more than " +
+                     bytes_text(kSegmentBytesMax - kEnvelopeBytesMax));
+  }
+}
+
+}  // namespace
+
+std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors) {
+  std::vector<SentTensor> sent;
+  if (tensors.empty()) return sent;
+  const at::Tensor* taken = &tensors.front();
+  try {
+    check_bytes(tensors);
+    sent.reserve(tensors.size());
+    for (const at::Tensor& tensor : tensors) {
+      taken = &tensor;
+      sent.push_back(sent_tensor(tensor));
+    }
+  } catch (const c10::Error& error) {
+    throw BadValue(why_no_copy(*taken, first_line(error)));
+  } catch (const std::bad_alloc&) {
+    throw BadValue(why_no_copy(*taken, "there is no memory for it"));
+  }
+  return sent;
+}
+
+uint64_t sent_bytes(const std::vector<SentTensor>& tensors) {
+  uint64_t bytes = 0;
+  for (const SentTensor& tensor : tensors)
+    bytes += tensor.elements.bytes + sent_bytes(tensor.parts);
+  return bytes;
+}
+
+}  // namespace rehearsal

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/DimVector.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/frame.h"
+#include "core/values/tensor_form.h"
+
+namespace rehearsal {
+
+// The facts in a message about a tensor beside its sizes, numbers, parts and segment.
+struct TensorEntry {
+  uint32_t dtype = 0;
+  bool requires_grad = false;
+  bool undefined = false;
+  TensorForm form = TensorForm::dense;
+};
+
+// A tensor as it goes onto the wire. Nothing of LibTorch is asked any more to send it.
+struct SentTensor {
+  TensorEntry entry;
+  c10::DimVector sizes;
+  std::vector<int64_t> numbers;
+  std::vector<SentTensor> parts;  // dense; their segments come before its own
+  Segment elements;               // no bytes: it has none of its own
+};
+
+// Elements are shared if they are contiguous and many, else copied. Runs LibTorch's code: off the
+// strand. Throws BadValue (value_io.h) for what cannot be sent: it has no form, is more than a
+// frame holds, or there is no memory for the copy. Nothing is copied before all of it is known to
+// fit.
+[[nodiscard]] std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors);
+
+// The bytes of all elements.
+[[nodiscard]] uint64_t sent_bytes(const std::vector<SentTensor>& tensors);
+
+}  // namespace rehearsal

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/runtime.h"
+#include "real_net/tcp/socket.h"
+
+namespace rehearsal::real {
+
+// Looks host names up off the strand: the system's resolver may take long, and a peer may name any
+// host. Each name has a thread for as long as that takes; there are sixteen of them at most. On the
+// strand.
+class NameLookup {
+ public:
+  using Done = std::function<void(const Result<Address>&)>;
+  // The system's resolver, or another one for tests. From any thread.
+  using Resolve = std::function<Result<Address>(const Address&)>;
+
+  explicit NameLookup(Runtime& runtime, Resolve resolve = numeric_address_of);
+  // A name that has not been found is not told any more.
+  ~NameLookup();
+  NameLookup(const NameLookup&) = delete;
+  NameLookup& operator=(const NameLookup&) = delete;
+
+  // Calls `done` with the numeric address: at once if it is one, else on the strand when it is
+  // known. The error (peer_lost; overloaded if too many names are looked up) says why there is
+  // none.
+  void find(const Address& address, Done done);
+
+ private:
+  // Shared with the threads, which may outlive the lookup: it does not go while one of them, with
+  // the mutex, posts to its runtime. A task that they post may run at once.
+  struct Home {
+    std::mutex mutex;
+    std::atomic<NameLookup*> lookup{nullptr};  // null: it has gone
+  };
+  void found(const std::string& host, const Result<Address>& result);
+
+  Runtime& runtime_;
+  const Resolve resolve_;
+  const std::shared_ptr<Home> home_;
+  struct Waiter {
+    uint16_t port;
+    Done done;
+  };
+  std::map<std::string, std::vector<Waiter>> waiting_;  // by host
+};
+
+}  // namespace rehearsal::real

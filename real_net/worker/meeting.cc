@@ -1,0 +1,479 @@
+#include "real_net/worker/meeting.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "core/base/check.h"
+#include "real_net/worker/presence.h"
+
+namespace rehearsal::real {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kFirstLook = std::chrono::milliseconds(2);
+constexpr auto kLooksApart = std::chrono::milliseconds(100);
+// A worker that runs, or waits, answers within this.
+constexpr auto kAnswerLimit = std::chrono::seconds(2);
+constexpr auto kAllAnswerLimit = std::chrono::seconds(5);
+// A store of another run that is about to end is waited for so long.
+constexpr auto kEndLimit = std::chrono::seconds(3);
+constexpr char kGone[] = "gone";    // instead of a record
+constexpr char kEnded[] = "ended";  // instead of a card
+constexpr char kGroups[] = "groups";
+constexpr char kForeigners[] = "foreigners";
+
+Error failure(ErrorKind kind, std::string text) { return {.kind = kind, .text = std::move(text)}; }
+
+GroupCard card_of(const RendezvousOptions& options, const std::string& worker) {
+  return {.run = options.placement.run,
+          .dynamic = options.dynamic,
+          .names = options.names,
+          .libtorch = options.libtorch,
+          .functions = options.functions,
+          .settings = options.settings,
+          .begun = begun_now(worker)};
+}
+
+}  // namespace
+
+Meeting::Meeting(const RendezvousOptions& options)
+    : options_(options),
+      seal_(options.auth),
+      card_(card_of(options, describe(options.placement.rank))),
+      patience_(options.timeout, options.first_word, options.tell) {}
+
+Meeting::~Meeting() = default;
+
+// c10d reports everything by exceptions of several types.
+template <class Value, class Body>
+Result<Value> Meeting::try_to(Body body) {
+  try {
+    return body();
+  } catch (const ForeignText& text) {
+    return foreign(text);
+  } catch (const std::exception& error) {
+    return store_failed(error);
+  }
+}
+
+// It cannot say who it is to those who wait: that somebody came they may believe anybody.
+Error Meeting::foreign(const ForeignText& text) {
+  try {
+    if (store_ != nullptr) store_->add(kForeigners, 1);
+  } catch (const std::exception&) {
+    // The store is gone: nobody waits there.
+  }
+  return failure(ErrorKind::bad_arguments, "the group at " + place() +
+                                               " is not that of this worker, " + describe(rank()) +
+                                               ": " + text.what());
+}
+
+Error Meeting::store_failed(const std::exception& error) const {
+  const std::string what = error.what();
+  std::string text = "the rendezvous at " + place() + " failed: " + what.substr(0, what.find('\n'));
+  if (MeetingStore::served_by_worker(options_.placement) && rank() != 0)
+    text += "; " + describe(0) + ", which serves it, has ended or hangs";
+  return failure(ErrorKind::peer_lost, text);
+}
+
+bool Meeting::serves() const {
+  return rank() == 0 && MeetingStore::served_by_worker(options_.placement);
+}
+
+std::string Meeting::describe(uint32_t rank) const {
+  const std::string text = "rank " + std::to_string(rank);
+  return rank < options_.names.size() ? text + " ('" + options_.names[rank] + "')" : text;
+}
+
+std::string Meeting::key(const std::string& name, uint32_t rank) const {
+  return group_ + name + "/" + std::to_string(rank);
+}
+
+// ---- coming -----------------------------------------------------------------
+
+Result<uint32_t> Meeting::enter() {
+  while (true) {
+    auto opened = MeetingStore::open(options_.placement, options_.names, seal_, patience_);
+    if (!opened.ok()) return opened.error();
+    store_ = std::move(opened).value();
+    store_->set_patience(&patience_);
+    try {
+      const Result<bool> right = serves_this_run();
+      if (!right.ok()) return right.error();
+      if (right.value()) return claim();
+    } catch (const ForeignText& text) {
+      return foreign(text);
+    } catch (const std::exception& error) {
+      // One that a worker has served, and that has ended with it, is followed by the next.
+      const bool may_come = MeetingStore::served_by_worker(options_.placement) && rank() != 0;
+      if (!may_come || patience_.is_over()) return store_failed(error);
+    }
+    store_.reset();
+    std::this_thread::sleep_for(kLooksApart);
+    patience_.waits_for("the group that met at " + place() + " before to make way");
+  }
+}
+
+// False if it is about to end: it is of a group that has ended.
+Result<bool> Meeting::serves_this_run() {
+  if (!MeetingStore::served_by_worker(options_.placement)) return true;
+  if (serves()) {
+    store_->announce(encode(card_));
+    return true;
+  }
+  const auto limit = std::min<Clock::time_point>(Clock::now() + kEndLimit, patience_.deadline());
+  while (true) {
+    const std::optional<std::string> text = store_->announced();
+    if (text == kEnded) return false;
+    const std::optional<GroupCard> theirs = text ? decode_card(*text) : std::nullopt;
+    if (text && !theirs)
+      return failure(ErrorKind::bad_arguments,
+                     "the store at " + place() + " is another program's; choose another port");
+    if (theirs && theirs->run == options_.placement.run) return true;
+    if (theirs && Clock::now() >= limit) return of_another_run(*theirs);
+    if (patience_.is_over())
+      return failure(ErrorKind::timeout, "there is a store at " + place() +
+                                             ", but no group: another program may serve it");
+    patience_.waits_for("a group at " + place() + ": a store is there, perhaps another program's");
+    std::this_thread::sleep_for(kLooksApart / 5);
+  }
+}
+
+Error Meeting::of_another_run(const GroupCard& theirs) {
+  const std::unique_ptr<MeetingStore> there = store_->of_run(theirs.run);
+  const std::string group = "group" + std::to_string(there->add(kGroups, 0)) + "/";
+  std::vector<std::string> present;
+  for (uint32_t other = 0; other < theirs.names.size(); ++other)
+    if (there->has({group + "members/" + std::to_string(other)}))
+      present.push_back(theirs.names[other]);
+  return failure(ErrorKind::bad_arguments,
+                 "the rendezvous at " + place() + " is of another run than " +
+                     run_in_words(options_.placement.run) + " of this worker, " + describe(rank()) +
+                     ": there is " + rehearsal::real::describe(theirs) +
+                     "; known in it: " + (present.empty() ? "none" : listed(present)) +
+                     ". Choose another MASTER_PORT or --rendezvous, or wait until it has ended");
+}
+
+// A store may have served earlier groups of the same run: a program may start anew in the same
+// processes.
+void Meeting::choose_group() {
+  number_ = store_->add(kGroups, 0);
+  group_ = "group" + std::to_string(number_) + "/";
+}
+
+Result<uint32_t> Meeting::claim() {
+  while (true) {
+    choose_group();
+    const std::string text = store_->set_if_missing(group_ + "card", encode(card_));
+    const GroupCard first = decode_card(text).value_or(card_);
+    forms_ = !first.dynamic && !store_->has({group_ + "formed"});
+    if (const auto what = difference(card_, first)) {
+      if (anybody_is_there(first)) return does_not_fit(first, *what);
+      end_group();  // Nobody is left of it.
+      continue;
+    }
+    if (store_->has({group_ + "failure"})) return why_it_failed();
+    if (!forms_ && is_there(rank())) return place_is_taken("");
+    const int64_t claims = store_->add(key("claims", rank()), 1);
+    if (forms_ && claims > 1 && answers_roll(std::to_string(rank())))
+      return place_is_taken(", and waits for the others");
+    // There is nothing to come back to.
+    if (options_.dynamic && claims > 1 && alone()) {
+      end_group();
+      continue;
+    }
+    return static_cast<uint32_t>(claims - 1);
+  }
+}
+
+Error Meeting::does_not_fit(const GroupCard& first, const std::string& what) {
+  const std::string theirs = difference(first, card_).value_or(what);
+  const bool awaited =
+      forms_ && rank() < first.names.size() && store_->add(key("claims", rank()), 0) == 0;
+  const std::string line = describe(rank()) + " came and does not fit: " + theirs;
+  if (awaited)
+    fail_group(line + "; start all workers of a group with the same program and options");
+  else
+    note_refusal(line + "; it was refused");
+  return failure(ErrorKind::bad_arguments,
+                 "the group at " + place() + " is another than that of this worker, " +
+                     describe(rank()) + ": " + what + ". There is " +
+                     rehearsal::real::describe(first) +
+                     ". Start all its workers with the same program and options, or give this " +
+                     "group a rendezvous of its own (MASTER_PORT, --rendezvous)");
+}
+
+Error Meeting::place_is_taken(const std::string& where) {
+  const std::string text = store_->get(group_ + "card");
+  const std::optional<GroupCard> card = decode_card(text);
+  std::string at;
+  if (store_->has({key("members", rank())}))
+    if (const auto record = decode_member(store_->get(key("members", rank()))))
+      at = " at " + to_string(record->address);
+  note_refusal("a second " + describe(rank()) + " came (" + card_.begun + ") and was refused");
+  return failure(ErrorKind::bad_arguments,
+                 "two workers were started as " + describe(rank()) + ": the first one runs" + at +
+                     where + ", in " +
+                     (card ? rehearsal::real::describe(*card) : run_in_words(card_.run)) +
+                     ". Each rank is given once; a second group needs a rendezvous of its own " +
+                     "(MASTER_PORT, --rendezvous)");
+}
+
+// Whether that worker answers where its record says.
+bool Meeting::is_there(uint32_t rank) {
+  if (!store_->has({key("members", rank)})) return false;
+  const std::optional<MemberRecord> record = decode_member(store_->get(key("members", rank)));
+  return record && is_present({rank}, *record, options_.credentials, Clock::now() + kAnswerLimit);
+}
+
+bool Meeting::anybody_is_there(const GroupCard& first) {
+  if (forms_) return answers_roll("any");
+  const auto limit = Clock::now() + kAllAnswerLimit;
+  for (uint32_t other = 0; other < first.names.size() && Clock::now() < limit; ++other)
+    if (is_there(other)) return true;
+  return false;
+}
+
+// Whether anybody who waits in a group that forms says that it does.
+bool Meeting::answers_roll(const std::string& who) {
+  const std::string answers = group_ + "present/" + who;
+  const int64_t before = store_->add(answers, 0);
+  store_->add(group_ + "roll", 1);
+  store_->add(group_ + "news", 1);
+  const auto limit = Clock::now() + kAnswerLimit;
+  while (store_->add(answers, 0) == before) {
+    if (Clock::now() >= limit) return false;
+    std::this_thread::sleep_for(kLooksApart / 5);
+  }
+  return true;
+}
+
+// The first worker to say so is enough.
+void Meeting::end_group() {
+  if (store_->add(group_ + "over", 1) == 1) store_->add(kGroups, 1);
+}
+
+// Whether nobody else is in this dynamic group.
+bool Meeting::alone() {
+  for (uint32_t other = 0; other < world_size(); ++other) {
+    if (other == rank() || !store_->has({key("members", other)})) continue;
+    if (store_->get(key("members", other)) != kGone) return false;
+  }
+  return true;
+}
+
+// ---- meeting ----------------------------------------------------------------
+
+Result<Members> Meeting::meet(const MemberRecord& self) {
+  return try_to<Members>([&]() -> Result<Members> {
+    REHEARSAL_CHECK(store_ != nullptr);
+    store_->set(key("members", rank()), encode(self));
+    if (!forms_) store_->add(group_ + "changes", 1);
+    Result<Members> met = forms_ ? meet_all() : look();
+    if (!met.ok() && forms_) fail_group(met.error().text);
+    store_->set_patience(nullptr);
+    return met;
+  });
+}
+
+// How often a record has been replaced.
+int64_t Meeting::changes() { return store_->add(group_ + "changes", 0); }
+
+// The members that are there now. Changes beyond the number read first have yet to be read.
+Result<Members> Meeting::look() {
+  seen_ = changes();
+  Members members(world_size());
+  for (uint32_t other = 0; other < world_size(); ++other) {
+    if (!store_->has({key("members", other)})) continue;
+    const std::string text = store_->get(key("members", other));
+    if (text == kGone) continue;
+    members[other] = decode_member(text);
+    if (Status fits = check(other, members[other]); !fits.ok()) return fits.error();
+  }
+  known_ = members;
+  return members;
+}
+
+Result<Members> Meeting::meet_all() {
+  if (Status all = wait_for_all(); !all.ok()) return all.error();
+  Result<Members> members = look();
+  if (!members.ok()) return members;
+  const int64_t arrived = store_->add(group_ + "arrived", 1);
+  if (arrived == world_size()) store_->set(group_ + "formed", "yes");
+  return members;
+}
+
+Status Meeting::wait_for_all() {
+  std::vector<std::string> keys;
+  for (uint32_t rank = 0; rank < world_size(); ++rank) keys.push_back(key("members", rank));
+  std::chrono::milliseconds pause = kFirstLook;
+  while (!store_->has(keys)) {
+    if (MaybeError failed = hear_news()) return *failed;
+    if (patience_.is_over()) return missing();
+    patience_.waits_for([this] {
+      const bool told = store_->add(kForeigners, 0) > 0;
+      return missing_ranks() + " to come to " + place() +
+             (told ? "; somebody came with another secret (--auth), or none, and was refused" : "");
+    });
+    std::this_thread::sleep_for(pause);
+    pause = std::min(kLooksApart, 2 * pause);
+  }
+  return Unit{};
+}
+
+// Why the group will not form, if so. Answers a roll call, and tells who was refused.
+MaybeError Meeting::hear_news() {
+  const int64_t news = store_->add(group_ + "news", 0);
+  if (news == news_) return std::nullopt;
+  news_ = news;
+  if (store_->has({group_ + "failure"})) return why_it_failed();
+  const int64_t refusals = store_->add(group_ + "refusals", 0);
+  for (; refusals_ < refusals; ++refusals_) {
+    const std::string refusal = group_ + "refusal/" + std::to_string(refusals_ + 1);
+    if (store_->has({refusal})) patience_.tell("is told: " + store_->get(refusal));
+  }
+  const int64_t roll = store_->add(group_ + "roll", 0);
+  if (roll != std::exchange(roll_, roll)) {
+    store_->add(key("present", rank()), 1);
+    store_->add(group_ + "present/any", 1);
+  }
+  return std::nullopt;
+}
+
+Error Meeting::why_it_failed() {
+  store_->add(group_ + "read", 1);
+  return failure(ErrorKind::peer_lost, store_->get(group_ + "failure"));
+}
+
+std::string Meeting::missing_ranks() {
+  std::string text;
+  for (uint32_t rank = 0; rank < world_size(); ++rank)
+    if (!store_->has({key("members", rank)})) text += (text.empty() ? "" : ", ") + describe(rank);
+  return text;
+}
+
+Error Meeting::missing() {
+  std::string text = "not all workers came within " + in_words(options_.timeout) + " to " +
+                     place() + "; missing: " + missing_ranks();
+  if (refusals_ > 0) text += "; " + store_->get(group_ + "refusal/" + std::to_string(refusals_));
+  return failure(ErrorKind::timeout, text);
+}
+
+Status Meeting::check(uint32_t rank, const std::optional<MemberRecord>& record) const {
+  if (!record)
+    return failure(ErrorKind::protocol, describe(rank) + " published what cannot be read");
+  if (record->world_size != world_size())
+    return failure(ErrorKind::bad_arguments,
+                   describe(rank) + " expects " + std::to_string(record->world_size) +
+                       " workers, this one " + std::to_string(world_size()));
+  if (record->name != options_.names[rank])
+    return failure(ErrorKind::bad_arguments, describe(rank) + " calls itself '" + record->name +
+                                                 "': do all workers run the same program?");
+  return Unit{};
+}
+
+bool Meeting::is_over() { return store_->add(kGroups, 0) != number_; }
+
+Error Meeting::ended() const {
+  return {.kind = ErrorKind::node_stopped,
+          .text = "the group ended before this worker had come back to it",
+          .worker = options_.names[rank()]};
+}
+
+MaybeError Meeting::ended_with_store() const {
+  const Placement& placement = options_.placement;
+  const bool needed = !options_.dynamic && MeetingStore::served_by_worker(placement);
+  if (!needed || rank() == 0 || MeetingStore::reachable(placement)) return std::nullopt;
+  Error why =
+      failure(ErrorKind::peer_lost, describe(0) + ", which served the rendezvous at " + place() +
+                                        ", ended before " + describe(rank()) + " had joined");
+  why.worker = options_.names.front();
+  return why;
+}
+
+Members Meeting::changed() {
+  Members news(world_size());
+  const int64_t seen = seen_;
+  if (changes() == seen) return news;
+  const Members before = known_;
+  if (!look().ok()) return news;  // of a worker of another program, which nobody will meet
+  for (uint32_t other = 0; other < world_size(); ++other)
+    if (other != rank() && known_[other] != before[other]) news[other] = known_[other];
+  return news;
+}
+
+// ---- telling others ---------------------------------------------------------
+
+// The workers that still wait fail with the same reason, and those that still come.
+void Meeting::fail_group(const std::string& why) {
+  store_->set(group_ + "failure", why);
+  store_->add(group_ + "news", 1);
+  let_them_read(3 * kLooksApart);
+}
+
+void Meeting::note_refusal(const std::string& line) {
+  const int64_t number = store_->add(group_ + "refusals", 1);
+  store_->set(group_ + "refusal/" + std::to_string(number), line);
+  store_->add(group_ + "news", 1);
+}
+
+// The store ends with the worker that serves it.
+void Meeting::let_them_read(Duration limit) {
+  if (!serves()) return;
+  const uint32_t all = options_.placement.world_size.value_or(world_size());
+  const auto deadline = Clock::now() + limit;
+  while (Clock::now() < deadline && store_->add(group_ + "read", 0) + 1 < int64_t{all})
+    std::this_thread::sleep_for(kLooksApart / 5);
+}
+
+void Meeting::give_up(const Error& why) {
+  if (!forms_) return;
+  (void)try_to<Unit>([&]() -> Result<Unit> {
+    fail_group(describe(rank()) + " cannot join: " + why.text);
+    return Unit{};
+  });
+}
+
+void Meeting::refuse(const Error& why) {
+  (void)try_to<Unit>([&]() -> Result<Unit> {
+    if (options_.dynamic && !serves()) return Unit{};  // nobody waits for it
+    auto opened = MeetingStore::open(options_.placement, options_.names, seal_, patience_);
+    if (!opened.ok()) return Unit{};
+    store_ = std::move(opened).value();
+    store_->set_patience(&patience_);
+    const Result<bool> right = serves_this_run();
+    if (!right.ok() || !right.value()) return Unit{};
+    choose_group();
+    const std::string line = describe(rank()) + " refuses to join: " + why.text;
+    const std::optional<GroupCard> first =
+        store_->has({group_ + "card"}) ? decode_card(store_->get(group_ + "card")) : std::nullopt;
+    const bool has_place = serves() || !first || (!first->dynamic && rank() < first->names.size());
+    if (!has_place || store_->has({group_ + "formed"}) ||
+        store_->add(key("claims", rank()), 0) > 0) {
+      note_refusal(line);
+      return Unit{};
+    }
+    store_->set(group_ + "failure", line);
+    store_->add(group_ + "news", 1);
+    let_them_read(patience_.deadline() - Clock::now());
+    return Unit{};
+  });
+}
+
+void Meeting::leave(bool with_all) {
+  (void)try_to<Unit>([&]() -> Result<Unit> {
+    const bool lasts = rank() == 0 || !MeetingStore::served_by_worker(options_.placement);
+    if (!options_.dynamic) {
+      if (with_all && lasts) end_group();
+    } else if (lasts || MeetingStore::reachable(options_.placement)) {
+      store_->set(key("members", rank()), kGone);
+      store_->add(group_ + "changes", 1);
+      if (alone()) end_group();
+    }
+    if (serves()) store_->announce(kEnded);
+    return Unit{};
+  });
+}
+
+}  // namespace rehearsal::real

@@ -1,0 +1,11 @@
+// `pipeline`: PyTorch's example of a model in parts: a residual net in stages at several workers,
+// through which micro-batches run. Every bit is compared with the same net in one process.
+#pragma once
+
+#include "command_line/scenario.h"
+
+namespace rehearsal::pipeline {
+
+[[nodiscard]] Scenario scenario();
+
+}  // namespace rehearsal::pipeline

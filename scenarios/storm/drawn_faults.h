@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "command_line/scenario.h"
+#include "core/base/hash.h"
+#include "scenarios/storm/dice.h"
+
+namespace rehearsal::storm {
+
+// The faults that a seed means for a scenario that no crash may surprise: half of the seeds are
+// hostile, `crash_percent` of them lose a worker, and of these in `restart_percent` it may come
+// back.
+[[nodiscard]] inline ScenarioFaults draw_faults(Seed seed, uint64_t crash_percent,
+                                                uint64_t restart_percent) {
+  Dice dice(seed, hash_text("faults"));
+  ScenarioFaults plan;
+  plan.faults = dice.happens(50) ? sim::FaultLevel::hostile : sim::FaultLevel::mild;
+  plan.crashes = dice.happens(crash_percent) ? 1 : 0;
+  if (plan.crashes > 0 && dice.happens(restart_percent)) plan.restarts = sim::Restart::drawn;
+  return plan;
+}
+
+}  // namespace rehearsal::storm

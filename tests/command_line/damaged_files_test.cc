@@ -1,0 +1,122 @@
+// Files of earlier runs that a broken disk, or somebody else, has changed.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "command_line/hunt_result.h"
+#include "command_line/outcome.h"
+#include "command_line/replay_arguments.h"
+#include "command_line/report_arguments.h"
+#include "command_line/wrong_use.h"
+#include "sim/hunt/chosen_run.h"
+#include "tests/command_line/toy.h"
+#include "tests/effort.h"
+#include "tests/hostile_text.h"
+#include "tests/mutations.h"
+#include "tests/scenarios/tool_run.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+constexpr uint64_t kMutations = 500;
+constexpr uint64_t kProcesses = 4;  // of the tool, for each kind of file
+
+class DamagedFiles : public testing::Test {
+ protected:
+  DamagedFiles() { std::filesystem::create_directories(folder_); }
+  ~DamagedFiles() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& bytes) const {
+    std::ofstream(file_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  // `read` throws WrongUse with a line that names the file, or takes it, for thousands of changes.
+  void expect_refused_or_taken(const std::string& whole, const std::function<void()>& read) const {
+    write(whole);
+    ASSERT_NO_THROW(read());
+    std::mt19937_64 random(whole.size());
+    uint64_t refused = 0;
+    for (uint64_t i = 0; i < tries(kMutations); ++i) {
+      const std::string bad = mutated(whole, random);
+      write(bad);
+      try {
+        read();
+      } catch (const WrongUse& wrong) {
+        ++refused;
+        ASSERT_NE(std::string(wrong.what()).find(file_), std::string::npos) << wrong.what();
+      }
+    }
+    EXPECT_GT(refused, tries(kMutations) / 4);
+  }
+
+  // Exit status 2 and one plain line that names the file, wherever the tool refuses it.
+  void expect_one_line(const std::string& whole, const std::string& before,
+                       const std::string& after = "") const {
+    std::mt19937_64 random(2 * whole.size());
+    uint64_t refused = 0;
+    for (uint64_t i = 0; i < kProcesses; ++i) {
+      // Half of them with bytes that a terminal would take for orders.
+      std::string bad = mutated(whole, random);
+      if (i % 2 == 0) bad.insert(random() % (bad.size() + 1), kHostileText);
+      write(bad);
+      const ToolRun run = run_tool(before + " " + file_ + " " + after);
+      ASSERT_TRUE(run.status >= 0 && run.status <= 3) << run.status << "\n" << run.err;
+      EXPECT_TRUE(is_plain(run.err)) << run.err;
+      EXPECT_TRUE(is_plain(run.out)) << run.out;
+      if (run.status != 2) continue;
+      ++refused;
+      EXPECT_EQ(run.err_lines().size(), 1u) << run.err;
+      EXPECT_EQ(run.out, "");
+      EXPECT_NE(run.err.find(file_), std::string::npos) << run.err;
+    }
+    EXPECT_GT(refused, 0u);
+  }
+
+  const std::string folder_ = testing::TempDir() + "damaged_files_" + std::to_string(getpid());
+  const std::string file_ = folder_ + "/file";
+  const std::vector<Scenario> scenarios_ = toy::scenarios();
+  const Backends backends_ = toy::backends();
+};
+
+TEST_F(DamagedFiles, OfAHunt) {
+  // Goal: a shard's result is refused in a line that names it, or merged. Method: drawn changes of
+  // one that has failed, which has all fields.
+  const std::string whole = run_tool("hunt toy --seeds 6 --set fail_at=3 --jobs 1 --json").out;
+  expect_refused_or_taken(whole, [this] { static_cast<void>(merge_results({file_})); });
+  expect_one_line(whole, "merge");
+}
+
+TEST_F(DamagedFiles, OfARunToCompareWith) {
+  const std::string whole = run_tool("run toy --json").out;
+  expect_refused_or_taken(whole, [this] { static_cast<void>(read_comparison(file_)); });
+  expect_one_line(whole, "run toy --compare");
+}
+
+TEST_F(DamagedFiles, OfARunThatWasWrittenDown) {
+  const std::string whole =
+      "# toy FAILED\nrun toy\n--seed 3\n--set fail_at=3\n--faults hostile\n"
+      "--decide cut:1.0>0.0#7.0=1  # a comment\n--decide hold:1.2#0.2=3\nend\n";
+  expect_refused_or_taken(
+      whole, [this] { static_cast<void>(parse_replay({file_}, scenarios_, backends_)); });
+  expect_refused_or_taken(
+      whole, [this] { static_cast<void>(parse_report({file_}, scenarios_, backends_)); });
+  expect_one_line(whole, "replay");
+  expect_one_line(whole, "report");
+}
+
+TEST_F(DamagedFiles, OfARunOfATest) {
+  // REHEARSAL_RUN names it: no file of the tool's, and so another exception.
+  const std::string whole = "# comment\n--seed 7\n--faults mild\n--decide cut:1.0>0.0#7.0=1\n";
+  expect_refused_or_taken(whole, [this] {
+    try {
+      static_cast<void>(sim::read_run(file_));
+    } catch (const std::invalid_argument& wrong) {
+      throw WrongUse(wrong.what());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

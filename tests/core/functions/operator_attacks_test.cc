@@ -1,0 +1,186 @@
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/functions/operator_call.h"
+#include "core/functions/operator_names.h"
+#include "core/functions/pure_operators.h"
+#include "tests/core/functions/drawn_arguments.h"
+#include "tests/core/functions/operator_fuzz.h"
+#include "tests/core/functions/spoiled_examples.h"
+
+namespace rehearsal {
+namespace {
+
+std::vector<std::string> pure_names() {
+  std::vector<std::string> names;
+  for (const OperatorFamily& family : pure_operators()) {
+    std::string_view rest = family.names;
+    while (!rest.empty()) {
+      const std::string_view name = rest.substr(0, rest.find(' '));
+      if (!name.empty()) names.push_back("aten::" + std::string(name));
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+  }
+  return names;
+}
+
+std::vector<FuzzCase> drawn_cases() {
+  std::vector<FuzzCase> cases;
+  for (const std::string& name : pure_names())
+    cases.push_back({name, [name](uint64_t seed) {
+                       return drawn_arguments(operators_named(name).front().schema(), seed,
+                                              static_cast<int>(seed % kBadnessMax));
+                     }});
+  return cases;
+}
+
+std::vector<FuzzCase> spoiled_cases() {
+  std::vector<FuzzCase> cases;
+  for (const Example& example : operator_examples())
+    cases.push_back({example.name, [example](uint64_t seed) {
+                       return seed == 0 ? example.make() : spoiled_arguments(example, seed);
+                     }});
+  return cases;
+}
+
+TEST(OperatorAttacks, NoArgumentsMakeAnAllowedOperatorLeaveItsMemory) {
+  // Goal: nothing is read or written outside of tensors, nothing is shown that was never written,
+  // and nothing takes more memory than it may. Method: memory that ends where it may not be
+  // touched, and is filled with another byte the second time.
+  EXPECT_EQ(fuzz(drawn_cases(), {.draws = 6, .guarded = true}), "");
+}
+
+TEST(OperatorAttacks, NoFaultInAnExampleMakesItsOperatorLeaveItsMemory) {
+  EXPECT_EQ(fuzz(spoiled_cases(), {.draws = 16, .guarded = true}), "");
+}
+
+TEST(OperatorAttacks, NoArgumentsMakeAnAllowedOperatorEndTheProcess) {
+  // Goal: the same with oneDNN and LibTorch's own memory, as it is used.
+  EXPECT_EQ(fuzz(drawn_cases(), {.draws = 6, .guarded = false}), "");
+}
+
+TEST(OperatorAttacks, NoFaultInAnExampleEndsTheProcess) {
+  EXPECT_EQ(fuzz(spoiled_cases(), {.draws = 16, .guarded = false}), "");
+}
+
+TEST(OperatorAttacks, TheExamplesSucceed) {
+  // Goal: faults are put where the operator goes far; each is of an operator of the table.
+  for (const Example& example : operator_examples()) {
+    EXPECT_TRUE(AllowedOperators().contains(example.name)) << example.name;
+    EXPECT_FALSE(outcome(example.name, example.make()).starts_with("refused")) << example.name;
+  }
+}
+
+TEST(OperatorAttacks, AnOperatorThatTrustsItsArgumentsIsFound) {
+  // Goal: the method sees memory that nobody wrote, and an index that nobody checks.
+  AllowedOperators allowed;
+  allowed.add("aten::empty.memory_format");
+  allowed.add("aten::embedding_dense_backward");
+  const auto found = [&](FuzzCase one) {
+    return fuzz({std::move(one)}, {.draws = 1, .guarded = true, .allowed = allowed});
+  };
+  EXPECT_EQ(found({"aten::empty.memory_format",
+                   [](uint64_t) { return std::vector<c10::IValue>{c10::List<int64_t>({4})}; }}),
+            "aten::empty.memory_format shows memory that nobody wrote, seed 0\n");
+  // A sanitizer ends it in its own way.
+  const std::string crash =
+      found({"aten::embedding_dense_backward", [](uint64_t) {
+               return std::vector<c10::IValue>{at::ones({1, 2}), at::full({1}, 1 << 30, at::kLong),
+                                               3, -1, true};
+             }});
+  EXPECT_TRUE(crash.starts_with("aten::embedding_dense_backward ended the process by ")) << crash;
+}
+
+TEST(OperatorAttacks, WhateverIsNotInTheTableIsRefused) {
+  // Goal: of all operators of LibTorch, only those of the table, and none that writes, is internal,
+  // or belongs to a library. Method: all that the dispatcher has.
+  const AllowedOperators allowed;
+  std::set<std::string> table;
+  for (const std::string& name : pure_names()) EXPECT_TRUE(table.insert(name).second) << name;
+  size_t found = 0;
+  for (const c10::OperatorName& known : c10::Dispatcher::singleton().getAllOpNames()) {
+    const std::string name = c10::toString(known);
+    // A name without overload stands for those that are allowed, if it has such.
+    const bool stands_for_some =
+        known.overload_name.empty() &&
+        std::ranges::any_of(operators_named(name), [&](const c10::OperatorHandle& overload) {
+          return table.contains(full_name(overload));
+        });
+    const bool is_allowed = !check_operator(name, allowed).has_value();
+    EXPECT_EQ(is_allowed, table.contains(name) || stands_for_some) << name;
+    EXPECT_EQ(allowed.contains(name), table.contains(name)) << name;
+    if (!table.contains(name)) continue;
+    ++found;
+    EXPECT_TRUE(name.starts_with("aten::") && name[6] != '_') << name;
+    for (const c10::Argument& argument : operators_named(name).front().schema().arguments())
+      EXPECT_FALSE(argument.alias_info() != nullptr && argument.alias_info()->isWrite()) << name;
+  }
+  EXPECT_EQ(found, table.size());
+}
+
+TEST(OperatorAttacks, TheAttacksOfOldAreRefusedByName) {
+  // Goal: files, memory that was never written, strides as they are given, and what ended the
+  // process; the text says how to allow it.
+  for (const std::string name :
+       {"aten::from_file", "aten::empty", "aten::empty.memory_format", "aten::empty_like",
+        "aten::_reshape_alias", "aten::as_strided", "aten::set_.source_Storage",
+        "inductor::_reinterpret_tensor", "aten::embedding_dense_backward", "aten::segment_reduce",
+        "aten::sparse_coo_tensor.indices_size", "aten::resize_", "aten::native_batch_norm",
+        "aten::add.out", "aten::add_.Tensor", "quantized::linear"}) {
+    const MaybeError refused = check_operator(name, AllowedOperators());
+    ASSERT_TRUE(refused.has_value()) << name;
+    EXPECT_EQ(refused->kind, ErrorKind::unknown_function);
+    EXPECT_EQ(refused->text, "the operator '" + name +
+                                 "' may not be called by name here: allow it with "
+                                 "registry.operators({\"" +
+                                 name + "\"}), or call it in a registered function");
+  }
+}
+
+TEST(OperatorAttacks, AProgramAllowsOneOverloadOrAll) {
+  AllowedOperators allowed;
+  allowed.add("aten::empty.memory_format");
+  EXPECT_FALSE(check_operator("aten::empty.memory_format", allowed).has_value());
+  EXPECT_FALSE(check_operator("aten::empty", allowed).has_value());
+  EXPECT_TRUE(check_operator("aten::empty.names", allowed).has_value());
+  allowed.add("aten::empty");
+  EXPECT_FALSE(check_operator("aten::empty.names", allowed).has_value());
+  EXPECT_TRUE(check_operator("aten::empty_like", allowed).has_value());
+  EXPECT_THROW(allowed.add("aten::no_such_operator"), std::invalid_argument);
+  EXPECT_THROW(allowed.add("aten::*"), std::invalid_argument);
+}
+
+TEST(OperatorAttacks, MoreMemoryThanItMayIsRefusedBeforeItIsTaken) {
+  // Goal: neither a size, nor a value in a tensor, nor a view of little memory.
+  const c10::List<int64_t> huge({int64_t{1} << 40});
+  const int64_t before = memory_peak();
+  const auto refusal = [](const std::string& name, std::vector<c10::IValue> arguments) {
+    return outcome(name, std::move(arguments));
+  };
+  for (const std::string& text :
+       {refusal("aten::ones", {huge}), refusal("aten::expand", {at::ones(1), huge}),
+        refusal("aten::expand", {at::ones(1), c10::List<int64_t>({int64_t{1} << 62})}),
+        refusal("aten::bincount", {at::tensor({int64_t{1} << 40})}),
+        refusal("aten::arange", {int64_t{1} << 40}), refusal("aten::eye", {int64_t{1} << 20}),
+        refusal("aten::outer", {at::ones(1 << 15), at::ones(1 << 15)})})
+    EXPECT_NE(text.find("it asks for "), std::string::npos) << text;
+  EXPECT_LT(memory_peak() - before, 64 * 1024);
+  EXPECT_NE(
+      refusal("aten::unbind.int", {at::ones({int64_t{1} << 30, 0})}).find("tensors, more than"),
+      std::string::npos);
+  EXPECT_NE(refusal("aten::tensor_split.sections", {at::ones(0), int64_t{1} << 40})
+                .find("tensors, more than"),
+            std::string::npos);
+  EXPECT_EQ(refusal("aten::ones", {c10::List<int64_t>({2})}).size(), 2 * sizeof(float));
+}
+
+}  // namespace
+}  // namespace rehearsal

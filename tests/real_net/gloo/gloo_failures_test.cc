@@ -1,0 +1,167 @@
+// Goal: whatever happens to gloo or to a member, every wait ends with an error that names the
+// worker and the cause. Method: a process for each worker; members that are killed or stand still,
+// and connections of gloo that break.
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "tests/real_net/gloo/gloo_program.h"
+
+namespace rehearsal::real {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int64_t kHuge = 8'000'000;  // elements
+
+using GlooFailures = GlooTest;
+
+// Ends this process in the middle of what it does.
+void signal_soon(int number) {
+  std::thread([number] {
+    std::this_thread::sleep_for(milliseconds(700));
+    kill(getpid(), number);
+  }).detach();
+}
+
+[[noreturn]] void sum_for_ever(const ProcessGroup& group) {
+  const at::Tensor sum = at::ones({kHuge});
+  while (true) group.all_reduce(sum, ReduceOp::average);
+}
+
+bool is_connected(int descriptor) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  return getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+}
+
+// Those that are left, in a new group.
+void go_on(Worker& worker) {
+  const ProcessGroup left(worker, {"member0", "member1"});
+  const at::Tensor sum = at::ones({100'000});
+  left.all_reduce(sum);
+  require(sum[99'999].item<float>() == 2, "a new group sums");
+  left.barrier();
+  worker.leave_at_once();
+  worker.sleep(seconds(1));  // Until the other has taken what it was given, too.
+}
+
+TEST_F(GlooFailures, AKilledMemberIsNamedWithWhatGlooSaid) {
+  const Program program = members(3, [](Worker& worker) {
+    const ProcessGroup group(worker);
+    if (worker.id().value == 2) signal_soon(SIGKILL);
+    const Error error = error_of([&] { sum_for_ever(group); });
+    require(error.kind == ErrorKind::peer_lost && error.worker == "member2", to_string(error));
+    require(error.text.find("member2' has ended: its port refuses") != std::string::npos,
+            to_string(error));
+    require(error.text.find("before that: gloo: ") != std::string::npos, to_string(error));
+    go_on(worker);
+  });
+  Nursery children([&](int rank) {
+    WorkerOptions patient = options(static_cast<uint32_t>(rank), "gloo");
+    patient.node.peer_timeout = hours(1);
+    return run(patient, program);
+  });
+  const pid_t first = children.start(0);
+  const pid_t second = children.start(1);
+  const pid_t victim = children.start(2);
+  EXPECT_EQ(children.wait(victim), -SIGKILL);
+  EXPECT_EQ(children.wait(first), 0);
+  EXPECT_EQ(children.wait(second), 0);
+}
+
+TEST_F(GlooFailures, AMemberThatStandsStillIsGivenUpAfterItsSilence) {
+  const Program program = members(3, [](Worker& worker) {
+    const ProcessGroup group(worker);
+    if (worker.id().value == 2) signal_soon(SIGSTOP);
+    const Error error = error_of([&] { sum_for_ever(group); });
+    require(error.kind == ErrorKind::peer_lost && error.worker == "member2", to_string(error));
+    go_on(worker);
+  });
+  Nursery children([&](int rank) {
+    WorkerOptions strict = options(static_cast<uint32_t>(rank), "gloo");
+    strict.node.peer_timeout = seconds(3);
+    return run(strict, program);
+  });
+  const pid_t first = children.start(0);
+  const pid_t second = children.start(1);
+  const pid_t victim = children.start(2);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(children.wait(first), 0);
+  EXPECT_EQ(children.wait(second), 0);
+  // Long before the minute that gloo was given.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(30));
+  EXPECT_EQ(children.kill(victim), -SIGKILL);
+}
+
+TEST_F(GlooFailures, ABrokenConnectionOfGlooEndsTheGroupWithGloosWords) {
+  // Everybody lives: nobody else is to be blamed.
+  const Program program = members(3, [](Worker& worker) {
+    std::optional<ProcessGroup> group;
+    group.emplace(worker);
+    const std::set<int> before = own_sockets();
+    group->all_reduce(at::ones({100'000}));
+    group->barrier();
+    if (worker.id().value == 1)
+      for (const int descriptor : own_sockets())
+        if (!before.contains(descriptor) && is_connected(descriptor))
+          shutdown(descriptor, SHUT_RDWR);
+    const Error error = error_of([&] { sum_for_ever(*group); });
+    require(error.kind == ErrorKind::protocol, to_string(error));
+    require(error.text.find("all_reduce(average)") == 0, to_string(error));
+    require(error.text.find("gloo: ") != std::string::npos, to_string(error));
+    const Error later = error_of([&] { group->barrier(); });
+    require(later.kind == ErrorKind::protocol, to_string(later));
+    group.emplace(worker);
+    group->all_reduce(at::ones({100'000}));
+  });
+  Nursery children(
+      [&](int rank) { return run(options(static_cast<uint32_t>(rank), "gloo"), program); });
+  std::vector<pid_t> all;
+  for (int rank = 0; rank < 3; ++rank) all.push_back(children.start(rank));
+  for (const pid_t child : all) EXPECT_EQ(children.wait(child), 0);
+}
+
+TEST_F(GlooFailures, MembersThatDoNotDoTheSameAreBothNamed) {
+  const Program program = members(3, [](Worker& worker) {
+    for (int round = 0; round < 2; ++round) {
+      const ProcessGroup group(worker);
+      if (round == 1) group.all_reduce(at::ones({100'000}));
+      const int64_t size = worker.id().value == 1 ? 200'000 : 100'000;
+      const Error error = error_of([&] { group.all_reduce(at::ones({size})); });
+      require(error.kind == ErrorKind::bad_arguments, to_string(error));
+      for (const char* text : {"'member1'", "Float[100000]", "Float[200000]"})
+        require(error.text.find(text) != std::string::npos, to_string(error));
+    }
+  });
+  Nursery children(
+      [&](int rank) { return run(options(static_cast<uint32_t>(rank), "gloo"), program); });
+  std::vector<pid_t> all;
+  for (int rank = 0; rank < 3; ++rank) all.push_back(children.start(rank));
+  for (const pid_t child : all) EXPECT_EQ(children.wait(child), 0);
+}
+
+TEST_F(GlooFailures, AMemberThatDoesNotComeIsNamedWhenTheTimeIsUp) {
+  const Program program = members(3, [](Worker& worker) {
+    const ProcessGroup group(worker, {}, {.timeout = Timeout(seconds(2))});
+    if (worker.id().value == 2) {
+      worker.sleep(seconds(5));
+      return;
+    }
+    const Error error = error_of([&] { group.all_reduce(at::ones({100'000})); });
+    require(error.kind == ErrorKind::timeout, to_string(error));
+    require(error.text.find("'member2' had not come") != std::string::npos, to_string(error));
+  });
+  Nursery children(
+      [&](int rank) { return run(options(static_cast<uint32_t>(rank), "gloo"), program); });
+  std::vector<pid_t> all;
+  for (int rank = 0; rank < 3; ++rank) all.push_back(children.start(rank));
+  for (const pid_t child : all) EXPECT_EQ(children.wait(child), 0);
+}
+
+}  // namespace
+}  // namespace rehearsal::real

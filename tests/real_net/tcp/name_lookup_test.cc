@@ -1,0 +1,84 @@
+// Goal: however long a resolver takes, the strand goes on, and so does whoever needs no name.
+#include "real_net/tcp/name_lookup.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "tests/real_net/support/tcp_world.h"
+
+namespace rehearsal::real {
+namespace {
+
+// A resolver that answers when it is let go on.
+struct SlowResolver {
+  std::promise<void> go;
+  std::shared_future<void> gone = go.get_future().share();
+  std::shared_ptr<std::atomic<int>> asked = std::make_shared<std::atomic<int>>(0);
+
+  [[nodiscard]] NameLookup::Resolve resolve() const {
+    return [gone = gone, asked = asked](const Address& address) -> Result<Address> {
+      ++*asked;
+      gone.wait();
+      if (address.host == "nowhere") return Error{.kind = ErrorKind::peer_lost, .text = "unknown"};
+      return Address{"10.0.0.7", 1};
+    };
+  }
+};
+
+TEST(NameLookup, ASlowResolverHoldsNobodyUp) {
+  SlowResolver slow;
+  RealRuntime runtime({.worker_threads = 1});
+  std::optional<NameLookup> lookup;
+  std::vector<std::string> found;
+  const auto note = [&](const std::string& who) {
+    return [&found, who](const Result<Address>& result) {
+      found.push_back(who + " " + (result.ok() ? to_string(result.value()) : result.error().text));
+    };
+  };
+  run_on(runtime, [&] {
+    lookup.emplace(runtime, slow.resolve());
+    lookup->find({"gpu3", 7000}, note("a"));
+    lookup->find({"gpu3", 7001}, note("b"));
+    lookup->find({"nowhere", 1}, note("c"));
+    lookup->find({"127.0.0.1", 5}, note("d"));
+    lookup->find({"::1", 6}, note("e"));
+  });
+  EXPECT_EQ(found, (std::vector<std::string>{"d 127.0.0.1:5", "e [::1]:6"}));
+  slow.go.set_value();
+  EXPECT_TRUE(wait_until(runtime, [&] {
+    size_t count = 0;
+    run_on(runtime, [&] { count = found.size(); });
+    return count == 5;
+  }));
+  run_on(runtime, [&] {
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, (std::vector<std::string>{"a 10.0.0.7:7000", "b 10.0.0.7:7001", "c unknown",
+                                               "d 127.0.0.1:5", "e [::1]:6"}));
+    EXPECT_EQ(*slow.asked, 2) << "one thread for a name";
+    lookup.reset();
+  });
+  runtime.stop();
+}
+
+TEST(NameLookup, NamesWithoutEndAreRefusedAndNothingIsToldWhenItHasGone) {
+  SlowResolver slow;
+  RealRuntime runtime({.worker_threads = 1});
+  int refused = 0, told = 0;
+  run_on(runtime, [&] {
+    NameLookup lookup(runtime, slow.resolve());
+    for (int i = 0; i < 100; ++i)
+      lookup.find({"host" + std::to_string(i), 1}, [&](const Result<Address>& result) {
+        ++(!result.ok() && result.error().kind == ErrorKind::overloaded ? refused : told);
+      });
+  });
+  EXPECT_EQ(refused, 84);
+  slow.go.set_value();
+  EXPECT_TRUE(wait_until(runtime, [&] { return *slow.asked == 16; }));
+  run_on(runtime, [&] { EXPECT_EQ(told, 0); });
+  runtime.stop();
+}
+
+}  // namespace
+}  // namespace rehearsal::real

@@ -1,0 +1,150 @@
+// Ends that have not the group's secret, or another worker's certificate.
+#include <gtest/gtest.h>
+
+#include "real_net/tcp/handshake.h"
+#include "tests/real_net/support/certificates.h"
+#include "tests/real_net/support/tcp_world.h"
+
+namespace rehearsal::real {
+namespace {
+
+const std::string kSecret = "a secret of this test";
+
+struct End : TcpEnd {
+  End(uint32_t worker, std::shared_ptr<Credentials> credentials, std::vector<std::string>* told)
+      : TcpEnd({worker}, 1, options(std::move(credentials), told)) {}
+
+  static TransportOptions options(std::shared_ptr<Credentials> credentials,
+                                  std::vector<std::string>* told) {
+    TransportOptions made = TcpWorld::quick_options();
+    made.names = {"ps", "trainer"};
+    made.credentials = std::move(credentials);
+    made.on_unproven = [told](const Error& error) { told->push_back(error.text); };
+    return made;
+  }
+};
+
+void introduce(End& a, End& b) {
+  const auto tell = [](End& self, End& other) {
+    run_on(self.runtime, [&] {
+      self.transport.set_address(other.hello.worker, other.transport.address());
+      self.transport.open(other.hello.worker);
+    });
+  };
+  tell(a, b);
+  tell(b, a);
+}
+
+// The end has no link when it has told why.
+void expect_no_link(End& end, const std::vector<std::string>& told, const std::string& why) {
+  EXPECT_TRUE(wait_until(end.runtime, [&] {
+    bool heard = false;
+    run_on(end.runtime, [&] { heard = !told.empty(); });
+    return heard;
+  }));
+  EXPECT_FALSE(end.sink.up());
+  EXPECT_NE(told[0].find(why), std::string::npos) << told[0];
+}
+
+// Neither end has a link when the first one has told why.
+void expect_apart(End& a, End& b, const std::vector<std::string>& told, const std::string& why) {
+  expect_no_link(a, told, why);
+  EXPECT_FALSE(b.sink.up());
+}
+
+TEST(Unproven, EndsWithAnotherSecretHaveNoLink) {
+  std::vector<std::string> told, ignored;
+  End a(0, with_secret(kSecret), &told), b(1, with_secret("another secret of others"), &ignored);
+  introduce(a, b);
+  expect_apart(a, b, told, "has not proved that it belongs to this group");
+}
+
+TEST(Unproven, AnEndWithoutASecretHasNoLink) {
+  std::vector<std::string> told, ignored;
+  End a(0, with_secret(kSecret), &told), b(1, nullptr, &ignored);
+  introduce(a, b);
+  expect_apart(a, b, told, "has not proved that it belongs to this group");
+}
+
+TEST(Unproven, EndsWithTheSameSecretHaveOne) {
+  std::vector<std::string> told;
+  End a(0, with_secret(kSecret), &told), b(1, with_secret(kSecret), &told);
+  introduce(a, b);
+  EXPECT_TRUE(wait_until(a.runtime, [&] { return a.sink.up() && b.sink.up(); }));
+}
+
+TEST(Unproven, ACertificateIsGoodForOneWorkerOnly) {
+  TestAuthority authority;
+  const auto certified = [&](const std::string& name) {
+    return Credentials::make(
+               {.kind = Auth::Kind::certificates, .secret = {}, .files = authority.issue(name)})
+        .or_throw();
+  };
+  const auto of_ps = certified("ps"), of_trainer = certified("trainer");
+  std::vector<std::string> told, ignored;
+  {
+    End a(0, of_ps, &told), b(1, of_trainer, &ignored);
+    introduce(a, b);
+    EXPECT_TRUE(wait_until(a.runtime, [&] { return a.sink.up() && b.sink.up(); }));
+  }
+  End a(0, of_ps, &told), impostor(1, certified("observer"), &ignored);
+  introduce(a, impostor);
+  // The impostor believes the first one, with good reason, and is cut when it has shown itself.
+  expect_no_link(a, told, "says it is worker 'trainer' shows a certificate of another name");
+}
+
+// A connection that says what it likes.
+struct Stranger {
+  explicit Stranger(const TcpEnd& end)
+      : socket(connect_within(end.transport.address(),
+                              std::chrono::steady_clock::now() + std::chrono::seconds(5))
+                   .or_throw()) {}
+  // Sends bytes, and reads what is said until the other end hangs up.
+  std::string say(const std::string& bytes) {
+    (void)::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    std::string answer;
+    char room[1000];
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (wait_readable(socket.get(), limit)) {
+      const ssize_t count = recv(socket.get(), room, sizeof room, 0);
+      if (count <= 0) break;
+      answer.append(room, static_cast<size_t>(count));
+    }
+    return answer;
+  }
+  FileDescriptor socket;
+};
+
+TEST(Unproven, AStrangerLearnsNothingAndMovesNothing) {
+  // Goal: a hello with everything right but the proof is not heard. Method: while a link stands, a
+  // stranger says hello as its peer, on both lanes, asks who is there, and says things without
+  // sense; what it hears in return is no word of our protocol, and the link stays.
+  std::vector<std::string> told;
+  End a(0, with_secret(kSecret), &told), b(1, with_secret(kSecret), &told);
+  introduce(a, b);
+  ASSERT_TRUE(wait_until(a.runtime, [&] { return a.sink.up() && b.sink.up(); }));
+  const auto ups = [&] { return a.sink.count(conformance::RecordingSink::What::up); };
+  const size_t before = ups();
+  for (const HandshakeKind kind : {HandshakeKind::hello, HandshakeKind::question}) {
+    for (const Lane lane : {Lane::small, Lane::large}) {
+      const std::string answer =
+          Stranger(a).say(encode_handshake({.kind = kind,
+                                            .lane = lane,
+                                            .from = b.hello.worker,
+                                            .to = a.hello.worker,
+                                            .incarnation = b.hello.incarnation,
+                                            .token = 77,
+                                            .text = "false greeting"}));
+      EXPECT_LT(answer.size(), 32u) << "no more than an alert of TLS";
+    }
+  }
+  (void)Stranger(a).say("GET / HTTP/1.1\r\n\r\n");
+  (void)Stranger(a).say(std::string(100'000, '\0'));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(a.sink.up());
+  EXPECT_EQ(ups(), before) << "the link was replaced";
+  EXPECT_TRUE(wait_until(a.runtime, [&] { return a.transport.census().unidentified == 0; }));
+}
+
+}  // namespace
+}  // namespace rehearsal::real

@@ -1,0 +1,119 @@
+// Texts of another process, about itself or an error, may hold anything.
+#include "tests/hostile_text.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "core/api/worker.h"
+#include "real_net/run_worker.h"
+#include "tests/temporary_path.h"
+
+namespace rehearsal::real {
+namespace {
+
+void lie(const std::string& text) { throw std::runtime_error(text); }
+
+// While it lives, standard error goes to a file.
+class Told {
+ public:
+  Told() : path_(temporary_path("hostile_text")), before_(dup(STDERR_FILENO)) {
+    const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    dup2(file, STDERR_FILENO);
+    close(file);
+  }
+  ~Told() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    std::filesystem::remove(path_);
+    std::filesystem::remove(store());
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+  [[nodiscard]] std::string text() const {
+    std::ostringstream content;
+    content << std::ifstream(path_).rdbuf();
+    return content.str();
+  }
+  [[nodiscard]] std::string store() const { return path_ + ".store"; }
+
+ private:
+  const std::string path_;
+  const int before_;
+};
+
+WorkerOptions options_of(uint32_t rank, const std::string& store) {
+  WorkerOptions options;
+  options.placement = {.rank = rank, .world_size = 2, .rendezvous = "file://" + store};
+  options.environment = [](const std::string&) { return std::nullopt; };
+  options.observe.log = "debug";
+  return options;
+}
+
+TEST(HostileText, OfAPeersErrorReachesNoLogAndNoExceptionsWhatAsItIs) {
+  // Goal: what() and each line of the log are plain, and the text itself is what the callee threw.
+  // Method: a function over TCP throws all there is; the log writes each call that fails.
+  Told told;
+  FunctionRegistry registry;
+  registry.function("lie", &lie);
+  Program program(registry);
+  std::optional<Error> caught;
+  std::string what;
+  program.worker("server").worker("client", [&](Worker& worker) {
+    worker.note(kHostileText, kHostileText);
+    try {
+      worker.rpc_sync("server", &lie, kHostileText);
+    } catch (const RpcError& error) {
+      caught = error.error();
+      what = error.what();
+    }
+  });
+  std::vector<std::thread> workers;
+  std::array<std::optional<Status>, 2> ends;
+  for (const uint32_t rank : {0u, 1u})
+    workers.emplace_back(
+        [&, rank] { ends[rank] = run_worker(options_of(rank, told.store()), program); });
+  for (std::thread& worker : workers) worker.join();
+  for (const auto& end : ends) EXPECT_TRUE(end->ok());
+  ASSERT_TRUE(caught);
+  EXPECT_NE(caught->text.find(kHostileText), std::string::npos);
+  EXPECT_NE(what.find(kHostileTextShown), std::string::npos) << what;
+  EXPECT_TRUE(is_plain(what));
+  const std::string log = told.text();
+  EXPECT_TRUE(is_plain(log)) << log;
+  EXPECT_NE(log.find("\\x1b[2J"), std::string::npos) << log;
+  EXPECT_EQ(log.find("\n2026-01-01T00:00:00"), std::string::npos) << "a line that we never wrote";
+}
+
+TEST(HostileText, OfWhoDoesNotJoinIsPlainInTheErrorOfThoseWhoWait) {
+  // Goal: a text that a stranger leaves in the store ends the group, in one plain line. Method:
+  // rank 1 refuses to join, with all there is for a reason.
+  const std::string store = temporary_path("hostile_refusal");
+  FunctionRegistry registry;
+  Program program(registry);
+  program.worker("server").worker("client");
+  WorkerOptions waits = options_of(0, store);
+  waits.observe.log = "off";
+  std::optional<Status> end;
+  std::thread waiting([&] { end = run_worker(waits, program); });
+  refuse_to_join(options_of(1, store), {.kind = ErrorKind::bad_arguments, .text = kHostileText});
+  waiting.join();
+  std::filesystem::remove(store);
+  ASSERT_FALSE(end->ok());
+  const std::string shown = to_string(end->error());
+  EXPECT_TRUE(is_plain(shown)) << shown;
+  EXPECT_EQ(shown.find('\n'), std::string::npos);
+  EXPECT_NE(shown.find("\\x1b[2J"), std::string::npos) << shown;
+}
+
+}  // namespace
+}  // namespace rehearsal::real

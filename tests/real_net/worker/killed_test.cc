@@ -1,0 +1,143 @@
+// Goal: a worker that is killed is noticed because its port refuses, long before its silence would
+// tell. Method: real processes; the silence that is allowed is longer than any test may last.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+
+#include "core/api/worker.h"
+#include "real_net/run_worker.h"
+#include "tests/real_net/support/nursery.h"
+
+namespace rehearsal::real {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+int64_t process_id() { return getpid(); }
+
+int64_t never_end() {
+  for (;;) sleep(1000);
+}
+
+std::atomic<bool> waiting{false};
+bool is_waiting() { return waiting; }
+
+FunctionRegistry functions() {
+  FunctionRegistry registry;
+  registry.function("process_id", &process_id).function("never_end", &never_end);
+  registry.function("is_waiting", &is_waiting);
+  return registry;
+}
+
+class Killed : public testing::Test {
+ protected:
+  ~Killed() override { std::filesystem::remove(file_); }
+
+  [[nodiscard]] WorkerOptions options(uint32_t rank, const std::string& rendezvous) const {
+    WorkerOptions made;
+    made.placement = {.rank = rank, .world_size = {}, .rendezvous = rendezvous};
+    made.environment = [](const std::string&) { return std::nullopt; };
+    // Two callers may each hold a thread of the victim for good, before the quick call of either.
+    made.num_worker_threads = 4;
+    made.observe.log = "off";
+    made.node.heartbeat = milliseconds(500);
+    made.node.peer_timeout = hours(1);
+    made.node.join_timeout = seconds(20);
+    made.node.shutdown_timeout = seconds(20);
+    return made;
+  }
+
+  const std::string file_ =
+      (std::filesystem::temp_directory_path() / ("killed_test_" + std::to_string(getpid())))
+          .string();
+};
+
+// The text of the error of a call that is under way when its callee is killed.
+std::string failure_of_call_to(Worker& worker, const std::string& name,
+                               const std::function<void()>& kill) {
+  const Future<int64_t> under_way =
+      worker.with_timeout(Timeout::never()).rpc_async(name, &never_end);
+  EXPECT_GT(worker.rpc_sync(name, &process_id), 0);
+  kill();
+  try {
+    (void)under_way.wait();
+    return "it ended";
+  } catch (const RpcError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
+    EXPECT_EQ(error.error().worker, name);
+    return error.error().text;
+  }
+}
+
+constexpr const char* kRefused = "' has ended: its port refuses connections (";
+
+TEST_F(Killed, AKilledWorkerIsNamedByWhoWaitsForItWhoeverConnects) {
+  // The victim has the higher id than one and the lower than the other.
+  Program program(functions());
+  Nursery* nursery = nullptr;
+  pid_t victim = -1;
+  std::string why;
+  program.worker("low", [&](Worker& worker) {
+    why = failure_of_call_to(worker, "victim", [&] {
+      while (!worker.rpc_sync("high", &is_waiting)) worker.sleep(milliseconds(5));
+      EXPECT_EQ(nursery->kill(victim), -SIGKILL);
+    });
+  });
+  program.worker("victim").worker("high", [](Worker& worker) {
+    const std::string seen = failure_of_call_to(worker, "victim", [] { waiting = true; });
+    if (seen.find(kRefused) == std::string::npos) throw std::runtime_error("seen: " + seen);
+    throw std::runtime_error("as it should be");
+  });
+  const std::string rendezvous = "file://" + file_;
+  Nursery children([&](int rank) {
+    const Status status = run_worker(options(static_cast<uint32_t>(rank), rendezvous), program);
+    return !status.ok() && status.error().text.find("as it should be") != std::string::npos ? 7 : 1;
+  });
+  nursery = &children;
+  victim = children.start(1);
+  const pid_t high = children.start(2);
+  (void)run_worker(options(0, rendezvous), program);
+  EXPECT_NE(why.find(std::string("worker 'victim") + kRefused), std::string::npos) << why;
+  EXPECT_EQ(children.wait(high), 7);
+}
+
+int free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(descriptor, generic, size), 0);
+  EXPECT_EQ(getsockname(descriptor, generic, &size), 0);
+  close(descriptor);
+  return ntohs(address.sin_port);
+}
+
+TEST_F(Killed, RankZeroIsNamedToo) {
+  // It serves the store; who is left says that it is gone, and not that a store is.
+  Program program(functions());
+  Nursery* nursery = nullptr;
+  pid_t first = -1;
+  std::string why;
+  program.worker("first").worker("second", [&](Worker& worker) {
+    why = failure_of_call_to(worker, "first", [&] { EXPECT_EQ(nursery->kill(first), -SIGKILL); });
+  });
+  const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(free_port());
+  Nursery children([&](int rank) {
+    return run_worker(options(static_cast<uint32_t>(rank), rendezvous), program).ok() ? 0 : 1;
+  });
+  nursery = &children;
+  first = children.start(0);
+  (void)run_worker(options(1, rendezvous), program);
+  EXPECT_NE(why.find(std::string("worker 'first") + kRefused), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace rehearsal::real

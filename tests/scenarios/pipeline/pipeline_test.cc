@@ -1,0 +1,56 @@
+#include "scenarios/pipeline/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/simulated.h"
+
+namespace rehearsal::pipeline {
+namespace {
+
+TEST(PipelineScenario, TrainsTheBitsOfOneProcessInEveryShape) {
+  // Goal: whatever the stages, workers, micro-batches and order are, the losses and parameters are
+  // those of one process, which the scenario itself compares. Method: shapes that share workers,
+  // that interleave and that do not divide; hostile faults.
+  uint64_t seed = 0;
+  for (const char* schedule :
+       {"schedule=one_f_one_b", "schedule=fill_drain", "schedule=zero_bubble"})
+    for (const char* stages : {"stages=1", "stages=2", "stages=4"})
+      for (const char* workers : {"workers=1", "workers=2", "workers=3"})
+        for (const char* micro_batches : {"micro_batches=1", "micro_batches=4"}) {
+          const SimulatedRun run = simulated(scenario(), ++seed, sim::FaultLevel::hostile,
+                                             {schedule, stages, workers, micro_batches, "steps=2"});
+          ASSERT_TRUE(run.outcome.ok) << stages << " " << workers << " " << micro_batches << " "
+                                      << schedule << ": " << failure_text(run.outcome);
+        }
+}
+
+TEST(PipelineScenario, LearnsInEveryOrderTheSame) {
+  const auto trained = [](const char* schedule) {
+    return simulated(scenario(), 7, sim::FaultLevel::none,
+                     {schedule, "steps=30", "micro_batches=2"})
+        .outcome.results;
+  };
+  const auto filled = trained("schedule=fill_drain");
+  const auto alternating = trained("schedule=one_f_one_b");
+  const auto divided = trained("schedule=zero_bubble");
+  EXPECT_EQ(filled.numbers(), alternating.numbers());
+  EXPECT_EQ(filled.tensors(), alternating.tensors());
+  EXPECT_EQ(filled.numbers(), divided.numbers());
+  EXPECT_EQ(filled.tensors(), divided.tensors());
+  EXPECT_LT(filled.numbers().at("loss 29"), filled.numbers().at("loss 0"));
+}
+
+TEST(PipelineScenario, DrawsWhoComputedWhen) {
+  // Goal: the picture of a step is that of its schedule, and stages that rest learn the same bits.
+  const SimulatedRun run = simulated(scenario(), 1, sim::FaultLevel::none,
+                                     {"schedule=zero_bubble", "stages=3", "workers=3",
+                                      "micro_batches=4", "pass_ms=100", "picture=42"});
+  ASSERT_TRUE(run.outcome.ok) << failure_text(run.outcome);
+  EXPECT_EQ(run.lines.at(1),
+            "worker0  F0 F1 F2 ......W0    F3 W1    W2    W3    \n"
+            "worker1  ...F0 F1 ...B0 F2 B1 W0 F3 B2 W1 B3 W2 W3 \n"
+            "worker2  ......F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3 \n");
+}
+
+}  // namespace
+}  // namespace rehearsal::pipeline

@@ -341,9 +341,16 @@ MaybeError Meeting::hear_news() {
   return std::nullopt;
 }
 
+// Whoever serves the store may end it as soon as the last one says that it has read: what is to be
+// read is here by then.
 Error Meeting::why_it_failed() {
-  store_->add(group_ + "read", 1);
-  return failure(ErrorKind::peer_lost, store_->get(group_ + "failure"));
+  Error why = failure(ErrorKind::peer_lost, store_->get(group_ + "failure"));
+  try {
+    store_->add(group_ + "read", 1);
+  } catch (const std::exception&) {
+    // The store has ended meanwhile: nobody waits for this word.
+  }
+  return why;
 }
 
 std::string Meeting::missing_ranks() {

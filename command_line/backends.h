@@ -25,6 +25,8 @@ struct WorkerPlace {
   std::string listen = {}, advertise = {};
   std::string run_id = {};  // the same
   std::string auth = {};    // the same
+  // The descriptor of a socket that listens at the rendezvous already, if rank 0 was given one.
+  std::optional<int> listening = {};
 };
 
 // The state of an exploration.

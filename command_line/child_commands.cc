@@ -37,13 +37,16 @@ Reporter forwarding_reporter() {
 RunOutcome serve(const Tool& tool, const Json& request, Reporter& reporter) {
   try {
     const Json& place = request.at("place");
-    return tool.backends.serve(settings_from_json(request, tool.scenarios),
-                               {.rank = place.at("rank").get<uint32_t>(),
-                                .world_size = place.at("world_size").get<uint32_t>(),
-                                .rendezvous = place.at("rendezvous").get<std::string>(),
-                                .spans = place.value("spans", ""),
-                                .run_id = place.value("run_id", "")},
-                               reporter);
+    return tool.backends.serve(
+        settings_from_json(request, tool.scenarios),
+        {.rank = place.at("rank").get<uint32_t>(),
+         .world_size = place.at("world_size").get<uint32_t>(),
+         .rendezvous = place.at("rendezvous").get<std::string>(),
+         .spans = place.value("spans", ""),
+         .run_id = place.value("run_id", ""),
+         .listening = place.contains("listening") ? std::optional(place.at("listening").get<int>())
+                                                  : std::nullopt},
+        reporter);
   } catch (const std::exception& error) {
     RunOutcome outcome;
     outcome.failure = sim::RunFailure{"error", "", error.what()};

@@ -92,7 +92,7 @@ struct ChildDescriptors {
 };
 
 // Runs between fork and exec: only calls that are safe there. The ends are first moved out of the
-// way of the two descriptors that they become.
+// way of the descriptors that they become.
 [[noreturn]] void become_child(pid_t parent, const ChildDescriptors& given, const ChildSetup& setup,
                                char** arguments, char** environment) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -102,9 +102,11 @@ struct ChildDescriptors {
   const char* directory = setup.directory.empty() ? nullptr : setup.directory.c_str();
   const int high_requests = fcntl(given.requests, F_DUPFD_CLOEXEC, 10);
   const int high_reports = fcntl(given.reports, F_DUPFD_CLOEXEC, 10);
+  const int high_gift = setup.gives ? fcntl(*setup.gives, F_DUPFD_CLOEXEC, 10) : -1;
   const bool ready =
       (given.errors < 0 || dup2(given.errors, STDERR_FILENO) >= 0) &&
       dup2(high_requests, kRequestDescriptor) >= 0 && dup2(high_reports, kReportDescriptor) >= 0 &&
+      (!setup.gives || dup2(high_gift, kGivenDescriptor) >= 0) &&
       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 && (directory == nullptr || chdir(directory) == 0);
   if (ready) execve(kThisBinary, arguments, environment);
   _exit(kExecFailed);
@@ -199,6 +201,14 @@ std::string ChildProcess::take_errors() {
   if (!text.empty())
     fallocate(errors_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, errors_taken_);
   return text;
+}
+
+double ChildProcess::processor_seconds() const {
+  clockid_t clock = 0;
+  timespec time{};
+  if (status_ || clock_getcpuclockid(process_, &clock) != 0 || clock_gettime(clock, &time) != 0)
+    return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 int ChildProcess::wait() {

@@ -12,9 +12,11 @@
 
 namespace rehearsal::command_line {
 
-// Where a child finds its two pipes: requests to it, reports from it.
+// Where a child finds its two pipes, requests to it and reports from it, and what it was given
+// beside them.
 inline constexpr int kRequestDescriptor = 3;
 inline constexpr int kReportDescriptor = 4;
+inline constexpr int kGivenDescriptor = 5;
 
 struct ChildSetup {
   std::vector<std::string> arguments;              // behind the program's name
@@ -24,6 +26,8 @@ struct ChildSetup {
   // Its libraries and stacks lie elsewhere than ours, even where the system puts everything at the
   // same addresses each time.
   bool moved_memory = false;
+  // Of ours; the child has it, too, as kGivenDescriptor.
+  std::optional<int> gives;
   // The child's standard error is kept for `take_errors`, and not part of ours.
   bool keeps_errors = false;
 };
@@ -56,6 +60,9 @@ class ChildProcess {
 
   // The child's standard error since the last call, if it is kept.
   [[nodiscard]] std::string take_errors();
+
+  // Processor time that it has taken, in seconds; zero once it has been waited for.
+  [[nodiscard]] double processor_seconds() const;
 
   // Waits for the end of the process. Returns its exit status, or minus the signal that ended it.
   int wait();

@@ -31,8 +31,10 @@ bool is_wrong_use(const Error& error) {
 
 real::WorkerOptions options_at(const WorkerPlace& place) {
   real::WorkerOptions options = real::WorkerOptions::from_environment();
-  options.placement = {
-      .rank = place.rank, .world_size = place.world_size, .rendezvous = place.rendezvous};
+  options.placement = {.rank = place.rank,
+                       .world_size = place.world_size,
+                       .rendezvous = place.rendezvous,
+                       .listening = place.listening};
   options.run_id = place.run_id;
   options.auth = place.auth;
   return options;

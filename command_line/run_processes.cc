@@ -1,9 +1,5 @@
 // `run --net tcp`: one process for each worker on this machine.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +18,7 @@
 #include "command_line/wrong_use.h"
 #include "core/base/check.h"
 #include "real_net/run_worker.h"
+#include "real_net/tcp/socket.h"
 #include "real_net/worker/collectives_choice.h"
 #include "real_net/worker/proof.h"
 
@@ -33,23 +30,6 @@ namespace {
 constexpr double kGraceSeconds = 60;
 constexpr double kWaitSecondsMax = 0.2;
 constexpr const char* kLoopback = "127.0.0.1";
-
-// A port that is free now. It is closed again, so another program could take it in between; the
-// rendezvous then says that it is in use.
-int free_port() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = descriptor >= 0 && bind(descriptor, generic, size) == 0 &&
-                     getsockname(descriptor, generic, &size) == 0;
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!bound) throw std::system_error(error, std::generic_category(), "no free port on loopback");
-  return ntohs(address.sin_port);
-}
 
 // Under a launcher, every rank would start a whole cluster.
 void refuse_under_launcher(const RunSettings& settings, size_t workers) {
@@ -125,7 +105,10 @@ struct WorkerProcess {
 std::vector<WorkerProcess> start_workers(const RunSettings& settings,
                                          const std::vector<std::string>& names,
                                          const std::string& spans_folder) {
-  const std::string port = std::to_string(free_port());
+  // Handed on to rank 0, so that its port is never anybody else's.
+  const real::FileDescriptor rendezvous =
+      real::listen_on({.host = kLoopback, .port = 0}).or_throw();
+  const std::string port = std::to_string(real::local_address(rendezvous).port);
   const std::string world_size = std::to_string(names.size());
   const std::string id = run_id();
   const std::map<std::string, std::string> secret = proof(settings);
@@ -137,6 +120,7 @@ std::vector<WorkerProcess> start_workers(const RunSettings& settings,
                                      {"MASTER_ADDR", kLoopback},
                                      {"MASTER_PORT", port}},
                      .directory = {}};
+    if (rank == 0) setup.gives = rendezvous.get();
     setup.environment.insert(secret.begin(), secret.end());
     workers.push_back({names[rank], std::make_unique<ChildProcess>(setup), std::nullopt});
     Json request = to_json(settings);
@@ -145,6 +129,7 @@ std::vector<WorkerProcess> start_workers(const RunSettings& settings,
                         {"rendezvous", std::string("tcp://") + kLoopback + ":" + port},
                         {"run_id", id},
                         {"spans", spans_folder}};
+    if (rank == 0) request["place"]["listening"] = kGivenDescriptor;
     workers.back().process->send(request);
   }
   return workers;

@@ -1,5 +1,6 @@
 #include "real_net/tcp/socket.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -141,6 +142,18 @@ Result<FileDescriptor> listen_on(const Address& address) {
     if (error == EADDRINUSE) text += "; choose another port, or end the program that has it";
     return network_error(std::move(text));
   }
+  return fd;
+}
+
+Result<FileDescriptor> listening_socket(int descriptor) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+    return network_error("descriptor " + std::to_string(descriptor) +
+                         ", which it was given, is no socket that listens");
+  FileDescriptor fd(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return shortage_error(errno);
+  fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   return fd;
 }
 

@@ -44,6 +44,10 @@ struct KeepAlive {
 // A non-blocking socket that listens. Port 0: any free one. The error names the address.
 [[nodiscard]] Result<FileDescriptor> listen_on(const Address& address);
 
+// The listening socket that a descriptor stands for: another descriptor of it, non-blocking. The
+// error says that it is none.
+[[nodiscard]] Result<FileDescriptor> listening_socket(int descriptor);
+
 // Where a listening socket listens.
 [[nodiscard]] Address local_address(const FileDescriptor& socket);
 

@@ -142,10 +142,13 @@ std::string announced_at(const Address& master, const Seal& seal) {
 }
 
 // It listens where this machine is reached from the others, and nowhere else.
-Result<StorePtr> serve(const Address& master, const Seal& seal, Patience& patience) {
+Result<StorePtr> serve(const Placement& placement, const Seal& seal, Patience& patience) {
+  const Address& master = placement.master;
   const std::function<std::string()> look_up = [master] { return address_towards(master); };
   const std::string host = within(patience.deadline(), look_up).value_or("127.0.0.1");
-  Result<FileDescriptor> socket = listen_on({.host = host, .port = master.port});
+  Result<FileDescriptor> socket = placement.listening
+                                      ? listening_socket(*placement.listening)
+                                      : listen_on({.host = host, .port = master.port});
   if (!socket.ok())
     return failure(ErrorKind::bad_arguments, "rank 0 cannot serve the rendezvous: " +
                                                  socket.error().text + announced_at(master, seal));
@@ -222,7 +225,7 @@ Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placem
       if (!opened) return failure(ErrorKind::timeout, placement.file + " cannot be opened in time");
       made = *opened;
     } else if (placement.rank == 0 && !placement.agent_serves) {
-      made = serve(placement.master, seal, patience);
+      made = serve(placement, seal, patience);
     } else {
       made = open_client(placement.master, server, patience);
     }

@@ -17,8 +17,8 @@ Patience::Patience(Duration limit, Duration first_word, Tell tell)
       tell_(std::move(tell)),
       next_(first_word) {}
 
-std::optional<std::string> Patience::word() {
-  const Duration waited = Clock::now() - begin_;
+std::optional<std::string> Patience::word_at(Clock::time_point now) {
+  const Duration waited = now - begin_;
   if (waited < next_) return std::nullopt;
   next_ = waited + std::min(waited, kWordsApartMax);
   const auto whole = std::chrono::floor<std::chrono::seconds>(waited);

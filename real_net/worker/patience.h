@@ -26,7 +26,9 @@ class Patience {
 
   // "has waited 5 s, of 300 s at most" if it is time to say so: when `first_word` has passed, when
   // twice that has, and so on, a minute apart at most. Else nothing.
-  [[nodiscard]] std::optional<std::string> word();
+  [[nodiscard]] std::optional<std::string> word() { return word_at(Clock::now()); }
+  // The same if it is that time now.
+  [[nodiscard]] std::optional<std::string> word_at(Clock::time_point now);
 
   // Says what for, if it is time to.
   void waits_for(const std::string& what);

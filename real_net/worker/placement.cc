@@ -215,6 +215,7 @@ Result<Placement> find_placement(const PlacementFlags& flags, const Environment&
   Placement placement = flags.rank ? from_flags(flags, reader) : from_launcher(reader);
   if (flags.world_size) placement.world_size = flags.world_size;
   if (flags.rendezvous) apply_rendezvous(*flags.rendezvous, placement, reader);
+  placement.listening = flags.listening;
   if (const std::string run = named_run(flags, reader); !run.empty()) placement.run = run;
   if (reader.error()) return *reader.error();
   if (placement.world_size && placement.rank >= *placement.world_size)

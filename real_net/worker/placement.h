@@ -20,6 +20,8 @@ struct Placement {
   Address master;
   std::string file;
   bool agent_serves = false;  // the launcher serves the store, and no worker may
+  // The descriptor of a socket that listens at `master` already; else rank 0 opens one.
+  std::optional<int> listening;
   // The id of the run, the same at all its workers: two runs never mix, wherever they meet. Of
   // torchrun also the restart count. Empty: nobody has given one.
   std::string run;
@@ -31,6 +33,10 @@ struct PlacementFlags {
   std::optional<uint32_t> world_size;
   // env://, tcp://host:port or file:///path.
   std::optional<std::string> rendezvous;
+  // Of rank 0, where it serves the rendezvous: the descriptor of a socket that listens there
+  // already. Whoever starts the workers may open it at any free port and hand it on, and no other
+  // program can take that port in between. It stays open. Empty: rank 0 opens one.
+  std::optional<int> listening = {};
   // Empty: as REHEARSAL_RUN_ID says, else the launcher's.
   std::string run_id;
 };

@@ -14,6 +14,7 @@
 #include "tests/endurance/process_meter.h"
 #include "tests/endurance/weather.h"
 #include "tests/endurance/worker_process.h"
+#include "tests/leased_port.h"
 
 namespace rehearsal::endurance {
 namespace {
@@ -22,20 +23,18 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr size_t kWorkers = 4;
-constexpr auto kGroupMax = seconds(150);  // joining, working, shutting down, each in its time
+constexpr auto kGroupMax = seconds(600);  // joining, working, shutting down, each in its time
 
-// Below those that the system gives to connections, so that a worker finds its own again.
-std::array<uint16_t, kWorkers> free_ports() {
-  std::array<uint16_t, kWorkers> found{};
-  size_t count = 0;
-  for (uint16_t port = static_cast<uint16_t>(10'000 + getpid() % 10'000); count < kWorkers; ++port)
-    if (real::listen_on({.host = "127.0.0.1", .port = port}).ok()) found[count++] = port;
-  return found;
+// Leased, so that a worker that comes back finds its own again.
+std::array<uint16_t, kWorkers> leased_ports() {
+  std::array<uint16_t, kWorkers> ports{};
+  for (uint16_t& port : ports) port = leased_port();
+  return ports;
 }
 
 class Storm {
  public:
-  Storm() : ports_(free_ports()) {
+  Storm() : ports_(leased_ports()) {
     for (size_t rank = 0; rank < kWorkers; ++rank)
       proxies_[rank] = std::make_unique<real::FaultProxy>(ports_[rank]);
     std::filesystem::create_directories(folder_);

@@ -1,9 +1,6 @@
 // The page beside this file is right: its code is the example's, and the example does what the page
 // shows.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/leased_port.h"
 
 namespace rehearsal {
 namespace {
@@ -139,18 +138,7 @@ Ran run_side_by_side(const std::vector<std::string>& lines) {
   return run_shell(script + "for pid in $pids; do wait $pid || failed=1; done; exit $failed");
 }
 
-std::string free_port() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(descriptor, generic, size), 0);
-  EXPECT_EQ(getsockname(descriptor, generic, &size), 0);
-  close(descriptor);
-  return std::to_string(ntohs(address.sin_port));
-}
+std::string port_in_words() { return std::to_string(leased_port()); }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
@@ -162,7 +150,7 @@ TEST(HowTo, TheTwoShellsOfThePageRunTheProgramForReal) {
   // Goal: the lines that a reader copies work. Method: both at once, with another port and folder.
   const std::vector<std::string> shells = blocks(page(), "sh");
   ASSERT_EQ(shells.size(), 1u);
-  const std::string port = free_port();
+  const std::string port = port_in_words();
   std::istringstream text(shells.front());
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);)
@@ -186,7 +174,7 @@ TEST(HowTo, TheVariablesOfEachLauncherRunTheProgramForReal) {
       "RANK=%RANK% WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%PORT% TORCHELASTIC_RUN_ID=none "
       "TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_USE_AGENT_STORE=False"};
   for (const std::string& variables : launchers) {
-    const std::string placed = replaced(variables, "%PORT%", free_port());
+    const std::string placed = replaced(variables, "%PORT%", port_in_words());
     std::vector<std::string> lines;
     for (const std::string rank : {"0", "1"})
       lines.push_back("env " + replaced(placed, "%RANK%", rank) + " " + REHEARSAL_EXAMPLE_WORKER);
@@ -215,7 +203,7 @@ TEST(HowTo, EachLauncherThatIsHereRunsTheProgramForReal) {
     ASSERT_TRUE(line.starts_with(program + " ")) << line;
     if (run_shell("command -v " + program).status != 0) continue;
     any = true;
-    const Ran ran = run_shell("env MASTER_PORT=" + free_port() + " " + line);
+    const Ran ran = run_shell("env MASTER_PORT=" + port_in_words() + " " + line);
     EXPECT_EQ(ran.status, 0) << line << ": " << ran.output;
   }
   if (!any) GTEST_SKIP() << "none of torchrun, mpirun and srun is on the PATH";
@@ -230,7 +218,7 @@ TEST(HowTo, TheThreeShellsOfTheReadmeRunAScenarioForReal) {
     std::istringstream text(block);
     for (std::string line; std::getline(text, line);)
       if (line.starts_with("export "))
-        variables = replaced(line.substr(7), "29500", free_port());
+        variables = replaced(line.substr(7), "29500", port_in_words());
       else if (!line.empty())
         lines.push_back(line);
   }

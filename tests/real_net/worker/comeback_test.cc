@@ -62,7 +62,7 @@ std::string failure_of(Call call) {
 // comes.
 int64_t successor(Worker& worker, const std::string& name, int64_t former,
                   const std::function<int64_t()>& ask) {
-  const Instant limit = worker.now() + seconds(30);
+  const Instant limit = worker.now() + seconds(60);
   for (; worker.now() < limit; worker.sleep(milliseconds(20))) {
     int64_t found = former;
     const std::string why = failure_of([&] { return found = ask(); });
@@ -83,9 +83,9 @@ class Comeback : public testing::Test {
     made.environment = [](const std::string&) { return std::nullopt; };
     made.observe.log = "off";
     made.node.heartbeat = milliseconds(200);
-    made.node.peer_timeout = seconds(3);
-    made.node.join_timeout = seconds(20);
-    made.node.shutdown_timeout = seconds(20);
+    made.node.peer_timeout = seconds(10);
+    made.node.join_timeout = seconds(60);
+    made.node.shutdown_timeout = seconds(60);
     return made;
   }
 

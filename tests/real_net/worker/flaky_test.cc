@@ -52,7 +52,7 @@ uint64_t bytes_of_calls(const std::function<void(FaultProxy&)>& trouble) {
     for (int64_t i = 0; i < kCalls; ++i) EXPECT_EQ(calls[static_cast<size_t>(i)].wait(), i);
   });
   GroupOptions options{.through_proxies = true};
-  options.node.peer_timeout = seconds(5);  // so that a test that fails ends
+  options.node.peer_timeout = seconds(10);  // so that a test that fails ends
   options.node.heartbeat = seconds(1);
   LoopbackGroup made(program, options);
   group = &made;
@@ -96,7 +96,7 @@ TEST(Flaky, AMessageThatNoConnectionCarriesEndsWithAnErrorThatGivesItsSize) {
     }
   });
   GroupOptions options{.through_proxies = true};
-  options.node.peer_timeout = seconds(1);
+  options.node.peer_timeout = seconds(3);
   options.node.heartbeat = milliseconds(100);
   options.node.shutdown_timeout = seconds(5);
   LoopbackGroup group(program, options);

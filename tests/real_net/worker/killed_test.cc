@@ -1,6 +1,5 @@
 // Goal: a worker that is killed is noticed because its port refuses, long before its silence would
 // tell. Method: real processes; the silence that is allowed is longer than any test may last.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
+#include "tests/leased_port.h"
 #include "tests/real_net/support/nursery.h"
 
 namespace rehearsal::real {
@@ -48,8 +48,8 @@ class Killed : public testing::Test {
     made.observe.log = "off";
     made.node.heartbeat = milliseconds(500);
     made.node.peer_timeout = hours(1);
-    made.node.join_timeout = seconds(20);
-    made.node.shutdown_timeout = seconds(20);
+    made.node.join_timeout = seconds(60);
+    made.node.shutdown_timeout = seconds(60);
     return made;
   }
 
@@ -107,19 +107,6 @@ TEST_F(Killed, AKilledWorkerIsNamedByWhoWaitsForItWhoeverConnects) {
   EXPECT_EQ(children.wait(high), 7);
 }
 
-int free_port() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(descriptor, generic, size), 0);
-  EXPECT_EQ(getsockname(descriptor, generic, &size), 0);
-  close(descriptor);
-  return ntohs(address.sin_port);
-}
-
 TEST_F(Killed, RankZeroIsNamedToo) {
   // It serves the store; who is left says that it is gone, and not that a store is.
   Program program(functions());
@@ -129,7 +116,7 @@ TEST_F(Killed, RankZeroIsNamedToo) {
   program.worker("first").worker("second", [&](Worker& worker) {
     why = failure_of_call_to(worker, "first", [&] { EXPECT_EQ(nursery->kill(first), -SIGKILL); });
   });
-  const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(free_port());
+  const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(leased_port());
   Nursery children([&](int rank) {
     return run_worker(options(static_cast<uint32_t>(rank), rendezvous), program).ok() ? 0 : 1;
   });

@@ -7,19 +7,17 @@
 #include <future>
 #include <optional>
 
+#include "tests/leased_port.h"
+
 namespace rehearsal::real {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-uint16_t free_port() {
-  return local_address(listen_on({.host = "127.0.0.1", .port = 0}).or_throw()).port;
-}
-
 const std::vector<std::string> kNames = {"ps", "trainer0", "trainer1"};
 
-RendezvousOptions options(uint16_t port, uint32_t rank, Duration timeout = seconds(20)) {
+RendezvousOptions options(uint16_t port, uint32_t rank, Duration timeout = seconds(60)) {
   RendezvousOptions made;
   made.placement.rank = rank;
   made.placement.master = {.host = "127.0.0.1", .port = port};
@@ -75,7 +73,7 @@ void expect_all_met(std::vector<std::unique_ptr<Joining>>& joining) {
 }
 
 TEST(Rendezvous, AllWorkersLearnOfAll) {
-  const uint16_t port = free_port();
+  const uint16_t port = leased_port();
   std::vector<std::unique_ptr<Joining>> joining;
   for (const uint32_t rank : {2u, 0u, 1u})
     joining.push_back(std::make_unique<Joining>(options(port, rank)));
@@ -85,7 +83,7 @@ TEST(Rendezvous, AllWorkersLearnOfAll) {
 TEST(Rendezvous, AStoreServedByTheLauncherServesSeveralGroups) {
   // Goal: nobody serves, and a group that starts anew does not meet the records of the first.
   // Method: the store of an outer group of one plays the launcher's.
-  const uint16_t port = free_port();
+  const uint16_t port = leased_port();
   RendezvousOptions agent = options(port, 0);
   agent.names = {"agent"};
   agent.placement.run = "agent";
@@ -120,9 +118,9 @@ TEST(Rendezvous, AFileServesToo) {
 }
 
 TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {
-  const uint16_t port = free_port();
-  Joining first(options(port, 0, milliseconds(500)));
-  Joining second(options(port, 1, seconds(20)));
+  const uint16_t port = leased_port();
+  Joining first(options(port, 0, seconds(3)));
+  Joining second(options(port, 1));
   for (const Result<Members>& members : {first.get(), second.get()}) {
     ASSERT_FALSE(members.ok());
     EXPECT_NE(members.error().text.find("missing: rank 2 ('trainer1')"), std::string::npos)
@@ -131,7 +129,7 @@ TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {
 }
 
 TEST(Rendezvous, WorkersOfAnotherProgramAreNamed) {
-  const uint16_t port = free_port();
+  const uint16_t port = leased_port();
   MemberRecord other = record_of(options(port, 1));
   other.name = "evaluator";
   Joining first(options(port, 0));
@@ -153,12 +151,37 @@ TEST(Rendezvous, APortInUseIsAnErrorThatSaysSo) {
 }
 
 TEST(Rendezvous, NobodyThereIsAnErrorInTime) {
-  Rendezvous rendezvous(options(free_port(), 1, milliseconds(300)));
+  Rendezvous rendezvous(options(leased_port(), 1, milliseconds(300)));
   const Result<uint32_t> members = rendezvous.enter();
   ASSERT_FALSE(members.ok());
   EXPECT_EQ(members.error().kind, ErrorKind::timeout);
   EXPECT_NE(members.error().text.find("nobody serves the rendezvous"), std::string::npos)
       << members.error().text;
+}
+
+TEST(Rendezvous, AListeningSocketMayBeHandedOnToWhoeverServes) {
+  // Goal: no port has to be free by the time rank 0 comes. Method: two groups, one after the other,
+  // at a socket that the test keeps open.
+  const FileDescriptor socket = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
+  const uint16_t port = local_address(socket).port;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<Joining>> joining;
+    for (const uint32_t rank : {2u, 0u, 1u}) {
+      RendezvousOptions made = options(port, rank);
+      if (rank == 0) made.placement.listening = socket.get();
+      joining.push_back(std::make_unique<Joining>(made));
+    }
+    expect_all_met(joining);
+  }
+}
+
+TEST(Rendezvous, WhatDoesNotListenIsRefusedAsTheSocketOfTheRendezvous) {
+  RendezvousOptions made = options(leased_port(), 0);
+  made.placement.listening = STDERR_FILENO;
+  Rendezvous rendezvous(made);
+  EXPECT_EQ(rendezvous.enter().error().text,
+            "rank 0 cannot serve the rendezvous: descriptor 2, which it was given, is no socket "
+            "that listens");
 }
 
 }  // namespace

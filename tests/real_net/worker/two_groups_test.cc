@@ -12,6 +12,7 @@
 
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
+#include "tests/leased_port.h"
 
 namespace rehearsal::real {
 namespace {
@@ -20,10 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 int64_t add(int64_t a, int64_t b) { return a + b; }
-
-uint16_t free_port() {
-  return local_address(listen_on({.host = "127.0.0.1", .port = 0}).or_throw()).port;
-}
 
 WorkerOptions options(uint16_t port, uint32_t rank) {
   WorkerOptions made;
@@ -67,7 +64,7 @@ class WorkingGroup {
     return failures_ == 0;
   }
 
-  const uint16_t port = free_port();
+  const uint16_t port = leased_port();
   std::optional<Status> ends[2];
 
  private:
@@ -132,7 +129,7 @@ TEST(TwoGroups, AnotherProgramOrKindOfGroupIsRefusedAtOnceAndTheFirstWorksOn) {
 
 TEST(TwoGroups, AWorkerThatIsFoundUnfitBeforeItComesTellsTheOther) {
   // Method: rank 1 is to listen where somebody else does; rank 0 waits for it.
-  const uint16_t port = free_port();
+  const uint16_t port = leased_port();
   const Program program = program_of([](Worker&) {});
   std::optional<Status> waits;
   std::thread waiting([&] { waits = run_worker(options(port, 0), program); });
@@ -147,7 +144,7 @@ TEST(TwoGroups, AWorkerThatIsFoundUnfitBeforeItComesTellsTheOther) {
 }
 
 TEST(TwoGroups, AProgramThatRefusesByItselfTellsTheOtherAndTorchrun) {
-  const uint16_t port = free_port();
+  const uint16_t port = leased_port();
   const Program program = program_of([](Worker&) {});
   std::optional<Status> waits;
   std::thread waiting([&] { waits = run_worker(options(port, 0), program); });

@@ -23,7 +23,7 @@ TEST(Rnn, ResetsOverTcpChangeNoBit) {
   reporter.line = reporter.progress = [](const std::string&) {};
   const Program program = scenario.program({options, Seed{seed}, reporter});
   real::GroupOptions group_options{.through_proxies = true};
-  group_options.node.peer_timeout = milliseconds(3'000);
+  group_options.node.peer_timeout = std::chrono::seconds(10);
   group_options.node.heartbeat = milliseconds(200);
   real::LoopbackGroup group(program, group_options);
   for (const uint32_t rank : {0u, 1u, 2u}) group.proxy(rank).set_reset_after(200'000);

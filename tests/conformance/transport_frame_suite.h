@@ -14,9 +14,11 @@ namespace rehearsal::conformance {
 template <class World>
 class TransportFrameSuite : public TransportSuite<World> {
  protected:
-  // Sends more than the network takes while nothing passes.
+  // Sends more than the network takes while nothing passes, and by far more than may be queued
+  // before an end of the stall is reported.
   void stall(int end, uint64_t frames) {
     for (uint64_t i = 1; i <= frames; ++i) this->send(end, large_frame(i, 4 << 20));
+    EXPECT_GT(this->queued(end), uint64_t{24} << 20);
   }
 };
 

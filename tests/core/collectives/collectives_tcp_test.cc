@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -110,13 +111,17 @@ TEST(CollectivesOverTcp, SurviveBrokenConnections) {
 }
 
 TEST(CollectivesOverTcp, AMemberThatEndsFailsTheOthersWithItsName) {
-  // The first of the others to fail ends too: the last one may hear of that first.
+  // The first of the others to fail ends too: the last one may hear of that first. Nobody ends
+  // before all have the group.
   std::optional<ProcessGroup> kept;  // outlives its node
+  std::atomic<int> grouped = 0;
   std::array<std::string, 2> named;
   const Program program = members(3, [&](Worker& worker) {
     const ProcessGroup group(worker);
     worker.leave_at_once();
+    ++grouped;
     if (worker.id().value == 2) {
+      while (grouped < 3) worker.sleep(std::chrono::milliseconds(1));
       kept = group;
       return;
     }

@@ -21,7 +21,7 @@ class RuntimeWorld {
 
  protected:
   // A body's last report comes before its end.
-  void end_executions() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(10))); }
+  void end_executions() { EXPECT_TRUE(runtime_.wait_for_executions(std::chrono::seconds(60))); }
 
  private:
   RealRuntime runtime_;

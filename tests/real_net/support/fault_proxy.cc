@@ -16,6 +16,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kHeldBytesMax = 256 * 1024;
+constexpr int kReceivedBytesMax = 1 << 20;
+
+// What the system keeps of a stalled connection is bounded. By itself it gives a busy one more and
+// more room, 32 MB in places, and a stall would hang on what passed before.
+void bound_receive_buffer(const FileDescriptor& socket) {
+  const int size = kReceivedBytesMax;
+  REHEARSAL_CHECK(setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size) == 0);
+}
 
 }  // namespace
 
@@ -24,6 +32,7 @@ FaultProxy::FaultProxy(uint16_t target)
       wake_up_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       port_(local_address(listening_).port),
       target_(target) {
+  bound_receive_buffer(listening_);  // and so those of the connections that it takes
   thread_ = std::thread([this] { run(); });
 }
 
@@ -103,6 +112,7 @@ void FaultProxy::accept_all() {
       reset(near);
       continue;
     }
+    bound_receive_buffer(far.value());
     Pipe& pipe = pipes_.emplace_back();
     pipe.ends[0] = std::move(near);
     pipe.ends[1] = std::move(far).value();

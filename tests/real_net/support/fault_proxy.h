@@ -14,7 +14,8 @@
 namespace rehearsal::real {
 
 // Stands between two ends of TCP connections on loopback and breaks them on demand. It has a thread
-// of its own, which is bounded in what it holds. Any thread.
+// of its own, which is bounded in what it holds, the system's buffers included: a stalled way takes
+// some megabytes, and no more. Any thread.
 class FaultProxy {
  public:
   // Forwards what connects to `port()` to `target` on loopback. Zero: nobody is there yet.

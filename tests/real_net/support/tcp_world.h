@@ -15,9 +15,9 @@
 
 namespace rehearsal::real {
 
-// The calling thread waits in the runtime until `holds`, or for ten seconds; whether it held.
+// The calling thread waits in the runtime until `holds`, or for a minute; whether it held.
 inline bool wait_until(RealRuntime& runtime, const std::function<bool()>& holds) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!holds()) {
     if (std::chrono::steady_clock::now() > limit) return false;
     Waiter waiter;

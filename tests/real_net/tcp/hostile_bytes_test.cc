@@ -218,8 +218,8 @@ class ImpatientHostileBytes : public HostileBytes {
  protected:
   static TransportOptions options() {
     TransportOptions made = TcpWorld::quick_options();
-    made.handshake_timeout = milliseconds(100);
-    made.frame_timeout = milliseconds(400);
+    made.handshake_timeout = milliseconds(500);
+    made.frame_timeout = milliseconds(1'500);
     made.linger_timeout = std::chrono::seconds(60);
     made.answers_max = 8;
     return made;
@@ -249,10 +249,10 @@ TEST_F(ImpatientHostileBytes, AFrameThatDoesNotGoOnLosesTheLink) {
   const size_t step = frames.size() / 20 + 1;
   for (size_t at = 0; at < frames.size(); at += step) {
     large.send(frames.substr(at, step));
-    std::this_thread::sleep_for(milliseconds(50));
+    std::this_thread::sleep_for(milliseconds(100));
   }
   ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.count(What::frame) == 2; }));
-  std::this_thread::sleep_for(milliseconds(900));
+  std::this_thread::sleep_for(milliseconds(1'800));
   ASSERT_TRUE(end_.sink.up()) << "an idle link is cut";
   large.send(frames.substr(0, frames.size() - 3));
   ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.count(What::lost) == 1; }));

@@ -125,9 +125,7 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
-ScenarioFaults draw_faults(const Options&, Seed seed) {
-  return storm::draw_faults(seed, 25, 60);
-}
+ScenarioFaults draw_faults(const Options&, Seed seed) { return storm::draw_faults(seed, 25, 60); }
 
 // A worker that comes back steps once more, or has another model: then the counts say nothing.
 std::optional<std::string> judge(const Results& results, const ScenarioFaults& plan) {
@@ -159,7 +157,7 @@ void declare_options(OptionTable& options) {
       .integer("channels", {16, 2, 1, 1024, "of the first convolution"})
       .integer("hidden", {64, 8, 1, 65536, "units between the two linear layers"})
       .choice("dropout", {{"on", "off"}, "as in the example, or none"})
-      .real("learning_rate", {0.2, 0.2, 0, 1e6, "of SGD"});
+      .real("learning_rate", {0.1, 0.2, 0, 1e6, "of SGD"});
 }
 
 }  // namespace

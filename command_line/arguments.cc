@@ -30,9 +30,9 @@
 namespace rehearsal::command_line {
 namespace {
 
-const std::vector<std::string> kCommands = {"list",   "run",    "hunt",    "merge",  "shrink",
-                                            "replay", "check",  "report",  "explore", "verify",
-                                            "worker"};
+const std::vector<std::string> kCommands = {"list",    "run",    "hunt",  "merge",
+                                            "shrink",  "replay", "check", "report",
+                                            "explore", "verify", "worker"};
 
 constexpr const char* kNoMutants =
     "this build has none; type ./dev build mutants, and build/mutants/rehearsal instead";
@@ -313,7 +313,7 @@ HuntCommand Parser::hunt_command() const {
     command.seed_count =
         flags_.seeds.empty() ? otherwise : parse_whole("--seeds", flags_.seeds, 1, kSeedsMax);
   } else {
-    command.seconds = parse_seconds("--for", flags_.time);
+    command.budget = parse_budget("--for", flags_.time);
   }
   command.first_seed = first_seed(kSeedsMax);
   command.jobs = flags_.jobs.empty()
@@ -323,7 +323,7 @@ HuntCommand Parser::hunt_command() const {
   command.directory = flags_.directory;
   command.junit_file = flags_.junit;
   if (!flags_.shrink_time.empty())
-    command.shrink_seconds = parse_seconds("--shrink-for", flags_.shrink_time);
+    command.shrink_budget = parse_budget("--shrink-for", flags_.shrink_time);
   return command;
 }
 
@@ -335,7 +335,7 @@ MergeCommand Parser::merge_command() const {
 
 ShrinkCommand Parser::shrink_command() const {
   ShrinkCommand command{.settings = settings_of(only_name(), "full"), .file = flags_.directory};
-  if (!flags_.time.empty()) command.seconds = parse_seconds("--for", flags_.time);
+  if (!flags_.time.empty()) command.budget = parse_budget("--for", flags_.time);
   return command;
 }
 
@@ -357,7 +357,7 @@ ExploreCommand Parser::explore_command() const {
   } catch (const std::invalid_argument& wrong) {
     throw WrongUse(std::string("--only: ") + wrong.what());
   }
-  if (!flags_.time.empty()) command.seconds = parse_seconds("--for", flags_.time);
+  if (!flags_.time.empty()) command.budget = parse_budget("--for", flags_.time);
   if (!flags_.trace.empty() && flags_.schedule.empty())
     throw WrongUse("--trace " + flags_.trace + " needs --schedule: an exploration has many runs");
   return command;
@@ -463,8 +463,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& words,
   }
   if (command == "replay")
     return parse_replay({words.begin() + 1, words.end()}, scenarios, backends);
-  if (command == "check")
-    return parse_check({words.begin() + 1, words.end()}, scenarios, backends);
+  if (command == "check") return parse_check({words.begin() + 1, words.end()}, scenarios, backends);
   if (command == "report")
     return parse_report({words.begin() + 1, words.end()}, scenarios, backends);
   Parser parser(command, scenarios, backends);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command_line/backends.h"
+#include "command_line/budget.h"
 #include "command_line/outcome.h"
 #include "record/record_file.h"
 
@@ -46,18 +47,19 @@ int run(const Tool& tool, const RunCommand& command);
 struct HuntCommand {
   std::vector<RunSettings> scenarios;  // the seeds in them are not used
   uint64_t first_seed = 1;
-  std::optional<uint64_t> seed_count;  // of each scenario; without: until `seconds` are over
-  double seconds = 0;
+  std::optional<uint64_t> seed_count;  // of each scenario; without: until `budget` is spent
+  Budget budget;  // of all scenarios together; with a delay bound: of each seed
   int jobs = 1;
   bool crash_sweep = false;  // each run again with a crash at each event of each worker
   // Instead of drawn schedules every one with so many deviations from first come, first served, of
   // each seed.
   std::optional<uint64_t> delay_bound;
-  uint64_t shard = 0;          // takes the seeds whose distance from the first leaves this rest …
-  uint64_t shard_count = 1;    // … when divided by this
-  std::string directory;       // for what a failure leaves; empty: none
-  std::string junit_file;      // empty: none
-  double shrink_seconds = 60;  // that a failure is shrunk for; zero: it is reported as it was found
+  uint64_t shard = 0;        // takes the seeds whose distance from the first leaves this rest …
+  uint64_t shard_count = 1;  // … when divided by this
+  std::string directory;     // for what a failure leaves; empty: none
+  std::string junit_file;    // empty: none
+  // That a failure may take to be shrunk; empty: it is reported as it was found.
+  Budget shrink_budget{.amount = 60};
 };
 int hunt(const Tool& tool, const HuntCommand& command);
 
@@ -69,7 +71,7 @@ int merge(const Tool& tool, const MergeCommand& command);
 
 struct ShrinkCommand {
   RunSettings settings;  // of a run that fails
-  double seconds = 60;
+  Budget budget{.amount = 60};
   std::string file;  // for what is left, as `replay` reads it; empty: none
 };
 int shrink(const Tool& tool, const ShrinkCommand& command);
@@ -97,7 +99,7 @@ int check(const Tool& tool, const CheckCommand& command);
 
 struct ExploreCommand {
   RunSettings settings;   // faults and strategy in it are not used; with a schedule: only this one
-  double seconds = 0;     // that it may take; zero: until all is explored
+  Budget budget;          // runs are schedules; empty: until all is explored
   std::string directory;  // for what a failure leaves; empty: none
 };
 int explore(const Tool& tool, const ExploreCommand& command);

@@ -80,6 +80,12 @@ Crew::Crew(std::vector<ChildSetup> setups, double run_seconds_max, Errors errors
 
 bool Crew::can_take(size_t child) const { return members_[child].tasks.size() < kQueueMax; }
 
+double Crew::processor_seconds() const {
+  double seconds = 0;
+  for (const Member& member : members_) seconds += member.process->processor_seconds();
+  return seconds;
+}
+
 bool Crew::busy() const {
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return !member.tasks.empty(); });

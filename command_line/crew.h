@@ -31,6 +31,9 @@ class Crew {
   [[nodiscard]] bool can_take(size_t child) const;
   [[nodiscard]] bool busy() const;
 
+  // Processor time of the children that live, in seconds.
+  [[nodiscard]] double processor_seconds() const;
+
   // The runs to come are expected to hang: each is ended as soon as that is all but certain.
   void expect_hangs() { expects_hangs_ = true; }
 

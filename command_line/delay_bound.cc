@@ -23,7 +23,8 @@ class Search {
   Search(const HuntCommand& command, const RunSettings& settings)
       : command_(command),
         settings_(settings),
-        crew_(make_crew(command.jobs, Crew::Errors::shown)) {}
+        crew_(make_crew(command.jobs, Crew::Errors::shown)),
+        spending_(command.budget, [this] { return crew_.processor_seconds(); }) {}
 
   DelaySearch run() {
     level_ = {{}};
@@ -31,7 +32,7 @@ class Search {
       last_level_ = depth == command_.delay_bound;
       run_level();
       if (depth == 0) result_.choices = root_choices_;
-      if (result_.failed || !in_time()) break;
+      if (result_.failed || !may_go_on()) break;
       level_ = next_level(depth);
       result_.complete = level_.empty();
       if (result_.complete) break;
@@ -41,7 +42,7 @@ class Search {
   }
 
  private:
-  bool in_time() const { return command_.seconds <= 0 || stopwatch_.seconds() < command_.seconds; }
+  bool may_go_on() const { return command_.budget.empty() || spending_.left(result_.schedules); }
 
   // Every shard runs the schedule without deviations, which says where the others deviate.
   bool counts(const Skips& skips) const { return !skips.empty() || command_.shard == 0; }
@@ -61,7 +62,7 @@ class Search {
 
   void hand_out() {
     for (size_t child = 0; child < crew_.size(); ++child)
-      while (!result_.failed && in_time() && next_ < level_.size() && crew_.can_take(child)) {
+      while (!result_.failed && may_go_on() && next_ < level_.size() && crew_.can_take(child)) {
         crew_.give(child, next_, settings_with(level_[next_]));
         ++next_;
       }
@@ -106,6 +107,7 @@ class Search {
   const HuntCommand& command_;
   const RunSettings settings_;
   Crew crew_;
+  const Spending spending_;
   Stopwatch stopwatch_;
   ProgressLine progress_;
   bool last_level_ = false;

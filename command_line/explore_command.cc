@@ -76,11 +76,12 @@ int explore(const Tool& tool, const ExploreCommand& command) {
   make_folder("--out", command.directory);
   if (!command.settings.schedule.empty()) return run_given_schedule(tool, command);
   const Stopwatch stopwatch;
+  const Spending spending(command.budget);
   ProgressLine line;
   const ExploreOutcome outcome =
       tool.backends.explore(command.settings, [&](const ExploreProgress& progress) {
         line.show(progress_text(progress, stopwatch.seconds()));
-        return command.seconds <= 0 || stopwatch.seconds() < command.seconds;
+        return command.budget.empty() || spending.left(progress.schedules);
       });
   line.clear();
   const double seconds = stopwatch.seconds();
@@ -100,7 +101,7 @@ int explore(const Tool& tool, const ExploreCommand& command) {
               << std::setprecision(1) << seconds << " s: "
               << (outcome.failure    ? "the last one fails"
                   : outcome.complete ? "all there are, and every one holds"
-                                     : "every one holds; the time was over before all were run")
+                                     : "every one holds; the budget was spent before all were run")
               << std::endl;
   }
   if (!outcome.failure) return kHolds;

@@ -75,7 +75,7 @@ void FlagsOf::declare() {
         ->allow_extra_args(false);
   }
   if (command_ == "shrink") {
-    text_flag("--for", flags_.time, "How long to try: 60s, 5m [60s]");
+    text_flag("--for", flags_.time, "What it may take: 60s, 5m, 60s-cpu, 500runs [60s]");
     text_flag("--out", flags_.directory, "File for what is left, to be replayed");
   } else if (command_ == "run") {
     text_flag("--net", flags_.net, "sim: one process, virtual time; tcp: processes here [sim]");
@@ -198,7 +198,8 @@ void FlagsOf::declare_record_flags() {
 void FlagsOf::declare_explore_flags() {
   text_flag("--seed", flags_.seed, "Seed of the program [1]");
   declare_mutants();
-  text_flag("--for", flags_.time, "Stop after this long: 60s, 5m [when all is explored]");
+  text_flag("--for", flags_.time,
+            "What it may take: 60s, 5m, 60s-cpu, 500runs [until all is explored]");
   text_flag("--schedule", flags_.schedule, "Only this one, as a failure prints it");
   app_.add_option(
           "--only", flags_.only_faults,
@@ -217,12 +218,12 @@ void FlagsOf::declare_search_flags() {
   if (command_ != "hunt") return;
   app_.add_flag("--crash-sweep", flags_.crash_sweep,
                 "Every run again with a crash at each event of each worker [--seeds 1]");
-  text_flag("--for", flags_.time, "Hunt for this long instead: 60s, 5m, 2h");
+  text_flag("--for", flags_.time, "What it may take instead: 60s, 2h, 60s-cpu, 500runs");
   text_flag("--jobs", flags_.jobs, "Processes [all cores]");
   text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");
   text_flag("--shrink-for", flags_.shrink_time,
-            "How long a failure is made smaller, 0s: not at all [60s]");
+            "What making a failure smaller may take: 60s, 60s-cpu, 500runs; 0s: not done [60s]");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
      "  rehearsal hunt storm --seeds 2000 --crashes 2 --restarts drawn\n"
      "  rehearsal hunt rnn rl --for 10m --out found\n"
+     "  rehearsal hunt rnn rl --for 2000runs --shrink-for 300runs      the same on every machine\n"
      "  rehearsal hunt storm --first-seed 7 --strategy delays:bound=1\n"
      "  rehearsal hunt storm --commit $(git rev-parse HEAD) --shard 0/4 --json > shard0.json\n"},
     {"merge", "  rehearsal merge shard0.json shard1.json --junit hunt.xml\n"},

@@ -30,8 +30,8 @@ HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSea
 
 std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
                                    const RunSettings& settings, const sim::RunFailure& failure) {
-  if (command.shrink_seconds <= 0) return std::nullopt;
-  Shrunk shrunk = shrink_run(settings, {.seconds = command.shrink_seconds,
+  if (command.shrink_budget.empty()) return std::nullopt;
+  Shrunk shrunk = shrink_run(settings, {.budget = command.shrink_budget,
                                         .file = file_in(command.directory, "failure.run"),
                                         .hangs = failure.oracle == "watchdog"});
   if (shrunk.end == Shrunk::End::shrunk) return shrunk;
@@ -87,7 +87,7 @@ std::string certificate(const HuntCommand& command, const RunSettings& settings,
   if (command.shard_count > 1)
     text +=
         " in part " + std::to_string(command.shard) + " of " + std::to_string(command.shard_count);
-  if (!search.complete) text += " so far, not all of them: no time was left";
+  if (!search.complete) text += " so far, not all of them: the budget is spent";
   return text;
 }
 

@@ -8,7 +8,10 @@
 namespace rehearsal::command_line {
 
 HuntSearch::HuntSearch(const HuntCommand& command, const HuntTasks& tasks)
-    : command_(command), tasks_(tasks), crew_(make_crew(command.jobs, Crew::Errors::shown)) {
+    : command_(command),
+      tasks_(tasks),
+      crew_(make_crew(command.jobs, Crew::Errors::shown)),
+      spending_(command.budget, [this] { return crew_.processor_seconds(); }) {
   for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
 }
 
@@ -23,8 +26,8 @@ std::optional<HuntSearch::Found> HuntSearch::search() {
 }
 
 bool HuntSearch::tasks_left() const {
-  const bool in_time = command_.seed_count || stopwatch_.seconds() < command_.seconds;
-  return in_time && (!tasks_.count || next_task_ < *tasks_.count);
+  const bool may_go_on = command_.seed_count || spending_.left(next_task_);
+  return may_go_on && (!tasks_.count || next_task_ < *tasks_.count);
 }
 
 void HuntSearch::hand_out() {

@@ -23,8 +23,8 @@ class HuntSearch {
 
   HuntSearch(const HuntCommand& command, const HuntTasks& tasks);
 
-  // Runs until something fails, nothing is left, or the time is over. Returns the failure with the
-  // smallest number.
+  // Runs until something fails, or nothing is left of the tasks or the budget. Returns the failure
+  // with the smallest number.
   [[nodiscard]] std::optional<Found> search();
 
   [[nodiscard]] double seconds() const { return stopwatch_.seconds(); }
@@ -47,6 +47,7 @@ class HuntSearch {
   const HuntTasks& tasks_;
   Crew crew_;
   Stopwatch stopwatch_;
+  const Spending spending_;
   ProgressLine progress_;
   HuntLearning learning_;
   std::map<size_t, RunSettings> given_;  // what is being run

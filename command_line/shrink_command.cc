@@ -52,7 +52,7 @@ Json shrunk_json(const Tool& tool, const Shrunk& shrunk) {
 }  // namespace
 
 int shrink(const Tool& tool, const ShrinkCommand& command) {
-  const Shrunk shrunk = shrink_run(command.settings, {command.seconds, command.file});
+  const Shrunk shrunk = shrink_run(command.settings, {command.budget, command.file});
   if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
   if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
   if (tool.json) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kSaveInterval = 0.5;  // of the file, in seconds
 
-// Of the time, for fewer workers, operations and classes of faults: the rest is for decisions.
+// Of the budget, for fewer workers, operations and classes of faults: the rest is for decisions.
 constexpr double kStructureShare = 0.4;
 
 constexpr size_t kPrintedDecisionsMax = 30;  // of a failure seen on the way
@@ -90,10 +90,12 @@ std::vector<sim::Override> read_choices(const std::string& name) {
 
 class Shrinker {
  public:
-  Shrinker(const RunSettings& settings, const ShrinkBudget& budget)
-      : budget_(budget), crew_(make_crew(1, Crew::Errors::hidden)) {
+  Shrinker(const RunSettings& settings, const ShrinkOrder& order)
+      : order_(order),
+        crew_(make_crew(1, Crew::Errors::hidden)),
+        spending_(order.budget, [this] { return crew_.processor_seconds(); }) {
     result_.settings = settings;
-    if (budget.hangs) crew_.expect_hangs();
+    if (order.hangs) crew_.expect_hangs();
   }
 
   Shrunk run() {
@@ -116,7 +118,7 @@ class Shrinker {
   const RunSettings& settings() const { return result_.settings; }
 
   bool may_go_on() const {
-    return stopwatch_.seconds() < budget_.seconds * (in_structure_ ? kStructureShare : 1);
+    return spending_.left(result_.runs, in_structure_ ? kStructureShare : 1);
   }
 
   // Whether the run fails, and again so in another process.
@@ -235,7 +237,7 @@ class Shrinker {
   }
 
   void save() {
-    if (!budget_.file.empty()) write_run_file(budget_.file, settings(), result_.failure);
+    if (!order_.file.empty()) write_run_file(order_.file, settings(), result_.failure);
     saved_ = stopwatch_.seconds();
   }
 
@@ -246,8 +248,9 @@ class Shrinker {
     progress_.show(text.str());
   }
 
-  const ShrinkBudget budget_;
+  const ShrinkOrder order_;
   Crew crew_;
+  const Spending spending_;
   Stopwatch stopwatch_;
   ProgressLine progress_;
   double saved_ = 0;  // when
@@ -264,8 +267,8 @@ std::string repeat_text(const Tool& tool, const OtherFailure& other) {
 
 }  // namespace
 
-Shrunk shrink_run(const RunSettings& settings, const ShrinkBudget& budget) {
-  return Shrinker(settings, budget).run();
+Shrunk shrink_run(const RunSettings& settings, const ShrinkOrder& order) {
+  return Shrinker(settings, order).run();
 }
 
 std::string others_text(const Tool& tool, const Shrunk& shrunk) {

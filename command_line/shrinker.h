@@ -11,8 +11,8 @@
 
 namespace rehearsal::command_line {
 
-struct ShrinkBudget {
-  double seconds = 60;
+struct ShrinkOrder {
+  Budget budget;
   // Gets what fails and is smallest so far, as `replay` and `shrink` read it, from the beginning
   // on: who ends the process can go on from it. Empty: none.
   std::string file;
@@ -38,7 +38,7 @@ struct Shrunk {
   double seconds = 0;
   std::vector<OtherFailure> others;  // one of each kind, that with the fewest decisions
 };
-[[nodiscard]] Shrunk shrink_run(const RunSettings& settings, const ShrinkBudget& budget);
+[[nodiscard]] Shrunk shrink_run(const RunSettings& settings, const ShrinkOrder& order);
 
 // For people, a line each: what else failed on the way, and how to repeat it.
 [[nodiscard]] std::string others_text(const Tool& tool, const Shrunk& shrunk);

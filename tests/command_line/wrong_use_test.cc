@@ -82,7 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --decide: 'cut:nobody.0>leader.0#7.0=1': the program has no worker 'nobody'"},
         Case{"run toy --mutant x", " run: --mutant x: there are no_fencing"},
         Case{"hunt toy --seeds 0", " hunt: --seeds 0: type a whole number from 1 to 1000000000000"},
-        Case{"hunt toy --for 60", " hunt: --for 60: type a time, for example 60s, 5m or 2h"},
+        Case{"hunt toy --for 60",
+             " hunt: --for 60: type a time, for example 60s, 5m or 2h, "
+             "a time of processors, 60s-cpu, or a number of runs, 500runs"},
         Case{"hunt toy --for 60s --seeds 5", " hunt: --seeds and --for: type one of them"},
         Case{"hunt toy --shard 3", " hunt: --shard 3: type I/N, for example 0/4"},
         Case{"hunt toy --shard 3/2", " hunt: --shard 3/2: part 3: type a whole number from 0 to 1"},
@@ -106,7 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
              " merge: /no/such: cannot be read; name a file that 'hunt --json' wrote"},
         Case{"merge /proc/version", " merge: /proc/version: not an output of 'hunt --json'"},
         Case{"hunt toy --shrink-for x",
-             " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h"},
+             " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h, a time of "
+             "processors, 60s-cpu, or a number of runs, 500runs"},
         Case{"run toy --pauses brief", " run: --pauses brief: type long or short"},
         Case{"run toy --watchdog 60",
              " run: --watchdog 60: type a time, for example 60s, 5m or 2h"},

@@ -111,7 +111,7 @@ TEST(Hunt, DrawsTheSizeOfTheClusterForEachSeed) {
   EXPECT_EQ(run_tool(line.substr(line.find(" run "))).out_lines().back(), line);
   const ToolRun given = run_tool(hunt + "--shrink-for 0s --set workers=6");
   EXPECT_NE(given.out_lines().back().find(" --set workers=6 "), std::string::npos) << given.out;
-  const ToolRun small = run_tool(hunt + "--shrink-for 10s");
+  const ToolRun small = run_tool(hunt + "--shrink-for 200runs");
   EXPECT_NE(small.out_lines().back().find(" --set operations=1 "), std::string::npos) << small.out;
   const ToolRun whole = run_tool(hunt + "--shrink-for 0s --set size=full");
   EXPECT_EQ(whole.out_lines().back().find(" --set "), std::string::npos) << whole.out;
@@ -128,7 +128,7 @@ TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) 
   ASSERT_EQ(hunted.status, 1) << hunted.out << hunted.err;
   const std::string found = hunted.out_lines().back();
   const std::string arguments = found.substr(found.find(" run storm ") + 5);
-  const ToolRun shrunk = run_tool("shrink " + arguments + " --for 5s --out " + file);
+  const ToolRun shrunk = run_tool("shrink " + arguments + " --for 200runs --out " + file);
   ASSERT_EQ(shrunk.status, 1) << shrunk.out << shrunk.err;
   EXPECT_NE(shrunk.out.find("rref conservation: fork"), std::string::npos) << shrunk.out;
   const ToolRun replayed = run_tool("replay " + file);

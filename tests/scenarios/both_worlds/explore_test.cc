@@ -22,10 +22,16 @@ TEST(Explore, CoversASmallClusterAndSaysSo) {
   }
 }
 
-TEST(Explore, EndsWhenItsTimeIsOver) {
-  const ToolRun run = run_tool("explore storm --for 1s");
-  EXPECT_EQ(run.status, 0) << run.out << run.err;
-  EXPECT_NE(run.out.find("the time was over before all were run"), std::string::npos) << run.out;
+TEST(Explore, EndsWhenItsBudgetIsSpent) {
+  for (const char* budget : {"1s", "1s-cpu", "200runs"}) {
+    const ToolRun run = run_tool(std::string("explore storm --json --for ") + budget);
+    EXPECT_EQ(run.status, 0) << run.out << run.err;
+    EXPECT_EQ(run.json()["complete"], false) << budget;
+    EXPECT_GT(run.json()["schedules"], 0) << budget;
+  }
+  const ToolRun run = run_tool("explore storm --for 200runs");
+  EXPECT_NE(run.out.find("explore: 200 schedules in "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("the budget was spent before all were run"), std::string::npos) << run.out;
 }
 
 class ExploreFinds : public testing::TestWithParam<std::pair<const char*, const char*>> {};

@@ -42,9 +42,8 @@ TEST(Locked, AHuntFindsTheHangMakesItSmallAndEnds) {
   // Goal: a hang is a failure like any other, although every attempt has to be ended. Method: a
   // search, then the line that it prints; with half a second for each run.
   const ToolRun run =
-      run_tool("hunt locked --for 5s --jobs 1 --shrink-for 10s --watchdog 500ms --json");
+      run_tool("hunt locked --seeds 20 --jobs 1 --shrink-for 40runs --watchdog 500ms --json");
   EXPECT_EQ(run.status, 1) << run.err;
-  EXPECT_LT(run.json().at("wall_seconds"), 30);  // as it says itself: it has ended in spite of them
   const Json failure = run.json().at("failure");
   EXPECT_EQ(failure.at("oracle"), "watchdog");
   EXPECT_EQ(told(failure.at("message"), "(anonymous namespace)::"), "");

@@ -1,0 +1,45 @@
+// How much a search may take.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "command_line/terminal.h"
+
+namespace rehearsal::command_line {
+
+// Runs are the same on every machine, and time of processors nearly so; time on the wall is what a
+// person waits.
+struct Budget {
+  enum class Unit : uint8_t { seconds, processor_seconds, runs };
+  Unit unit = Unit::seconds;
+  double amount = 0;
+
+  [[nodiscard]] bool empty() const { return amount <= 0; }
+};
+
+// "60s", "5m", "2h" or "500ms"; "60s-cpu", of all processes of the search together; "500runs".
+// Throws WrongUse, naming the flag, if it is none.
+[[nodiscard]] Budget parse_budget(const std::string& flag, const std::string& text);
+
+// What has been spent of a budget since this was made.
+class Spending {
+ public:
+  // `children`: the processor time, in seconds, of processes that work for this one and have not
+  // ended; null: there are none.
+  explicit Spending(const Budget& budget, std::function<double()> children = nullptr);
+
+  // Whether something is left when so many runs have been made; `share`: of that part of it.
+  [[nodiscard]] bool left(uint64_t runs, double share = 1) const;
+
+ private:
+  [[nodiscard]] double processor_seconds() const;
+
+  const Budget budget_;
+  const std::function<double()> children_;
+  const double processor_before_;
+  Stopwatch stopwatch_;
+};
+
+}  // namespace rehearsal::command_line

@@ -1,0 +1,48 @@
+#include "command_line/budget.h"
+
+#include <gtest/gtest.h>
+
+#include "command_line/wrong_use.h"
+
+namespace rehearsal::command_line {
+namespace {
+
+TEST(Budget, IsATimeATimeOfProcessorsOrANumberOfRuns) {
+  using enum Budget::Unit;
+  const auto read = [](const std::string& text) {
+    const Budget budget = parse_budget("--for", text);
+    return std::pair(budget.unit, budget.amount);
+  };
+  EXPECT_EQ(read("60s"), std::pair(seconds, 60.0));
+  EXPECT_EQ(read("500ms"), std::pair(seconds, 0.5));
+  EXPECT_EQ(read("2h"), std::pair(seconds, 7200.0));
+  EXPECT_EQ(read("5m-cpu"), std::pair(processor_seconds, 300.0));
+  EXPECT_EQ(read("7runs"), std::pair(runs, 7.0));
+  EXPECT_TRUE(parse_budget("--for", "0s").empty());
+  for (const char* text : {"", "60", "s", "-1s", "1.5s", "60 s", "60cpu", "1run", "9999999999s"})
+    EXPECT_THROW((void)parse_budget("--for", text), WrongUse) << text;
+}
+
+TEST(Budget, OfRunsIsSpentByRunsAlone) {
+  const Spending spending({Budget::Unit::runs, 10});
+  EXPECT_TRUE(spending.left(9));
+  EXPECT_FALSE(spending.left(10));
+  EXPECT_TRUE(spending.left(3, 0.4));
+  EXPECT_FALSE(spending.left(4, 0.4));
+}
+
+TEST(Budget, OfProcessorTimeIsSpentByThisProcessAndItsChildren) {
+  // Method: one that this process spends, and one that only a child does.
+  const Spending own({Budget::Unit::processor_seconds, 0.05});
+  double of_child = 3;  // before the budget began
+  const Spending by_child({Budget::Unit::processor_seconds, 3600}, [&] { return of_child; });
+  EXPECT_TRUE(by_child.left(1'000'000));
+  while (own.left(0)) {
+  }
+  EXPECT_TRUE(by_child.left(0));
+  of_child += 3600;
+  EXPECT_FALSE(by_child.left(0));
+}
+
+}  // namespace
+}  // namespace rehearsal::command_line

@@ -277,6 +277,20 @@ TEST(TidyRules, WidthMarksAndMachinePathsAreFoundInAnyText) {
   EXPECT_TRUE(none(check_lines("dev", "/usr/share/common-licenses/GPL-3")));
 }
 
+TEST(TidyRules, AnAssertionAboutWallTimeIsFound) {
+  const auto found = [](const std::string& path, const std::string& text) {
+    return check_wall_time(parse_source(path, text)).size();
+  };
+  const std::string path = "tests/sim/a_test.cc";
+  EXPECT_EQ(found(path, "EXPECT_LT(Clock::now() - begin,\n  seconds(1));\n"), 1U);
+  EXPECT_EQ(found(path, "ASSERT_LT(std::chrono::steady_clock::now() - begin, limit);"), 1U);
+  EXPECT_EQ(found(path, std::string("EXPECT_LT(json[\"wall_") + "seconds\"], 20);"), 1U);
+  EXPECT_EQ(found(path, "EXPECT_TRUE(ask(Clock::now() + seconds(1)));"), 0U);
+  EXPECT_EQ(found(path, "EXPECT_GE(Clock::now() - begin, seconds(1));"), 0U);
+  EXPECT_EQ(found(path, "EXPECT_LT(worker.now() - begin, seconds(1));"), 0U);
+  EXPECT_EQ(found("sim/a.cc", "EXPECT_LT(Clock::now() - begin, seconds(1));"), 0U);
+}
+
 TEST(TidyRules, AMarkThatNoTestAssertsIsFound) {
   // Goal: marks and tests stay together. Method: three marks, one asserted, one used twice.
   const auto product =
@@ -344,6 +358,10 @@ TEST(TidyRepository, FilesAndFunctionsAreShortAndWellFormed) {
 
 TEST(TidyRepository, EveryMarkNamesOneBranchAndIsAssertedByATest) {
   EXPECT_TRUE(none(check_marks(repository_sources())));
+}
+
+TEST(TidyRepository, NoAssertionHangsOnWallTime) {
+  EXPECT_TRUE(none(check_all_sources(check_wall_time)));
 }
 
 TEST(TidyRepository, LinesAreNarrowAndFreeOfMarksAndMachinePaths) {

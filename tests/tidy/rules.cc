@@ -201,6 +201,23 @@ Findings check_lines(const std::string& path, string_view text) {
   return findings;
 }
 
+Findings check_wall_time(const SourceText& source) {
+  Findings findings;
+  if (!source.path.starts_with("tests/")) return findings;
+  static const std::regex measured(R"([Cc]lock::now\(\)\s*-)");
+  for_each_word(source.code, [&](string_view word, size_t position) {
+    const bool is_assertion = word.starts_with("EXPECT_") || word.starts_with("ASSERT_");
+    if (!is_assertion || word.ends_with("_GE") || word.ends_with("_GT")) return;
+    const size_t length = source.code.find(';', position) - position;
+    if (std::regex_search(source.code.substr(position, length), measured) ||
+        source.strings.substr(position, length).find("wall_seconds") != std::string::npos)
+      findings.push_back({source.path, line_of(source.code, position),
+                          "an assertion hangs on wall time: await an event, count, or use virtual "
+                          "time"});
+  });
+  return findings;
+}
+
 Findings check_marks(const std::vector<SourceText>& sources) {
   static const std::regex call(R"(\bmark\(\s*$)");
   Findings findings;

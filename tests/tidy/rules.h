@@ -32,6 +32,10 @@ Findings check_shape(const SourceText& source);
 // For every text file: width, notes that must not reach main, paths that exist on one machine only.
 Findings check_lines(const std::string& path, std::string_view text);
 
+// No assertion of a test bounds a time that was measured on the wall from above: it would hang on
+// the speed of the machine.
+Findings check_wall_time(const SourceText& source);
+
 // A mark names one branch, and some test asserts it.
 Findings check_marks(const std::vector<SourceText>& sources);
 

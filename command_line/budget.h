@@ -23,7 +23,7 @@ struct Budget {
 // Throws WrongUse, naming the flag, if it is none.
 [[nodiscard]] Budget parse_budget(const std::string& flag, const std::string& text);
 
-// What has been spent of a budget since this was made.
+// Measures what has been spent of a budget since this was made.
 class Spending {
  public:
   // `children`: the processor time, in seconds, of processes that work for this one and have not

@@ -341,8 +341,8 @@ MaybeError Meeting::hear_news() {
   return std::nullopt;
 }
 
-// Whoever serves the store may end it as soon as the last one says that it has read: what is to be
-// read is here by then.
+// The worker that serves the store may end it as soon as the last one says that it has read: so the
+// text is read first.
 Error Meeting::why_it_failed() {
   Error why = failure(ErrorKind::peer_lost, store_->get(group_ + "failure"));
   try {

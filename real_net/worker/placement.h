@@ -34,8 +34,8 @@ struct PlacementFlags {
   // env://, tcp://host:port or file:///path.
   std::optional<std::string> rendezvous;
   // Of rank 0, where it serves the rendezvous: the descriptor of a socket that listens there
-  // already. Whoever starts the workers may open it at any free port and hand it on, and no other
-  // program can take that port in between. It stays open. Empty: rank 0 opens one.
+  // already. A launcher may open it at any free port and hand it on, and no other program can take
+  // that port in between. It stays open. Empty: rank 0 opens one.
   std::optional<int> listening = {};
   // Empty: as REHEARSAL_RUN_ID says, else the launcher's.
   std::string run_id;

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kHeldBytesMax = 256 * 1024;
 constexpr int kReceivedBytesMax = 1 << 20;
 
-// What the system keeps of a stalled connection is bounded. By itself it gives a busy one more and
+// Bounds what the system keeps of a stalled connection. By itself it gives a busy one more and
 // more room, 32 MB in places, and a stall would hang on what passed before.
 void bound_receive_buffer(const FileDescriptor& socket) {
   const int size = kReceivedBytesMax;

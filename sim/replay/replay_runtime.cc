@@ -117,19 +117,22 @@ void ReplayRuntime::post(Task task) {
   const uint64_t code = codes_.word_of(task);
   Source source{Source::Kind::strand, 0};
   if (!on_strand_) source = current_ != nullptr ? current_->source : dying_.value_or(Source{});
-  if (!on_strand_ && current_ != nullptr && tells_of_nodes()) {
+  const bool tells = !on_strand_ && current_ != nullptr && tells_of_nodes();
+  if (tells) {
     on_strand_ = true;
     task();
     on_strand_ = false;
     task = [] {};
   }
   givers_[source].offers.push_back({code, std::move(task)});
-  if (!on_strand_ && current_ != nullptr) stop_here();
+  if (!on_strand_ && current_ != nullptr && !tells) stop_here();
 }
 
 // A stack that has made autograd nodes first posts which ones: all stacks share this thread's
 // numbering, and a node wants to hear of its numbers in their order. Nothing else follows from such
-// a task, so it runs at once, and an empty one takes its place.
+// a task, so it runs at once, and an empty one takes its place. The stack goes on to the task that
+// made it tell, with no code of the program's between them: that may be the release of a thing that
+// it drops last here, and did not in the record.
 bool ReplayRuntime::tells_of_nodes() const {
   const uint64_t next = at::sequence_number::peek();
   return std::exchange(current_->next_node, next) != next;

@@ -1,6 +1,7 @@
 // Which stack a wanted task is taken from, where threads have let go of a thing in another order.
 #include "sim/replay/replay_runtime.h"
 
+#include <ATen/SequenceNumber.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -101,6 +102,29 @@ TEST_F(ReplayRuntimeTest, WhoeverDropsOneThingTooManyMayDropItFirst) {
   EXPECT_TRUE(take(kMain, "one"));
   EXPECT_TRUE(take(kMain, "two"));
   EXPECT_EQ(released_, (std::vector<std::string>{"both", "one", "two"}));
+}
+
+TEST_F(ReplayRuntimeTest, AReleaseIsFoundBehindWhatItsStackTellsOfItsNodes) {
+  // In the record the execution was the last to drop what it shared with the main, which had made
+  // nodes since it last posted, and told of them only later.
+  auto both = shared("both");
+  runtime_->expect(release_by(kFirstExecution, "both"));
+  runtime_->expect(release_by(kMain, "nodes"));
+  runtime_->expect(release_by(kMain, "later"));
+  runtime_->start_main(main_, [this, copy = both]() mutable {
+    at::sequence_number::get_and_increment();
+    shared("nodes").reset();
+    copy.reset();
+    shared("later").reset();
+  });
+  runtime_->on_strand([&] {
+    runtime_->execute(execution_, StackPlacement::inline_,
+                      [copy = std::move(both)]() mutable { copy.reset(); });
+  });
+  EXPECT_TRUE(take(kFirstExecution, "both"));
+  EXPECT_TRUE(take(kMain, "nodes"));
+  EXPECT_TRUE(take(kMain, "later"));
+  EXPECT_EQ(released_, (std::vector<std::string>{"nodes", "both", "later"}));
 }
 
 TEST_F(ReplayRuntimeTest, ReleasesOfOneTypeAreToldApart) {

@@ -161,16 +161,17 @@ bool FaultProxy::read_way(Pipe& pipe, int from) {
   return true;
 }
 
-bool FaultProxy::holds(const Way& way) const {
+bool FaultProxy::holds(const Pipe& pipe, int from) const {
   const uint64_t limit = hold_after_;
-  return limit > 0 && way.carried >= limit;
+  return static_cast<int>(held_end_.load()) == from ||
+         (limit > 0 && pipe.ways[from].carried >= limit);
 }
 
 bool FaultProxy::write_way(Pipe& pipe, int from) {
   Way& way = pipe.ways[from];
   const int to = pipe.ends[1 - from].get();
   bool moved = false;
-  while (!way.held.empty() && !holds(way) && way.held.front().due <= Clock::now()) {
+  while (!way.held.empty() && !holds(pipe, from) && way.held.front().due <= Clock::now()) {
     Chunk& chunk = way.held.front();
     const uint64_t life = life_;
     const uint64_t carried = pipe.ways[0].carried + pipe.ways[1].carried;
@@ -212,7 +213,8 @@ void FaultProxy::wait() {
         const Way& in = pipe.ways[end];
         const Way& out = pipe.ways[1 - end];
         const bool reads = !in.ended && in.held_bytes < kHeldBytesMax;
-        const bool writes = !out.held.empty() && !holds(out) && delay_.load() == Duration::zero();
+        const bool writes =
+            !out.held.empty() && !holds(pipe, 1 - end) && delay_.load() == Duration::zero();
         const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
         if (events != 0) polled.push_back({pipe.ends[end].get(), static_cast<short>(events), 0});
       }

@@ -33,6 +33,10 @@ class FaultProxy {
   void set_refusing(bool refusing) { refusing_ = refusing; }
   // Data beyond so many bytes of one way through a connection is held until this is zero.
   void set_hold_after(uint64_t bytes) { hold_after_ = bytes; }
+  // Holds all that this end of each connection says, until another is named or none. The bytes that
+  // are held when a connection is reset are lost.
+  enum class End : int { dialer, target, none };
+  void hold_from(End end) { held_end_ = end; }
   // Each piece of data is held for this long.
   void set_delay(Duration delay) { delay_ = delay; }
   // Every `bytes` forwarded, the connection that carried them is reset; zero: never.
@@ -80,7 +84,7 @@ class FaultProxy {
   bool forward(Pipe& pipe);
   bool read_way(Pipe& pipe, int from);
   bool write_way(Pipe& pipe, int from);
-  bool holds(const Way& way) const;
+  bool holds(const Pipe& pipe, int from) const;
   void wait();
   static void reset(FileDescriptor& socket);
 
@@ -90,6 +94,7 @@ class FaultProxy {
   std::atomic<uint16_t> target_;
   std::atomic<bool> stalled_{false};
   std::atomic<bool> refusing_{false};
+  std::atomic<End> held_end_{End::none};
   std::atomic<Duration> delay_{Duration::zero()};
   std::atomic<uint64_t> reset_after_{0};
   std::atomic<uint64_t> hold_after_{0};

@@ -62,7 +62,10 @@ std::string output_of(const std::string& command) {
 }
 
 std::string gdb(const std::string& test, const std::vector<std::string>& commands) {
-  std::string line = "ASAN_OPTIONS=detect_leaks=0 gdb -nx -batch -x sim/rehearsal-gdb.py";
+  // This binary runs the one test there, whatever part of its tests this process is to run.
+  std::string line =
+      "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX ASAN_OPTIONS=detect_leaks=0 "
+      "gdb -nx -batch -x sim/rehearsal-gdb.py";
   for (const std::string& command : commands) line += " -ex '" + command + "'";
   line += " --args '" + std::filesystem::read_symlink("/proc/self/exe").string() +
           "' --gtest_also_run_disabled_tests --gtest_filter=DISABLED_Debugged." + test;

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
-#include <thread>
+#include <memory>
 
 #include "core/api/worker.h"
 #include "core/session/mutants.h"
@@ -14,7 +15,13 @@
 namespace rehearsal::sim {
 namespace {
 
-int64_t add(int64_t a, int64_t b) { return a + b; }
+// How often `add` has run in this process.
+std::atomic<int64_t> added{0};
+int64_t add(int64_t a, int64_t b) {
+  ++added;
+  added.notify_all();
+  return a + b;
+}
 
 class Counter {
  public:
@@ -25,39 +32,50 @@ class Counter {
   int64_t count_;
 };
 
-void train(Worker& worker, const std::function<void()>& in_the_middle) {
+// A test acts around one call in the middle of the run; a replay does nothing there.
+struct Middle {
+  std::function<void()> before;
+  std::function<void()> while_it_runs;
+};
+
+void train(Worker& worker, const Middle& middle) {
   const RRef<Counter> counter = worker.remote<Counter>("ps", int64_t{0});
   for (int64_t i = 1; i <= 60; ++i) {
-    if (i == 30 && in_the_middle) in_the_middle();
-    EXPECT_EQ(worker.rpc_sync("ps", &add, i, i), 2 * i);
+    if (i == 30 && middle.before) middle.before();
+    const Future<int64_t> sum = worker.rpc_async("ps", &add, i, i);
+    if (i == 30 && middle.while_it_runs) middle.while_it_runs();
+    EXPECT_EQ(sum.wait(), 2 * i);
     EXPECT_EQ(worker.rpc_sync(counter, &Counter::add, int64_t{1}), i);
   }
 }
 
-Program program_with(const std::function<void()>& in_the_middle) {
+Program program_with(const Middle& middle) {
   FunctionRegistry registry;
   registry.function("add", &add);
   registry.type<Counter>("Counter").constructor<int64_t>().method("add", &Counter::add);
   Program program(std::move(registry));
-  return std::move(program.worker("ps").worker(
-      "trainer", [in_the_middle](Worker& worker) { train(worker, in_the_middle); }));
+  return std::move(
+      program.worker("ps").worker("trainer", [middle](Worker& worker) { train(worker, middle); }));
 }
 
-// Runs the group over TCP; the records of these ranks are judged.
-RecordedRunReport judged(real::GroupOptions options, const std::vector<uint32_t>& ranks,
-                         const std::function<void(RecordedGroup&)>& in_the_middle = {}) {
-  RecordedGroup* running = nullptr;
-  const Program program = program_with([&] {
-    if (in_the_middle && running != nullptr) in_the_middle(*running);
-  });
-  RecordedGroup recorded(program, std::move(options));
-  running = &recorded;
-  for (const Status& end : recorded.run()) EXPECT_TRUE(end.ok()) << to_string(Status(end).error());
-  running = nullptr;
+// The records of these ranks, judged.
+RecordedRunReport judged(const RecordedGroup& recorded, const std::vector<uint32_t>& ranks) {
   std::vector<RecordedLife> lives;
   for (const uint32_t rank : ranks)
     lives.push_back({recorded.file(rank), record::read_record(recorded.file(rank)).or_throw()});
   return judge(lives, [] { return program_with({}); });
+}
+
+void run_well(RecordedGroup& recorded) {
+  for (const Status& end : recorded.run()) EXPECT_TRUE(end.ok()) << to_string(Status(end).error());
+}
+
+// Runs the group over TCP; the records of these ranks are judged.
+RecordedRunReport judged(const real::GroupOptions& options, const std::vector<uint32_t>& ranks) {
+  const Program program = program_with({});
+  RecordedGroup recorded(program, options);
+  run_well(recorded);
+  return judged(recorded, ranks);
 }
 
 TEST(RecordedRun, HoldsIfItWasGood) {
@@ -85,15 +103,32 @@ TEST(RecordedRun, FindsWhatATableKeeps) {
 }
 
 TEST(RecordedRun, FindsAFrameThatIsHandledTwice) {
-  // The link breaks in the middle, and what has arrived is sent again.
+  // The connections break when a call has run, and nothing that its server says has come through:
+  // the call is sent again.
   if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
+  using End = real::FaultProxy::End;
+  std::unique_ptr<RecordedGroup> recorded;
+  int64_t seen = 0;
+  const auto hold = [&](End of_ps_as_target, End of_ps_as_dialer) {
+    recorded->group().proxy(0).hold_from(of_ps_as_target);
+    recorded->group().proxy(1).hold_from(of_ps_as_dialer);
+  };
+  const auto before = [&] {
+    seen = added;
+    hold(End::target, End::dialer);
+  };
+  const auto while_it_runs = [&] {
+    added.wait(seen);
+    for (const uint32_t rank : {0u, 1u}) recorded->group().proxy(rank).reset_all();
+    hold(End::none, End::none);
+  };
+  const Program program = program_with({.before = before, .while_it_runs = while_it_runs});
   real::GroupOptions options;
   options.through_proxies = true;
   options.node.mutants = {"no_deduplication"};
-  const RecordedRunReport report = judged(options, {0, 1}, [](RecordedGroup& recorded) {
-    recorded.group().proxy(0).reset_all();
-    recorded.group().proxy(1).reset_all();
-  });
+  recorded = std::make_unique<RecordedGroup>(program, options);
+  run_well(*recorded);
+  const RecordedRunReport report = judged(*recorded, {0, 1});
   ASSERT_TRUE(report.finding);
   EXPECT_EQ(report.finding->oracle, "at-most-once");
   EXPECT_NE(report.finding->message.find("twice"), std::string::npos) << report.finding->message;

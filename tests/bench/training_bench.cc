@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <filesystem>
 
 #include "core/api/autograd_context.h"
 #include "core/api/distributed_checkpoint.h"
@@ -21,6 +20,7 @@
 #include "scenarios/text/vocabulary.h"
 #include "tests/bench/loopback_nodes.h"
 #include "tests/scenarios/serial_training.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::bench {
 namespace {
@@ -305,16 +305,14 @@ void steps_beside_save(benchmark::State& state, Worker& worker) {
 
 // Of 24 MB, at each tenth step.
 void StepsBesideSave(benchmark::State& state) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("save_bench_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
   FunctionRegistry registry;
   register_module<Linear, int64_t, int64_t>(registry, "Linear");
   Program program(std::move(registry));
   LoopbackNodes* nodes = nullptr;
   program.worker("trainer", [&](Worker& worker) { steps_beside_save(state, worker); });
   program.worker("owner", Count{2});
-  run(state, program, {.worker_threads = 1, .checkpoints = folder}, nodes);
-  std::filesystem::remove_all(folder);
+  run(state, program, {.worker_threads = 1, .checkpoints = folder.path().string()}, nodes);
 }
 BENCHMARK(StepsBesideSave)->Iterations(21)->UseManualTime()->Unit(benchmark::kMillisecond);
 

@@ -1,7 +1,6 @@
 // Files of earlier runs that a broken disk, or somebody else, has changed.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -16,6 +15,7 @@
 #include "tests/hostile_text.h"
 #include "tests/mutations.h"
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -25,9 +25,6 @@ constexpr uint64_t kProcesses = 4;  // of the tool, for each kind of file
 
 class DamagedFiles : public testing::Test {
  protected:
-  DamagedFiles() { std::filesystem::create_directories(folder_); }
-  ~DamagedFiles() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& bytes) const {
     std::ofstream(file_, std::ios::binary | std::ios::trunc) << bytes;
   }
@@ -74,8 +71,8 @@ class DamagedFiles : public testing::Test {
     EXPECT_GT(refused, 0u);
   }
 
-  const std::string folder_ = testing::TempDir() + "damaged_files_" + std::to_string(getpid());
-  const std::string file_ = folder_ + "/file";
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("file");
   const std::vector<Scenario> scenarios_ = toy::scenarios();
   const Backends backends_ = toy::backends();
 };

@@ -2,24 +2,24 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <regex>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
 
 class Junit : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove(file_); }
   // The written text, with all times and the tool's name replaced.
   std::string written() const {
     std::string text = read_whole_file(file_);
     text = std::regex_replace(text, std::regex("time=\"[0-9.]+\""), "time=\"T\"");
     return std::regex_replace(text, std::regex("/[^ \"]*tests_command_line"), "tool");
   }
-  const std::string file_ = testing::TempDir() + "junit_" + std::to_string(getpid()) + ".xml";
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("junit.xml");
 };
 
 TEST_F(Junit, HasATestCaseForEachScenarioOfAHunt) {

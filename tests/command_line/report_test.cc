@@ -1,32 +1,23 @@
 // `report`, and what other commands tell of a failure before their last line.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
 
-namespace fs = std::filesystem;
-
 class ReportTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("report_test_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_.file(name); }
   std::string run_file(const std::string& text) const {
     std::ofstream(path("some.run")) << text << "end\n";
     return path("some.run");
   }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 constexpr const char* kFailing = "run toy\n--seed 2\n--set fail_at=2\n";

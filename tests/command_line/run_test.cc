@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -145,8 +144,8 @@ TEST(Run, ThePrintedLineRepeatsThePlan) {
 class Compare : public testing::Test {
  protected:
   void SetUp() override { std::ofstream(file_) << run_tool("run toy --seed 6 --json").out; }
-  void TearDown() override { std::filesystem::remove(file_); }
-  const std::string file_ = temporary_path("compare.json");
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("run.json");
 };
 
 TEST_F(Compare, EqualTensorsHold) {

@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -79,7 +78,8 @@ TEST(Hunt, CrashSweepCrashesEveryWorkerAtEveryEvent) {
 
 TEST(Hunt, FailureIsLeftInTheDirectory) {
   // Goal: --out. Method: read the file back.
-  const std::string folder = temporary_path("hunt_out");
+  const TemporaryFolder made;
+  const std::string folder = made.file("found");
   EXPECT_EQ(run_tool("hunt toy --set fail_at=2 --first-seed 2 --out " + folder).status, 1);
   std::ifstream file(folder + "/failure.json");
   const Json json = Json::parse(file);
@@ -88,7 +88,6 @@ TEST(Hunt, FailureIsLeftInTheDirectory) {
   const ToolRun replayed = run_tool("replay " + folder + "/failure.run");
   EXPECT_EQ(replayed.status, 1) << replayed.err;
   EXPECT_NE(replayed.out.find("toy FAILED with seed 2"), std::string::npos) << replayed.out;
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Verify, EqualRunsHold) {

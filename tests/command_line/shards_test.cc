@@ -1,13 +1,13 @@
 // The shards of one hunt: their seeds, and their results as one.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "command_line/hunt_tasks.h"
 #include "tests/command_line/toy.h"
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -51,12 +51,9 @@ TEST(Shards, CoverExactlyTheRunsOfTheWholeHunt) {
 
 class Merge : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // Runs one shard of the hunt and keeps what it prints.
   std::string shard(const std::string& hunt, const std::string& shard) {
-    const std::string file = folder_ + "/" + shard.substr(0, shard.find('/')) + ".json";
+    const std::string file = folder_.file(shard.substr(0, shard.find('/')) + ".json");
     std::ofstream(file) << run_tool(hunt + " --json --shard " + shard).out;
     return file;
   }
@@ -67,7 +64,7 @@ class Merge : public testing::Test {
     return files;
   }
 
-  const std::string folder_ = testing::TempDir() + "merge_" + std::to_string(getpid());
+  const TemporaryFolder folder_;
 };
 
 // The part that does not depend on how long the hunt took.
@@ -104,8 +101,8 @@ TEST_F(Merge, TheFailureIsTheOneThatTheWholeHuntReports) {
 TEST_F(Merge, OfSeveralFailuresTheSmallestSeedIsReportedAndThoseWithoutACrashFirst) {
   // Goal: the order in which a hunt reports. Method: outputs of shards with other seeds written in.
   const std::string files = all_shards("hunt toy --seeds 2 --set fail_at=2 --jobs 1", 2);
-  Json first = Json::parse(std::ifstream(folder_ + "/0.json"));
-  Json second = Json::parse(std::ifstream(folder_ + "/1.json"));
+  Json first = Json::parse(std::ifstream(folder_.file("0.json")));
+  Json second = Json::parse(std::ifstream(folder_.file("1.json")));
   const auto failed = [&second](Json json, uint64_t seed, const std::string& crash_at) {
     json["ok"] = false;
     json["scenario"] = "toy";
@@ -115,10 +112,10 @@ TEST_F(Merge, OfSeveralFailuresTheSmallestSeedIsReportedAndThoseWithoutACrashFir
     json["as_found"] = second["as_found"];
     return json;
   };
-  std::ofstream(folder_ + "/0.json") << failed(first, 5, "").dump();
-  std::ofstream(folder_ + "/1.json") << failed(second, 4, "").dump();
+  std::ofstream(folder_.file("0.json")) << failed(first, 5, "").dump();
+  std::ofstream(folder_.file("1.json")) << failed(second, 4, "").dump();
   EXPECT_EQ(run_tool("merge --json" + files).json()["seed"], 4);
-  std::ofstream(folder_ + "/1.json") << failed(second, 4, "leader:2").dump();
+  std::ofstream(folder_.file("1.json")) << failed(second, 4, "leader:2").dump();
   EXPECT_EQ(run_tool("merge --json" + files).json()["seed"], 5);
 }
 
@@ -144,7 +141,7 @@ TEST_F(Merge, ShardsThatDoNotMakeOneHuntAreRefused) {
 
 TEST_F(Merge, OneWholeHuntIsItsOwnResult) {
   // Goal: a job with one machine needs no other script. Method: merge the output without shards.
-  const std::string file = folder_ + "/whole.json";
+  const std::string file = folder_.file("whole.json");
   std::ofstream(file) << run_tool("hunt toy --seeds 5 --jobs 1 --json").out;
   const ToolRun merged = run_tool("merge " + file);
   EXPECT_EQ(merged.status, 0) << merged.err;

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -27,12 +27,11 @@ constexpr const char* kSmall =
 
 class RunFile : public testing::Test {
  protected:
-  RunFile() : name_(testing::TempDir() + "run_file_" + std::to_string(getpid())) {}
-  ~RunFile() override { std::filesystem::remove(name_); }
   void write(const std::string& text) const { std::ofstream(name_) << text; }
   std::string text() const { return read_whole_file(name_); }
 
-  const std::string name_;
+  const TemporaryFolder folder_;
+  const std::string name_ = folder_.file("failure.run");
 };
 
 TEST(Shrink, LeavesTheOptionsAndDecisionsThatTheFailureNeeds) {

@@ -2,7 +2,6 @@
 // one of its own, whose history is read back.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "sim/explain/chronicle.h"
 #include "sim/explain/history_file.h"
 #include "sim/explain/story.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -36,11 +35,12 @@ Scenario sleeping() {
 
 TEST(Verdict, ThatThrowsIsAFailureAndIsToldWhereItThrew) {
   const Scenario scenario = sleeping();
-  const std::filesystem::path file = temporary_path("verdict_history");
+  const TemporaryFolder folder;
+  const std::string file = folder.file("history");
   RunSettings settings;
   settings.scenario = &scenario;
   settings.faults = sim::FaultLevel::none;
-  settings.history_file = file.string();
+  settings.history_file = file;
   Reporter silent{.line = [](const std::string&) {}, .progress = [](const std::string&) {}};
   const RunOutcome outcome = shipped_backends().simulate(settings, silent);
   ASSERT_FALSE(outcome.ok);
@@ -53,7 +53,6 @@ TEST(Verdict, ThatThrowsIsAFailureAndIsToldWhereItThrew) {
 
   std::ifstream written(file);
   const sim::Chronicle chronicle = sim::chronicle_of(sim::read_history(written));
-  std::filesystem::remove(file);
   ASSERT_TRUE(chronicle.failed_at.has_value());
   const sim::Entry& entry = chronicle.moments[*chronicle.failed_at].entry;
   EXPECT_EQ(entry.kind, sim::EntryKind::thrown);

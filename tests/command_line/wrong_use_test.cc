@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -208,14 +209,12 @@ TEST(WrongUseTest, TheVersionIsOneLine) {
 TEST(Help, SpeaksTheNameOfTheProgramThatRuns) {
   // Goal: the tool of somebody's own scenarios says what to type there. Method: this tool under
   // another name: help, a slip, and the version.
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("train_tool_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::filesystem::path train = folder / "train";
+  const TemporaryFolder folder;
+  const std::string train = folder.file("train");
   std::filesystem::create_symlink(std::filesystem::read_symlink("/proc/self/exe"), train);
   const auto said = [&](const std::string& words) {
-    const std::string file = (folder / "said").string();
-    const std::string command = std::string(kToolVariable) + "=1 '" + train.string() + "' " + words;
+    const std::string file = folder.file("said");
+    const std::string command = std::string(kToolVariable) + "=1 '" + train + "' " + words;
     static_cast<void>(std::system((command + " >'" + file + "' 2>&1 </dev/null").c_str()));
     return read_whole_file(file);
   };
@@ -232,7 +231,6 @@ TEST(Help, SpeaksTheNameOfTheProgramThatRuns) {
   }
   EXPECT_EQ(said("run"), "train run: name a scenario; 'train list' shows them\n");
   EXPECT_TRUE(said("--version").starts_with("train, rehearsal ")) << said("--version");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Help, IsOnStandardOutput) {

@@ -1,10 +1,7 @@
 #include "tests/endurance/node_rounds.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 #include "core/base/check.h"
 #include "core/base/hash.h"
@@ -89,8 +86,7 @@ bool names_a_loss(const Error& error) {
   return fits && to_string(error).find("worker") != std::string::npos && !error.text.empty();
 }
 
-NodeRounds::NodeRounds(size_t workers)
-    : folder_(std::filesystem::temp_directory_path() / ("rounds_" + std::to_string(getpid()))) {
+NodeRounds::NodeRounds(size_t workers) {
   for (size_t rank = 0; rank < workers; ++rank)
     proxies_.push_back(std::make_unique<real::FaultProxy>());
 }
@@ -106,7 +102,7 @@ std::unique_ptr<NodeRounds::Life> NodeRounds::start(uint32_t rank, uint32_t numb
   made.node = node_options(rank, number, life->program.names(), options);
   made.node.incarnation = {++incarnations_};
   made.runtime.worker_threads = static_cast<uint32_t>((options.seed.value + rank) % 3);
-  made.checkpoints = folder_;
+  made.checkpoints = folder_->path().string();
   made.transport.advertise = way_to(rank);
   made.transport.back_off = {.min = milliseconds(2), .max = milliseconds(50)};
   made.transport.patience = milliseconds(40);
@@ -198,6 +194,7 @@ void NodeRounds::end_all(std::vector<std::unique_ptr<Life>>& lives, Complaints& 
 
 Complaints NodeRounds::run(const MakeProgram& program, const RoundOptions& options) {
   Complaints complaints;
+  folder_.emplace();
   std::vector<real::FaultProxy*> ways;
   for (const auto& proxy : proxies_) ways.push_back(proxy.get());
   std::vector<std::unique_ptr<Life>> lives;
@@ -219,7 +216,7 @@ Complaints NodeRounds::run(const MakeProgram& program, const RoundOptions& optio
     });
     if (!empty) complaints.push_back("a proxy keeps its connections");
   }
-  std::filesystem::remove_all(folder_);
+  folder_.reset();
   return complaints;
 }
 

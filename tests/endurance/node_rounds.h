@@ -11,6 +11,7 @@
 #include "core/api/program.h"
 #include "real_net/worker/real_node.h"
 #include "tests/real_net/support/fault_proxy.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::endurance {
 
@@ -66,7 +67,7 @@ class NodeRounds {
   // Also takes the node away: what it had in hand is dropped with it.
   static void look_for_leftovers(Life& life, const std::string& name, Complaints& complaints);
 
-  const std::string folder_;                                // for checkpoints, of one round
+  std::optional<TemporaryFolder> folder_;                   // for checkpoints, of one round
   std::vector<std::unique_ptr<real::FaultProxy>> proxies_;  // on the way to each worker
   uint64_t incarnations_ = 0;
   Counts counts_;

@@ -2,11 +2,9 @@
 // or with an error that says whom they lost and why. Method: the storm with four processes behind
 // proxies in bad weather, one group after the other.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 
 #include "core/base/hash.h"
@@ -15,6 +13,7 @@
 #include "tests/endurance/weather.h"
 #include "tests/endurance/worker_process.h"
 #include "tests/leased_port.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::endurance {
 namespace {
@@ -37,14 +36,12 @@ class Storm {
   Storm() : ports_(leased_ports()) {
     for (size_t rank = 0; rank < kWorkers; ++rank)
       proxies_[rank] = std::make_unique<real::FaultProxy>(ports_[rank]);
-    std::filesystem::create_directories(folder_);
   }
-  ~Storm() { std::filesystem::remove_all(folder_); }
 
   // One group: it is joined, workers of it are killed and come back, and it ends.
   void run_group(uint64_t seed) {
     seed_ = seed;
-    store_ = folder_ / ("group" + std::to_string(seed));
+    store_ = folder_.file("group" + std::to_string(seed));
     for (size_t rank = 0; rank < kWorkers; ++rank) start(rank);
     std::vector<real::FaultProxy*> ways;
     for (const auto& proxy : proxies_) ways.push_back(proxy.get());
@@ -127,8 +124,7 @@ class Storm {
     ++ended_by_loss;
   }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("storm_" + std::to_string(getpid()));
+  const TemporaryFolder folder_;
   const std::array<uint16_t, kWorkers> ports_;
   std::array<std::unique_ptr<real::FaultProxy>, kWorkers> proxies_;
   std::array<std::unique_ptr<WorkerProcess>, kWorkers> workers_;

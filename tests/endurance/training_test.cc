@@ -18,7 +18,7 @@
 #include "tests/endurance/how_long.h"
 #include "tests/endurance/process_meter.h"
 #include "tests/real_net/support/loopback_group.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::endurance {
 namespace {
@@ -184,12 +184,12 @@ TEST(Training, LeavesNothingSimulated) {
 }
 
 TEST(Training, LeavesNothingOverTcp) {
-  const std::string folder = temporary_path("endurance_training");
+  const TemporaryFolder made;
+  const std::string folder = made.file("checkpoints");
   Plan plan{.steps = steps_in(how_long()), .folder = folder, .until_quiet = milliseconds(200)};
   const Program program = program_of(plan);
   for (const Status& end : real::LoopbackGroup(program, {.checkpoints = folder}).run())
     EXPECT_TRUE(end.ok()) << to_string(end.error());
-  std::filesystem::remove_all(folder);
   EXPECT_EQ(grown(plan.after_warm_up.tables, plan.after_all.tables), "");
   EXPECT_EQ(plan.after_all.files, plan.after_warm_up.files);
   EXPECT_FALSE(plan.after_all.files.empty());

@@ -2,7 +2,6 @@
 // shows.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tests/leased_port.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal {
 namespace {
@@ -45,11 +45,10 @@ struct Ran {
 };
 
 Ran run_shell(const std::string& command) {
-  const std::string file = testing::TempDir() + "how_to_" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::string file = folder.file("output");
   const int status = std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str());
-  Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(file)};
-  std::filesystem::remove(file);
-  return ran;
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(file)};
 }
 
 Ran run_example(const std::string& filter) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "core/base/hash.h"
@@ -12,7 +11,7 @@
 #include "tests/effort.h"
 #include "tests/held_bytes.h"
 #include "tests/mutations.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::record {
 namespace {
@@ -65,9 +64,6 @@ std::string header_text() {
 
 class DamagedRecord : public testing::Test {
  protected:
-  DamagedRecord() : path_(temporary_path("damaged.record")) {}
-  ~DamagedRecord() override { std::filesystem::remove(path_); }
-
   // A record of these, whose checksums are right.
   static std::string record_of(const std::string& text, const std::vector<std::string>& items) {
     std::string ring;
@@ -103,7 +99,8 @@ class DamagedRecord : public testing::Test {
     return true;
   }
 
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.file("damaged.record");
 };
 
 TEST_F(DamagedRecord, IsRefusedWhateverWasDoneToIt) {

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "record/ring_file.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::record {
 namespace {
@@ -27,9 +26,6 @@ RecordHeader header() {
 
 class RecordFile : public testing::Test {
  protected:
-  RecordFile() : path_(temporary_path("record_file_test.record")) {}
-  ~RecordFile() override { std::filesystem::remove(path_); }
-
   std::unique_ptr<RingFile> create(uint64_t ring_bytes = kRingBytesMin) {
     return RingFile::create(path_, text_of(header()), ring_bytes).or_throw();
   }
@@ -66,7 +62,8 @@ class RecordFile : public testing::Test {
     append(*file, Ended{Error{.kind = kLastErrorKind, .text = "late"}});
   }
 
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.file("trainer.record");
 };
 
 TEST_F(RecordFile, GivesBackWhatWasWritten) {

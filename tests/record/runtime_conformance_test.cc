@@ -1,10 +1,8 @@
-#include <filesystem>
-
 #include "real_net/runtime/real_runtime.h"
 #include "record/recording_runtime.h"
 #include "tests/conformance/runtime_suite.h"
 #include "tests/real_net/support/tcp_world.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::record {
 
@@ -23,10 +21,7 @@ class RecordedWorld {
     header.node.names = {"only"};
     recorder_->start(header).or_throw();
   }
-  ~RecordedWorld() {
-    EXPECT_TRUE(threads_->wait_for_executions(std::chrono::seconds(10)));
-    std::filesystem::remove(file_);
-  }
+  ~RecordedWorld() { EXPECT_TRUE(threads_->wait_for_executions(std::chrono::seconds(10))); }
 
   Runtime& runtime() { return *runtime_; }
   const Executions& executions() { return *runtime_; }
@@ -36,7 +31,8 @@ class RecordedWorld {
   void kill() {}
 
  private:
-  const std::string file_ = temporary_path("conformance.record");
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("only.record");
   const std::shared_ptr<real::RealRuntime> threads_;
   const std::shared_ptr<Recorder> recorder_;
   const std::shared_ptr<RecordingRuntime> runtime_;

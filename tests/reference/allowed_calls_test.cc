@@ -2,13 +2,13 @@
 // whatever else they ask for is refused by name, and everybody serves on. Method: rows of PyTorch's
 // table have none of this; each attack once, in both worlds.
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/reference/row.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::reference {
 namespace {
@@ -62,9 +62,8 @@ void expect_not_allowed(Worker& worker, const std::string& name, const A&... giv
 }
 
 TEST(ReferenceAllowedCalls, NoOperatorReadsOrMakesAFile) {
-  const std::string made =
-      (std::filesystem::temp_directory_path() / ("rehearsal_" + std::to_string(::getpid())))
-          .string();
+  const TemporaryFolder folder;
+  const std::string made = folder.file("made");
   in_both_worlds(everywhere(functions(), [&](Worker& worker) {
     expect_not_allowed(worker, "aten::from_file", std::string("/etc/hostname"), false, 4,
                        kwarg("dtype", static_cast<int64_t>(at::kByte)));

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <future>
 #include <optional>
 #include <stdexcept>
@@ -18,7 +17,7 @@
 #include "sim/cluster.h"
 #include "tests/real_net/support/loopback_group.h"
 #include "tests/reference/row.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::reference {
 namespace {
@@ -156,8 +155,7 @@ TEST(ReferenceThreads, IsRefusedWhereItCannotBe) {
     EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
     EXPECT_NE(error.text.find("known to the worker already, as 'caller'"), std::string::npos);
   });
-  const std::string folder = temporary_path("recorded_thread");
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   const Program program = program_of([](Worker& worker) {
     std::thread([&] {
       const Error error = error_of([&] { (void)worker.register_thread("recorded"); });
@@ -165,9 +163,8 @@ TEST(ReferenceThreads, IsRefusedWhereItCannotBe) {
       EXPECT_NE(error.text.find("a worker that is recorded"), std::string::npos);
     }).join();
   });
-  real::LoopbackGroup group(program, {.record_folder = folder});
+  real::LoopbackGroup group(program, {.record_folder = folder.path().string()});
   for (const Status& ended : group.run()) EXPECT_TRUE(ended.ok()) << to_string(ended.error());
-  std::filesystem::remove_all(folder);
 }
 
 TEST(ReferenceThreads, TheSimulatorSaysThatItHasNone) {

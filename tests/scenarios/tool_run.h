@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "command_line/run_settings.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 
@@ -55,19 +55,15 @@ inline std::string as_rehearsal(const std::string& said, const std::filesystem::
 // Runs the tool in a process of its own and waits for it. `environment` is "NAME=value …" for a
 // shell.
 inline ToolRun run_tool(const std::string& arguments, const std::string& environment = "") {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("tool_run_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
   std::ostringstream command;
   command << kToolVariable << "=1 " << environment << " '" << binary << "' " << arguments << " >'"
-          << (folder / "out").string() << "' 2>'" << (folder / "err").string() << "' </dev/null";
+          << folder.file("out") << "' 2>'" << folder.file("err") << "' </dev/null";
   const int status = std::system(command.str().c_str());
-  ToolRun run{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-              as_rehearsal(read_whole_file(folder / "out"), binary),
-              as_rehearsal(read_whole_file(folder / "err"), binary)};
-  std::filesystem::remove_all(folder);
-  return run;
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          as_rehearsal(read_whole_file(folder.file("out")), binary),
+          as_rehearsal(read_whole_file(folder.file("err")), binary)};
 }
 
 }  // namespace rehearsal::command_line

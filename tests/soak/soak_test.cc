@@ -4,7 +4,6 @@
 // reordered, the rate is low, the MTU changes, cables come out, processes stand still, are killed
 // and come back, some at another address. `check` judges what each group has recorded.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +19,7 @@
 #include "tests/scenarios/tool_run.h"
 #include "tests/soak/bad_network.h"
 #include "tests/soak/machine_process.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::soak {
 namespace {
@@ -227,8 +227,7 @@ uint64_t next_seed(uint64_t seed) {
 TEST(Soak, NothingIsLostDoubledOrLeftOnABadNetwork) {
   if (const std::string why = BadNetwork::why_impossible(); !why.empty())
     GTEST_SKIP() << why << ": run it as root of a container, or where user namespaces are allowed";
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("rehearsal_soak_" + std::to_string(getpid()));
+  TemporaryFolder folder;
   const auto end = Clock::now() + how_long();
   const char* first = std::getenv("REHEARSAL_SOAK_SEED");
   uint64_t seed = first == nullptr ? 0 : std::strtoull(first, nullptr, 10) - 1;
@@ -236,7 +235,8 @@ TEST(Soak, NothingIsLostDoubledOrLeftOnABadNetwork) {
   const auto saw_all = [&] { return well > 0 && faults > 0 && lost > 0; };
   while (!HasFailure() && (Clock::now() < end || (!saw_all() && groups < kGroupsMax))) {
     seed = next_seed(seed);
-    Group group(seed, folder / std::to_string(seed));
+    const std::string place = folder.file(std::to_string(seed));
+    Group group(seed, place);
     group.live_through_faults();
     group.judge();
     const BadNetwork::Counts packets = group.packets();
@@ -251,13 +251,15 @@ TEST(Soak, NothingIsLostDoubledOrLeftOnABadNetwork) {
     faults += group.kills + group.stands + group.cables;
     lost += packets.lost;
     by_loss += group.ended_by_loss;
-    if (!HasFailure()) std::filesystem::remove_all(folder / std::to_string(seed));
+    if (HasFailure())
+      folder.keep();
+    else
+      std::filesystem::remove_all(place);
   }
   std::printf("%lu groups: %lu workers ended well, %lu by a loss\n", groups, well, by_loss);
   EXPECT_GT(well, 0u);
   EXPECT_GT(faults, 0u) << "the groups ended before anything happened to them";
   EXPECT_GT(lost, 0u);
-  if (!HasFailure()) std::filesystem::remove_all(folder);
 }
 
 }  // namespace

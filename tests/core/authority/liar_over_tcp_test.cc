@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "tests/core/authority/liar_group.h"
 #include "tests/effort.h"
 #include "tests/real_net/support/loopback_group.h"
+#include "tests/temporary_folder.h"
 
 // The same over TCP: one of three real workers says something that is not true, at a drawn moment.
 namespace rehearsal {
@@ -57,14 +56,11 @@ class Fences final : public Trace {
 
 class LiarOverTcp : public ::testing::TestWithParam<Group> {
  protected:
-  LiarOverTcp() { std::filesystem::create_directories(folder_); }
-  ~LiarOverTcp() override { std::filesystem::remove_all(folder_); }
-
   // One message of each kind that the mad worker says when it does not lie, from the records of the
   // others.
   void overhear() {
     real::GroupOptions options = quick();
-    options.record_folder = folder_.string();
+    options.record_folder = folder_.path().string();
     {
       real::LoopbackGroup group(program_, options);
       for (const Status& end : group.run()) ASSERT_TRUE(end.ok()) << to_string(Status(end).error());
@@ -72,8 +68,7 @@ class LiarOverTcp : public ::testing::TestWithParam<Group> {
     const std::unique_ptr<Codec> codec = make_protobuf_codec();
     for (uint32_t rank = 0; rank < kWorkers; ++rank) {
       if (WorkerId{rank} == group_.mad) continue;
-      const auto record =
-          record::read_record((folder_ / (kNames[rank] + ".record")).string()).or_throw();
+      const auto record = record::read_record(folder_.file(kNames[rank] + ".record")).or_throw();
       for (const record::Item& item : record->items) {
         const auto* frame = std::get_if<record::FrameReceived>(&item);
         if (frame == nullptr || !frame->has_body || frame->peer != group_.mad) continue;
@@ -131,8 +126,7 @@ class LiarOverTcp : public ::testing::TestWithParam<Group> {
 
   const Group group_ = GetParam();
   const Program program_ = liar::program_of(group_);
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("liar_over_tcp_" + std::to_string(getpid()));
+  const TemporaryFolder folder_;
   std::map<uint32_t, Overheard> overheard_;
   uint64_t tried_ = 0;
   uint64_t refused_ = 0;

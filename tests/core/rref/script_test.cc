@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <cstdio>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 
 #include "core/functions/script_library.h"
 #include "tests/core/calls/call_fixture.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal {
 namespace {
@@ -57,14 +56,13 @@ double weight_here(CallContext&, const RRef<ScriptModule>& rref) {
 class ScriptTest : public CallFixture {
  protected:
   void SetUp() override {
-    path_ = temporary_path("growing.pt");
     growing().save(path_);
     registry.script("lib", kSource).script_file("growing", path_);
     registry.function("own_module", &own_module).function("weight_here", &weight_here);
     begin();
   }
-  ~ScriptTest() override { std::remove(path_.c_str()); }
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.file("growing.pt");
 };
 
 TEST_F(ScriptTest, FunctionsAreCalledByNameWithDefaultsAndKeywords) {
@@ -209,10 +207,10 @@ TEST(ScriptRegistration, NamesAreTakenOnceAndFilesMustBeReadable) {
   registry.script("lib", kSource);
   EXPECT_THROW(registry.script("lib", "def g(x):\n    return x\n"), std::invalid_argument);
   EXPECT_THROW(registry.script_file("lost", "/nowhere/lost.pt"), std::invalid_argument);
-  const std::string path = temporary_path("broken.pt");
+  const TemporaryFolder folder;
+  const std::string path = folder.file("broken.pt");
   std::ofstream(path) << "not a module";
   EXPECT_THROW(registry.script_file("broken", path), std::invalid_argument);
-  std::remove(path.c_str());
   registry.script_modules().script_modules();
 }
 

@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 
 #include "real_net/auth/credentials.h"
 #include "real_net/auth/seal.h"
 #include "tests/real_net/support/certificates.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -43,16 +43,15 @@ TEST(Auth, TakesASecretFromAVariableAFileAndADescriptor) {
   EXPECT_EQ(parse("certificates:cert=a,key=b,ca=c,protection=mac").or_throw().protection,
             Protection::mac);
 
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("auth_test_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::string path = folder.file("secret");
   std::ofstream(path) << kSecret << "\n";
   ASSERT_EQ(chmod(path.c_str(), 0600), 0);
-  EXPECT_EQ(parse("secret:file=" + path.string()).or_throw().secret, kSecret);
+  EXPECT_EQ(parse("secret:file=" + path).or_throw().secret, kSecret);
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-  const Result<Auth> open_to_all = parse("secret:file=" + path.string());
+  const Result<Auth> open_to_all = parse("secret:file=" + path);
   ASSERT_FALSE(open_to_all.ok());
   EXPECT_NE(open_to_all.error().text.find("chmod o-rw"), std::string::npos);
-  std::filesystem::remove(path);
 
   // Others have read from the same descriptor; and later lives of this worker will.
   const int fd = memfd_create("secret", 0);

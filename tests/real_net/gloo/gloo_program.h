@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/real_net/support/nursery.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 
@@ -75,8 +75,6 @@ inline std::vector<std::string> listens_at() {
 // Workers member0, member1, … as processes that meet in a file.
 class GlooTest : public testing::Test {
  protected:
-  ~GlooTest() override { std::filesystem::remove(file_); }
-
   static Program members(uint32_t count, std::function<void(Worker&)> main) {
     Program program{FunctionRegistry()};
     program.worker("member", std::move(main), Count{count});
@@ -102,8 +100,8 @@ class GlooTest : public testing::Test {
     return status.ok() ? 0 : 1;
   }
 
-  const std::string file_ =
-      (std::filesystem::temp_directory_path() / ("gloo_test_" + std::to_string(getpid()))).string();
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("store");
 };
 
 }  // namespace rehearsal::real

@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 
 #include <map>
 
@@ -64,23 +63,20 @@ struct TestAuthority::State {
 };
 
 TestAuthority::TestAuthority() : state_(std::make_unique<State>()) {
-  std::string name = (std::filesystem::temp_directory_path() / "certificates-XXXXXX").string();
-  REHEARSAL_CHECK(mkdtemp(name.data()) != nullptr, name);
-  folder_ = name;
   X509* own = state_->certificate.get();
   extend(own, NID_basic_constraints, "critical,CA:TRUE");
   X509_set_issuer_name(own, X509_get_subject_name(own));
   X509_sign(own, state_->key.get(), EVP_sha256());
-  write_certificate(folder_ / "ca.pem", own);
+  write_certificate(folder_.file("ca.pem"), own);
 }
 
-TestAuthority::~TestAuthority() { std::filesystem::remove_all(folder_); }
+TestAuthority::~TestAuthority() = default;
 
 CertificateFiles TestAuthority::issue(const std::string& name) {
   replace(name, name);
-  return {.chain = folder_ / (name + ".pem"),
-          .key = folder_ / (name + ".key"),
-          .authorities = folder_ / "ca.pem",
+  return {.chain = folder_.file(name + ".pem"),
+          .key = folder_.file(name + ".key"),
+          .authorities = folder_.file("ca.pem"),
           .revoked = {}};
 }
 
@@ -90,9 +86,9 @@ void TestAuthority::replace(const std::string& name, const std::string& other) {
   extend(made.get(), NID_subject_alt_name, "DNS:" + other);
   X509_set_issuer_name(made.get(), X509_get_subject_name(state_->certificate.get()));
   X509_sign(made.get(), state_->key.get(), EVP_sha256());
-  PEM_write_PrivateKey(file_for(folder_ / (name + ".key")).get(), key.get(), nullptr, nullptr, 0,
+  PEM_write_PrivateKey(file_for(folder_.file(name + ".key")).get(), key.get(), nullptr, nullptr, 0,
                        nullptr, nullptr);
-  write_certificate(folder_ / (name + ".pem"), made.get());
+  write_certificate(folder_.file(name + ".pem"), made.get());
   state_->numbers[name] = state_->last_number;
 }
 
@@ -123,8 +119,8 @@ std::string TestAuthority::write_list(const std::string& file) {
     X509_CRL_add0_revoked(list.get(), entry);
   }
   X509_CRL_sign(list.get(), state_->key.get(), EVP_sha256());
-  PEM_write_X509_CRL(file_for(folder_ / file).get(), list.get());
-  return folder_ / file;
+  PEM_write_X509_CRL(file_for(folder_.file(file)).get(), list.get());
+  return folder_.file(file);
 }
 
 }  // namespace rehearsal::real

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "real_net/auth/auth.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 
@@ -25,12 +26,12 @@ class TestAuthority {
   // A list in which nothing is revoked.
   [[nodiscard]] std::string empty_list();
 
-  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
   struct State;
   [[nodiscard]] std::string write_list(const std::string& file);
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::unique_ptr<State> state_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,19 +13,15 @@
 #include <thread>
 #include <vector>
 
+#include "tests/temporary_folder.h"
+
 namespace rehearsal::real {
 namespace {
 
 class CheckpointFilesTest : public ::testing::Test {
  protected:
-  CheckpointFilesTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "checkpoints-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << pattern;
-    folder = pattern;
-  }
-  ~CheckpointFilesTest() override { std::filesystem::remove_all(folder); }
-
-  std::string folder;
+  const TemporaryFolder made;
+  const std::string folder = made.path().string();
 };
 
 TEST_F(CheckpointFilesTest, WhatIsSavedIsThereForALaterLife) {

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <map>
 
 #include "core/api/call_context.h"
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/real_net/support/nursery.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -75,8 +75,6 @@ int64_t successor(Worker& worker, const std::string& name, int64_t former,
 
 class Comeback : public testing::Test {
  protected:
-  ~Comeback() override { std::filesystem::remove(file_); }
-
   [[nodiscard]] WorkerOptions options(uint32_t rank) const {
     WorkerOptions made;
     made.placement = {.rank = rank, .world_size = {}, .rendezvous = "file://" + file_};
@@ -89,9 +87,8 @@ class Comeback : public testing::Test {
     return made;
   }
 
-  const std::string file_ =
-      (std::filesystem::temp_directory_path() / ("comeback_test_" + std::to_string(getpid())))
-          .string();
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("store");
 };
 
 TEST_F(Comeback, AKilledWorkerThatIsStartedAgainIsItsNextLife) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -15,7 +14,7 @@
 
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -25,7 +24,7 @@ void lie(const std::string& text) { throw std::runtime_error(text); }
 // While it lives, standard error goes to a file.
 class Told {
  public:
-  Told() : path_(temporary_path("hostile_text")), before_(dup(STDERR_FILENO)) {
+  Told() : before_(dup(STDERR_FILENO)) {
     const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     dup2(file, STDERR_FILENO);
     close(file);
@@ -33,8 +32,6 @@ class Told {
   ~Told() {
     dup2(before_, STDERR_FILENO);
     close(before_);
-    std::filesystem::remove(path_);
-    std::filesystem::remove(store());
   }
   Told(const Told&) = delete;
   Told& operator=(const Told&) = delete;
@@ -44,10 +41,11 @@ class Told {
     content << std::ifstream(path_).rdbuf();
     return content.str();
   }
-  [[nodiscard]] std::string store() const { return path_ + ".store"; }
+  [[nodiscard]] std::string store() const { return folder_.file("store"); }
 
  private:
-  const std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.file("log");
   const int before_;
 };
 
@@ -97,7 +95,8 @@ TEST(HostileText, OfAPeersErrorReachesNoLogAndNoExceptionsWhatAsItIs) {
 TEST(HostileText, OfWhoDoesNotJoinIsPlainInTheErrorOfThoseWhoWait) {
   // Goal: a text that a stranger leaves in the store ends the group, in one plain line. Method:
   // rank 1 refuses to join, with all there is for a reason.
-  const std::string store = temporary_path("hostile_refusal");
+  const TemporaryFolder folder;
+  const std::string store = folder.file("store");
   FunctionRegistry registry;
   Program program(registry);
   program.worker("server").worker("client");
@@ -107,7 +106,6 @@ TEST(HostileText, OfWhoDoesNotJoinIsPlainInTheErrorOfThoseWhoWait) {
   std::thread waiting([&] { end = run_worker(waits, program); });
   refuse_to_join(options_of(1, store), {.kind = ErrorKind::bad_arguments, .text = kHostileText});
   waiting.join();
-  std::filesystem::remove(store);
   ASSERT_FALSE(end->ok());
   const std::string shown = to_string(end->error());
   EXPECT_TRUE(is_plain(shown)) << shown;

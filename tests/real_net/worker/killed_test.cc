@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <csignal>
-#include <filesystem>
 
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/leased_port.h"
 #include "tests/real_net/support/nursery.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -37,8 +37,6 @@ FunctionRegistry functions() {
 
 class Killed : public testing::Test {
  protected:
-  ~Killed() override { std::filesystem::remove(file_); }
-
   [[nodiscard]] WorkerOptions options(uint32_t rank, const std::string& rendezvous) const {
     WorkerOptions made;
     made.placement = {.rank = rank, .world_size = {}, .rendezvous = rendezvous};
@@ -53,9 +51,8 @@ class Killed : public testing::Test {
     return made;
   }
 
-  const std::string file_ =
-      (std::filesystem::temp_directory_path() / ("killed_test_" + std::to_string(getpid())))
-          .string();
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("store");
 };
 
 // The text of the error of a call that is under way when its callee is killed.

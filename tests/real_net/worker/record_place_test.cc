@@ -1,22 +1,18 @@
 #include "real_net/worker/record_place.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
+
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
 
 class RecordPlaces : public testing::Test {
  protected:
-  RecordPlaces()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("record_place_" + std::to_string(getpid()))) {}
-  ~RecordPlaces() override { std::filesystem::remove_all(folder_); }
-
   Result<std::optional<record::RecordOptions>> options(const RecordPlace& place,
                                                        const std::string& worker) const {
     return record_options(
@@ -29,7 +25,8 @@ class RecordPlaces : public testing::Test {
   }
   std::string folder() const { return folder_.string(); }
 
-  const std::filesystem::path folder_;
+  const TemporaryFolder made_;
+  const std::filesystem::path folder_ = made_.file("records");
   std::map<std::string, std::string> variables_;
 };
 

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <future>
 #include <optional>
 
 #include "tests/leased_port.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -104,17 +104,14 @@ TEST(Rendezvous, AStoreServedByTheLauncherServesSeveralGroups) {
 }
 
 TEST(Rendezvous, AFileServesToo) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("rendezvous_test_" + std::to_string(getpid()));
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
   std::vector<std::unique_ptr<Joining>> joining;
   for (const uint32_t rank : {0u, 1u, 2u}) {
     RendezvousOptions made = options(0, rank);
-    made.placement.file = path;
+    made.placement.file = folder.file("store");
     joining.push_back(std::make_unique<Joining>(made));
   }
   expect_all_met(joining);
-  std::filesystem::remove(path);
 }
 
 TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {

@@ -1,14 +1,13 @@
 // Goal: a worker that restarts is the worker come back, over the network, too. Method: the store of
 // a group, with workers that come, crash and come again.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <mutex>
 
 #include "real_net/worker/rendezvous.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -26,8 +25,6 @@ MemberRecord record_of(uint32_t rank, uint16_t port) {
 
 class Return : public testing::Test {
  protected:
-  ~Return() override { std::filesystem::remove(file_); }
-
   [[nodiscard]] std::unique_ptr<Rendezvous> rendezvous(uint32_t rank, bool dynamic = false) const {
     RendezvousOptions made;
     made.placement.rank = rank;
@@ -63,9 +60,8 @@ class Return : public testing::Test {
     return lives;
   }
 
-  const std::string file_ =
-      (std::filesystem::temp_directory_path() / ("return_test_" + std::to_string(getpid())))
-          .string();
+  const TemporaryFolder folder_;
+  const std::string file_ = folder_.file("store");
 };
 
 // The events that a follower was told.

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "tests/leased_port.h"
 #include "tests/real_net/support/certificates.h"
 #include "tests/real_net/support/fault_proxy.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -190,8 +190,8 @@ TEST(RunWorker, NobodyIsOpenToStrangersWhoHasNotSaidSo) {
 TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   // Goal: what is published is the address of a machine. Method: all listen at any; one of them
   // looks into the store.
-  const std::filesystem::path store =
-      std::filesystem::temp_directory_path() / ("everywhere_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::string store = folder.file("store");
   std::string published;
   Program program(functions());
   program.worker("ps").worker("trainer", [&](Worker&) {
@@ -203,13 +203,12 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   std::vector<std::thread> workers;
   for (const uint32_t rank : {0u, 1u}) {
     WorkerOptions made = options(0, rank);
-    made.placement.rendezvous = "file://" + store.string();
+    made.placement.rendezvous = "file://" + store;
     made.listen = Address{.host = "0.0.0.0", .port = 0};
     made.auth = "none";
     workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
   }
   for (std::thread& worker : workers) worker.join();
-  std::filesystem::remove(store);
   for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
   EXPECT_NE(published.find("127.0.0.1"), std::string::npos) << published;
   EXPECT_EQ(published.find("0.0.0.0"), std::string::npos) << published;
@@ -218,8 +217,8 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
 TEST(RunWorker, AFunctionThatLoopsIsNamedInTheLogOfItsWorker) {
   // Goal: a line while it runs, another one when it ends. Method: it loops until the first is
   // there.
-  const std::string file =
-      (std::filesystem::temp_directory_path() / ("loops_" + std::to_string(getpid()))).string();
+  const TemporaryFolder folder;
+  const std::string file = folder.file("log");
   Program program(functions());
   program.worker("ps").worker("trainer", [&file](Worker& worker) {
     const auto seconds = worker.with_timeout(Timeout(std::chrono::seconds(60)));
@@ -236,15 +235,13 @@ TEST(RunWorker, AFunctionThatLoopsIsNamedInTheLogOfItsWorker) {
     std::vector<std::thread> workers;
     for (const uint32_t rank : {0u, 1u}) {
       WorkerOptions made = options(leased_port(), rank);
-      made.placement.rendezvous = "file://" + file + ".store";
+      made.placement.rendezvous = "file://" + folder.file("store");
       made.observe.slow_after = milliseconds(50);
       workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
     }
     for (std::thread& worker : workers) worker.join();
   }
   const std::string told = content_of(file);
-  std::filesystem::remove(file);
-  std::filesystem::remove(file + ".store");
   for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
   const size_t runs = told.find(" worker=ps event=runs_long what=spin_until for_seconds=");
   ASSERT_NE(runs, std::string::npos) << told;
@@ -333,16 +330,16 @@ TEST(RunWorker, WrongUseIsOneClearError) {
 TEST(RunWorker, ItsSpansMetricsAndLogAreWhereTheOptionsSay) {
   // Goal: options and environment reach the observers. Method: one worker is given the options, the
   // other one the variables; their spans are merged.
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("spans_" + std::to_string(getpid()));
+  const TemporaryFolder made;
+  const std::string folder = made.file("spans");
   const Program program = adding_program();
   const uint16_t port = leased_port();
   const uint16_t metrics = leased_port();
   WorkerOptions first = options(port, 0);
-  first.observe = {.metrics = std::to_string(metrics), .spans = folder.string(), .log = "off"};
+  first.observe = {.metrics = std::to_string(metrics), .spans = folder, .log = "off"};
   WorkerOptions second = options(port, 1);
   second.environment = [&](const std::string& name) -> std::optional<std::string> {
-    if (name == "REHEARSAL_SPANS") return folder.string();
+    if (name == "REHEARSAL_SPANS") return folder;
     if (name == "REHEARSAL_METRICS") return "127.0.0.1:0";
     if (name == "REHEARSAL_LOG") return "info";
     return std::nullopt;
@@ -362,10 +359,9 @@ TEST(RunWorker, ItsSpansMetricsAndLogAreWhereTheOptionsSay) {
   std::vector<observe::SpanFile> files;
   for (const char* name : {"ps", "trainer"}) {
     std::ostringstream content;
-    content << std::ifstream(folder / (std::string(name) + ".spans.json")).rdbuf();
+    content << std::ifstream(folder + "/" + name + ".spans.json").rdbuf();
     files.push_back(observe::read_spans(content.str()).or_throw());
   }
-  std::filesystem::remove_all(folder);
   const observe::SpanFile all = observe::merge(files).or_throw();
   ASSERT_EQ(all.spans.size(), 2u);
   EXPECT_EQ(observe::span_name(all.spans[0], all.names), "add");
@@ -399,8 +395,8 @@ TEST(RunWorker, AMetricsAddressIsAPortOrAHostWithOne) {
 }
 
 TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("error_file_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::string path = folder.file("error.json");
   WorkerOptions made = options(leased_port(), 1);
   made.environment = [&path](const std::string& name) -> std::optional<std::string> {
     if (name == "TORCHELASTIC_ERROR_FILE") return path;
@@ -412,7 +408,6 @@ TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
   ASSERT_FALSE(status.ok());
   std::ostringstream content;
   content << std::ifstream(path).rdbuf();
-  std::filesystem::remove(path);
   // torchrun shows the call stack, as it is, and needs the time as digits.
   const auto extra = nlohmann::json::parse(content.str()).at("message").at("extraInfo");
   const auto shown = extra.at("py_callstack").get<std::string>();

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -16,7 +15,7 @@
 #include "core/api/autograd_context.h"
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::real {
 namespace {
@@ -52,7 +51,8 @@ Status run_one(uint32_t rank, const std::string& log, const Program& program) {
 TEST(SlowPass, SaysWhatItWaitsForWhileItGoesOn) {
   // Goal: context, epoch, starter, time and workers, at both workers of the pass. Method: the walk
   // of one goes on until the other has told; standard error goes to a file.
-  const std::string log = temporary_path("slow_pass");
+  const TemporaryFolder folder;
+  const std::string log = folder.file("log");
   FunctionRegistry registry;
   registry.function("slowly", &slowly);
   Program program(registry);
@@ -77,8 +77,6 @@ TEST(SlowPass, SaysWhatItWaitsForWhileItGoesOn) {
   dup2(before, STDERR_FILENO);
   close(before);
   const std::string told = content_of(log);
-  std::filesystem::remove(log);
-  std::filesystem::remove(log + ".store");
   for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
   EXPECT_NE(told.find(kTold + ("context=" + context_id) +
                       " epoch=1 starter=trainer for_seconds=0 waits=\"answers to 1 messages with "

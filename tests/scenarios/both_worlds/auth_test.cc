@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 // The proof by which the workers of `run --net tcp` know each other, as a user chooses it.
 namespace rehearsal::command_line {
@@ -24,16 +23,15 @@ TEST(RunAuth, ThatIsNoneIsRefusedInOneLineBeforeAnyWorkerStarts) {
 }
 
 TEST(RunAuth, MayBeASecretBehindADescriptorWithEitherProtection) {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("run_auth_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::string file = folder.file("secret");
   std::ofstream(file) << "a secret of this test\n";
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
   for (const std::string protection : {"", ",protection=mac"}) {
-    const ToolRun run = run_tool(std::string(kRun) + " 9<" + file.string(),
-                                 "REHEARSAL_AUTH=secret:fd=9" + protection);
+    const ToolRun run =
+        run_tool(std::string(kRun) + " 9<" + file, "REHEARSAL_AUTH=secret:fd=9" + protection);
     EXPECT_EQ(run.status, 0) << run.out << run.err;
   }
-  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "core/session/mutants.h"
 #include "tests/effort.h"
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -22,10 +22,10 @@ TEST_P(SameBits, InTheSimulatorAndOverTcp) {
   const ToolRun simulated = run_tool("run " + arguments + " --faults hostile --crashes 0" +
                                      " --partitions short --pauses short");
   ASSERT_EQ(simulated.status, 0) << simulated.err;
-  const std::string file = temporary_path("same_bits.json");
+  const TemporaryFolder folder;
+  const std::string file = folder.file("simulated.json");
   std::ofstream(file) << simulated.out;
   const ToolRun real = run_tool("run " + arguments + " --net tcp --compare " + file);
-  std::filesystem::remove(file);
   EXPECT_EQ(real.status, 0) << real.err;
   EXPECT_EQ(real.json()["result_digest"], simulated.json()["result_digest"]);
   EXPECT_EQ(real.json()["results"], simulated.json()["results"]);
@@ -119,10 +119,8 @@ TEST(Hunt, DrawsTheSizeOfTheClusterForEachSeed) {
 
 TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) {
   if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("rehearsal_shrink_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string file = (folder / "failure").string();
+  const TemporaryFolder folder;
+  const std::string file = folder.file("failure");
   const ToolRun hunted =
       run_tool("hunt storm --seeds 200 --shrink-for 0s --mutant delete_before_answer");
   ASSERT_EQ(hunted.status, 1) << hunted.out << hunted.err;
@@ -144,7 +142,6 @@ TEST(Shrink, WritesAFileThatReplaysTheFailureAndNoticesWhenItsDecisionsAreGone) 
   EXPECT_NE(gone.out.find("partition:9.0>8.0#7.0: this decision does not come up"),
             std::string::npos)
       << gone.out;
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Rnn, WrongTextIsWrongUse) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -51,7 +51,8 @@ void expect_well_formed(const std::filesystem::path& file) {
 TEST(Curves, AreTheNotesOfARunAndTheSameBytesEachTime) {
   // Goal: a picture follows from the run. Method: one small scenario, twice, and once with another
   // number of steps.
-  const std::filesystem::path folder = temporary_path("curves");
+  const TemporaryFolder made;
+  const std::filesystem::path folder = made.file("curves");
   const std::filesystem::path file = folder / "pipeline" / "curve.svg";
   const std::string small = "pipeline --set size=tiny --set steps=3 --into " + folder.string();
   ASSERT_EQ(draw(small), 0);
@@ -64,7 +65,6 @@ TEST(Curves, AreTheNotesOfARunAndTheSameBytesEachTime) {
   EXPECT_EQ(points_of(read_whole_file(file)).size(), 4u);
   EXPECT_EQ(draw("pipeline --set no_such_option=1 --into " + folder.string()), 1);
   EXPECT_EQ(draw("quickstart"), 2);
-  std::filesystem::remove_all(folder);
 }
 
 // The bars of the picture of a step, of one kind of pass.
@@ -87,10 +87,10 @@ TEST(Curves, OfTheTreeShowWhoComputesWhenInAPipeline) {
   EXPECT_EQ(bars_of(picture, "W"), 32u);
   EXPECT_NE(read_whole_file("core/nn/README.md").find("](../../scenarios/pipeline/step.svg)"),
             std::string::npos);
-  const std::filesystem::path folder = temporary_path("step");
+  const TemporaryFolder made;
+  const std::filesystem::path folder = made.file("curves");
   ASSERT_EQ(draw("pipeline --set size=tiny --into " + folder.string()), 0);
   EXPECT_EQ(read_whole_file(folder / "pipeline" / "step.svg"), picture);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Curves, OfTheTreeAreWellFormedAndShown) {

@@ -4,7 +4,7 @@
 
 #include "core/session/mutants.h"
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -66,7 +66,8 @@ TEST(Explore, AFailureIsDrawnWithTheEventsThatDecideAndLeavesAFolder) {
   // not accept a fork that was refused: the answer comes to its parent without.
   if (!kHasMutants) GTEST_SKIP() << "this build has no mutants";
   namespace fs = std::filesystem;
-  const fs::path folder = temporary_path("explored");
+  const TemporaryFolder made;
+  const fs::path folder = made.file("found");
   const ToolRun explored =
       run_tool("explore rref_fork --mutant refused_child_accepts_not --out " + folder.string());
   ASSERT_EQ(explored.status, 1) << explored.out << explored.err;
@@ -100,7 +101,6 @@ TEST(Explore, AFailureIsDrawnWithTheEventsThatDecideAndLeavesAFolder) {
                             ": holds a schedule of 'explore', which is small already; type "
                             "rehearsal report " +
                             run + "\n");
-  fs::remove_all(folder);
 }
 
 TEST(Explore, WrongSchedulesAreWrongUse) {

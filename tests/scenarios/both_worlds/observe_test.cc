@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "observe/spans.h"
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 // A user's view of real workers, asked for as a user types it.
 namespace rehearsal::command_line {
@@ -13,15 +13,10 @@ namespace {
 
 class Observed : public testing::Test {
  protected:
-  Observed()
-      : folder_(std::filesystem::temp_directory_path() / ("observed_" + std::to_string(getpid()))) {
-  }
-  ~Observed() override { std::filesystem::remove_all(folder_); }
-
   // The spans of all workers, in one.
-  [[nodiscard]] observe::SpanFile spans() const {
+  [[nodiscard]] static observe::SpanFile spans_in(const std::string& folder) {
     std::vector<std::string> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
       paths.push_back(entry.path().string());
     std::sort(paths.begin(), paths.end());
     std::vector<observe::SpanFile> files;
@@ -31,7 +26,7 @@ class Observed : public testing::Test {
     return observe::merge(files).or_throw();
   }
 
-  const std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 size_t count(const std::string& text, const std::string& part) {
@@ -43,11 +38,11 @@ size_t count(const std::string& text, const std::string& part) {
 TEST_F(Observed, VariablesReachEveryWorkerOfARun) {
   // Goal: what the root README shows. Method: one run over TCP; every call of a function has both
   // its spans.
-  const ToolRun done =
-      run_tool("run quickstart --set size=tiny --net tcp",
-               "REHEARSAL_METRICS=0 REHEARSAL_LOG=warn REHEARSAL_SPANS=" + folder_.string());
+  const std::string folder = folder_.file("spans");
+  const ToolRun done = run_tool("run quickstart --set size=tiny --net tcp",
+                                "REHEARSAL_METRICS=0 REHEARSAL_LOG=warn REHEARSAL_SPANS=" + folder);
   ASSERT_EQ(done.status, 0) << done.err << done.out;
-  const observe::SpanFile all = spans();
+  const observe::SpanFile all = spans_in(folder);
   EXPECT_EQ(count(done.err, "rehearsal: metrics are at http://127.0.0.1:"), all.names.size())
       << done.err;
   EXPECT_EQ(count(done.err, "level="), 0u) << done.err;  // Nothing went wrong.
@@ -62,12 +57,11 @@ TEST_F(Observed, VariablesReachEveryWorkerOfARun) {
 TEST_F(Observed, TheSpansOfARunAreOneFileInBothWorlds) {
   // Goal: `run --spans` gives the same calls, whatever they run on. Method: the names in both
   // files.
-  std::filesystem::create_directories(folder_);
   std::vector<std::vector<std::string>> names;
   for (const std::string net : {"sim", "tcp"}) {
-    const std::filesystem::path file = folder_ / (net + ".json");
+    const std::string file = folder_.file(net + ".json");
     const ToolRun done =
-        run_tool("run quickstart --set size=tiny --net " + net + " --spans " + file.string());
+        run_tool("run quickstart --set size=tiny --net " + net + " --spans " + file);
     ASSERT_EQ(done.status, 0) << done.err << done.out;
     const observe::SpanFile spans = observe::read_spans(read_whole_file(file)).or_throw();
     names.emplace_back();
@@ -83,7 +77,6 @@ TEST_F(Observed, TheSpansOfARunAreOneFileInBothWorlds) {
 TEST_F(Observed, OnAFullDiskTheResultIsToldAndNothingIsLeft) {
   // Goal: the run's result, status 1 and the cause; no half of a file. Method: a device that is
   // full, and a file whose size is limited.
-  std::filesystem::create_directories(folder_);
   const ToolRun full = run_tool("run quickstart --set size=tiny --json --spans /dev/full");
   EXPECT_EQ(full.status, 1);
   EXPECT_EQ(full.json()["failure"]["oracle"], "spans");
@@ -94,10 +87,10 @@ TEST_F(Observed, OnAFullDiskTheResultIsToldAndNothingIsLeft) {
       << full.err;
   EXPECT_TRUE(std::filesystem::exists("/dev/full"));
   const std::string small = "sh -c 'trap \"\" XFSZ; ulimit -f 1; exec \"$0\" \"$@\"'";
-  const std::filesystem::path file = folder_ / "spans.json";
-  const ToolRun cut = run_tool("run quickstart --set size=tiny --spans " + file.string(), small);
+  const std::string file = folder_.file("spans.json");
+  const ToolRun cut = run_tool("run quickstart --set size=tiny --spans " + file, small);
   EXPECT_EQ(cut.status, 1) << cut.err;
-  EXPECT_NE(cut.out.find(" spans: " + file.string() + ": cannot be written: File too large"),
+  EXPECT_NE(cut.out.find(" spans: " + file + ": cannot be written: File too large"),
             std::string::npos)
       << cut.out << cut.err;
   EXPECT_FALSE(std::filesystem::exists(file));
@@ -106,18 +99,17 @@ TEST_F(Observed, OnAFullDiskTheResultIsToldAndNothingIsLeft) {
 TEST_F(Observed, FlagsOfAWorkerSayTheSame) {
   // Goal: --metrics-port, --spans and --log. Method: two workers; the first one has the flags.
   const std::string binary = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string place = " --world-size 2 --rendezvous file://" + folder_.string() + "/store";
+  const std::string place = " --world-size 2 --rendezvous file://" + folder_.file("store");
   const std::string worker = "worker quickstart --set size=tiny" + place;
-  std::filesystem::create_directories(folder_);
-  const ToolRun done = run_tool(
-      worker + " --rank 1 >/dev/null 2>&1 & " + kToolVariable + "=1 '" + binary + "' " + worker +
-      " --rank 0 --metrics-port 0 --log info --spans " + folder_.string() + "/spans");
+  const ToolRun done =
+      run_tool(worker + " --rank 1 >/dev/null 2>&1 & " + kToolVariable + "=1 '" + binary + "' " +
+               worker + " --rank 0 --metrics-port 0 --log info --spans " + folder_.file("spans"));
   ASSERT_EQ(done.status, 0) << done.err << done.out;
   EXPECT_EQ(count(done.err, "rehearsal: metrics are at http://127.0.0.1:"), 1u) << done.err;
   EXPECT_EQ(count(done.err, "event=link_up"), 1u) << done.err;
   EXPECT_EQ(count(done.err, "event=stopped"), 1u) << done.err;
   size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "spans")) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.file("spans"))) {
     EXPECT_TRUE(observe::read_spans(read_whole_file(entry.path())).ok()) << entry.path();
     ++files;
   }

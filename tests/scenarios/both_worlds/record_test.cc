@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/temporary_folder.h"
 
 // `run --net tcp --record` and `replay` of what it leaves, as a user types them.
 namespace rehearsal::command_line {
@@ -13,10 +13,6 @@ namespace {
 
 class Record : public testing::Test {
  protected:
-  Record()
-      : folder_(std::filesystem::temp_directory_path() / ("record_" + std::to_string(getpid()))) {}
-  ~Record() override { std::filesystem::remove_all(folder_); }
-
   [[nodiscard]] std::string file(const std::string& worker) const {
     return (folder_ / (worker + ".record")).string();
   }
@@ -33,7 +29,8 @@ class Record : public testing::Test {
     ASSERT_EQ(done.status, 0) << done.err << done.out;
   }
 
-  const std::filesystem::path folder_;
+  const TemporaryFolder made_;
+  const std::filesystem::path folder_ = made_.file("records");
 };
 
 class EveryWorker : public Record,

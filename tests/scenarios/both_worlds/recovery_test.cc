@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -94,17 +94,12 @@ class Process {
 
 class Training {
  public:
-  Training() : folder_(temporary_path("recovery")) {
-    std::filesystem::create_directories(folder_);
+  Training() {
     for (int rank = 0; rank < kWorkers; ++rank) start(rank);
-  }
-  ~Training() {
-    for (auto& process : processes_) process.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   void start(int rank) {
-    processes_[rank] = std::make_unique<Process>(rank, folder_, lives_[rank]++);
+    processes_[rank] = std::make_unique<Process>(rank, folder_.path().string(), lives_[rank]++);
   }
   Process& process(int rank) { return *processes_[rank]; }
 
@@ -116,7 +111,7 @@ class Training {
       if (steady_clock::now() > limit) return false;
       std::error_code none;
       const auto now = std::filesystem::last_write_time(
-          folder_ + "/checkpoints/trainer0/training.head.pt", none);
+          folder_.file("checkpoints/trainer0/training.head.pt"), none);
       if (none || now == last) continue;
       last = now;
       ++seen;
@@ -137,7 +132,7 @@ class Training {
   }
 
  private:
-  const std::string folder_;
+  const TemporaryFolder folder_;
   std::unique_ptr<Process> processes_[kWorkers];
   int lives_[kWorkers] = {};
 };

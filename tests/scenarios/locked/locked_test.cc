@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "tests/scenarios/tool_run.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -155,12 +153,12 @@ TEST(ExceptionTraces, SayWhereTheExceptionWasThrownAndChangeNothing) {
 
 TEST(ExceptionTraces, AreOnInAReplay) {
   // Goal: whoever looks into a failure is told. Method: the file that a hunt leaves.
-  const std::string folder = temporary_path("traced");
+  const TemporaryFolder made;
+  const std::string folder = made.file("found");
   EXPECT_EQ(run_tool("hunt broken --set how=throw --seeds 1 --out " + folder).status, 1);
   const ToolRun replayed = run_tool("replay " + folder + "/failure.run");
   EXPECT_EQ(replayed.status, 1);
   EXPECT_EQ(told(replayed.out, kThrown), "");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(ExceptionTraces, AreAskedForOverTcpToo) {
@@ -175,7 +173,8 @@ TEST(ExceptionTraces, AreAskedForOverTcpToo) {
 TEST(ExceptionTraces, AreToldByTheReplayOfARecord) {
   // Goal: a record need not have been made with traces. Method: the worker at which a served
   // function throws; its own main ends well.
-  const std::string folder = temporary_path("thrown");
+  const TemporaryFolder made;
+  const std::string folder = made.file("records");
   EXPECT_EQ(run_tool("run broken --set how=throw --net tcp --record " + folder).status, 1);
   const ToolRun replayed = run_tool("replay " + folder + "/ps.record");
   EXPECT_EQ(replayed.status, 0) << replayed.err;
@@ -186,7 +185,6 @@ TEST(ExceptionTraces, AreToldByTheReplayOfARecord) {
   const Json json = run_tool("replay " + folder + "/ps.record --json").json();
   ASSERT_EQ(json.at("throws").size(), 1u) << json;
   EXPECT_EQ(json["throws"][0]["error"], "std::runtime_error: not now");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

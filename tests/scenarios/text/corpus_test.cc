@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "command_line/wrong_use.h"
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::text {
 namespace {
@@ -16,18 +15,12 @@ using Words = std::vector<std::string>;
 
 class TextFile {
  public:
-  explicit TextFile(const std::string& bytes)
-      : path_(temporary_path(std::string("corpus_test_") +
-                             testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  ~TextFile() { std::filesystem::remove(path_); }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
+  explicit TextFile(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.file("text");
 };
 
 std::string refusal_of(const std::string& path) {

@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
 
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -39,10 +38,10 @@ TEST(ChosenRun, IsReadBackAsItWasWritten) {
   ASSERT_EQ(run.decisions.size(), 2u);
   EXPECT_EQ(run.decisions[0].value, 980235u);
   EXPECT_EQ(to_flags(run), kFlags);
-  const std::string file = temporary_path("chosen_run");
+  const TemporaryFolder folder;
+  const std::string file = folder.file("failure.run");
   EXPECT_TRUE(write_run(file, run, "it failed\nlike this --seed 3"));
   EXPECT_EQ(to_flags(read_run(file)), kFlags);
-  std::filesystem::remove(file);
   for (const char* flags : {"--seed 3", "--seed 3 --strategy urw:s0.1=12,t0.0=3",
                             "--seed 3 --strategy delays:skip=17.40"})
     EXPECT_EQ(to_flags(parse_flags(flags)), flags);

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
-#include "tests/temporary_path.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -105,8 +104,9 @@ std::optional<RunFailure> needs_two(const ClusterOptions& options) {
 
 TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   // Goal: only what it needs to fail alike; files that say so. Method: a run whose needs are known.
-  const std::filesystem::path folder = temporary_path("hunt_seeds_report");
-  options_.report_folder = folder.string();
+  const TemporaryFolder made;
+  const std::string folder = made.file("report");
+  options_.report_folder = folder;
   const Hunted hunted = hunt_seeds({.options = options_,
                                     .environment = environment_,
                                     .name = "Suite/Test.Name/0",
@@ -120,7 +120,7 @@ TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   EXPECT_EQ(hunted.choices, 100u);
   ASSERT_EQ(hunted.run.decisions.size(), 2u);
   EXPECT_EQ(hunted.run.otherwise, Otherwise::benign);
-  EXPECT_EQ(hunted.report, (folder / "Suite_Test.Name_0").string());
+  EXPECT_EQ(hunted.report, folder + "/Suite_Test.Name_0");
   EXPECT_EQ(to_flags(read_run(hunted.report + "/failure.run")), to_flags(hunted.run));
   std::ifstream events(hunted.report + "/events.txt");
   std::string line;
@@ -131,7 +131,6 @@ TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   read << text.rdbuf();
   EXPECT_NE(read.str().find("2 of its 100 choices are left"), std::string::npos) << read.str();
   EXPECT_TRUE(read.str().ends_with(command_of(hunted.run) + "\n")) << read.str();
-  std::filesystem::remove_all(folder);
 }
 
 // A run under a strategy fails where it holds back one event for two others; the same deviation in

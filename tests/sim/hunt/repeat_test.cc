@@ -1,7 +1,6 @@
 // The line that a failing hunt prints really repeats the failure: this binary starts itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "tests/sim/adding_program.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -86,12 +86,12 @@ struct Ran {
 };
 
 Ran run_shell(const std::string& command) {
-  const std::string file = testing::TempDir() + "repeat_" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::string file = folder.file("output");
   const int status = std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str());
   std::ifstream input(file);
   std::ostringstream text;
   text << input.rdbuf();
-  std::filesystem::remove(file);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
 }
 
@@ -104,7 +104,6 @@ class Repeat : public testing::Test {
   void TearDown() override {
     unsetenv(kSampleVariable);
     unsetenv("REHEARSAL_REPORT");
-    std::filesystem::remove_all(folder_);
   }
 
   static Ran hunt_sample(const std::string& name) {
@@ -112,7 +111,8 @@ class Repeat : public testing::Test {
     return run_shell("'" + binary + "' --gtest_filter=Sample." + name);
   }
 
-  const std::string folder_ = testing::TempDir() + "repeat_report_" + std::to_string(getpid());
+  const TemporaryFolder made_;
+  const std::string folder_ = made_.file("report");
 };
 
 TEST_F(Repeat, TheLineOfAFailedOracleShowsTheSameFailure) {

@@ -2,7 +2,6 @@
 // stacks that are parked there.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "tests/sim/replay/recorded_group.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -53,11 +53,11 @@ TEST(DISABLED_Debugged, Replay) {
 }
 
 std::string output_of(const std::string& command) {
-  const std::string file = testing::TempDir() + "debugger_test_" + std::to_string(getpid());
+  const TemporaryFolder folder;
+  const std::string file = folder.file("output");
   static_cast<void>(std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str()));
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
-  std::filesystem::remove(file);
   return text.str();
 }
 

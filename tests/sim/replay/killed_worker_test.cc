@@ -5,13 +5,13 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <string>
 
 #include "core/api/program.h"
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "sim/replay/replay.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -56,25 +56,23 @@ Program program() {
   return program;
 }
 
-[[noreturn]] void be_worker(uint32_t rank, const std::filesystem::path& folder) {
+[[noreturn]] void be_worker(uint32_t rank, const TemporaryFolder& folder) {
   alarm(60);
   deadly() = true;
   real::WorkerOptions options;
   options.placement = {
-      .rank = rank, .world_size = 2, .rendezvous = "file://" + (folder / "meeting").string()};
+      .rank = rank, .world_size = 2, .rendezvous = "file://" + folder.file("meeting")};
   options.environment = [](const std::string&) { return std::nullopt; };
   options.node.peer_timeout = milliseconds(1'000);
   options.node.heartbeat = milliseconds(100);
-  options.record = {.folder = folder.string(), .bytes = uint64_t{4} << 20};
+  options.record = {.folder = folder.path().string(), .bytes = uint64_t{4} << 20};
   std::_Exit(real::run_worker(options, program()).ok() ? 0 : 1);
 }
 
 TEST(Replay, GoesOnToWhereAKilledWorkerDied) {
   // Goal: nothing that the strand took is missing, and what the worker did last it does again, as
   // it would in a debugger. Method: SIGKILL from within a function.
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("killed_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   std::array<pid_t, 2> children{};
   for (uint32_t rank = 0; rank < 2; ++rank) {
     children[rank] = fork();
@@ -86,21 +84,20 @@ TEST(Replay, GoesOnToWhereAKilledWorkerDied) {
   EXPECT_TRUE(WIFEXITED(statuses[1]) && WEXITSTATUS(statuses[1]) == 1) << statuses[1];
   deaths() = 0;
 
-  const auto killed = record::read_record((folder / "ps.record").string()).or_throw();
+  const auto killed = record::read_record(folder.file("ps.record")).or_throw();
   const ReplayReport report = replay(*killed, program());
   EXPECT_FALSE(report.divergence.has_value()) << report.divergence->text;
   EXPECT_FALSE(report.ended);
   EXPECT_EQ(last_number(), kCalls - 1);
   EXPECT_EQ(deaths(), 1);
 
-  const auto other = record::read_record((folder / "trainer.record").string()).or_throw();
+  const auto other = record::read_record(folder.file("trainer.record")).or_throw();
   const ReplayReport survivor = replay(*other, program());
   EXPECT_FALSE(survivor.divergence.has_value()) << survivor.divergence->text;
   EXPECT_TRUE(survivor.ended);
   ASSERT_TRUE(survivor.failure.has_value());
   EXPECT_NE(to_string(*survivor.failure).find("'ps'"), std::string::npos);
   EXPECT_EQ(deaths(), 1);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "sim/replay/replay.h"
 #include "sim/world/event_lines.h"
 #include "tests/real_net/support/loopback_group.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 
@@ -32,16 +31,11 @@ class EventTexts final : public Trace {
 class RecordedGroup {
  public:
   RecordedGroup(const Program& program, real::GroupOptions options)
-      : program_(program),
-        folder_(std::filesystem::temp_directory_path() /
-                ("recorded_group_" + std::to_string(getpid()))),
-        events_(program.names().size()) {
-    std::filesystem::create_directories(folder_);
-    options.record_folder = folder_.string();
+      : program_(program), events_(program.names().size()) {
+    options.record_folder = folder_.path().string();
     for (EventTexts& events : events_) options.traces.push_back(&events);
     group_ = std::make_unique<real::LoopbackGroup>(program, options);
   }
-  ~RecordedGroup() { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] real::LoopbackGroup& group() { return *group_; }
   // Then the nodes are gone …
@@ -54,7 +48,7 @@ class RecordedGroup {
   std::vector<Status> run_only() { return group_->run(); }
 
   [[nodiscard]] std::string file(uint32_t rank) const {
-    return (folder_ / (program_.names()[rank] + ".record")).string();
+    return folder_.file(program_.names()[rank] + ".record");
   }
   [[nodiscard]] const std::vector<std::string>& events(uint32_t rank) const {
     return events_[rank].lines();
@@ -77,7 +71,7 @@ class RecordedGroup {
 
  private:
   const Program& program_;
-  const std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::vector<EventTexts> events_;
   std::unique_ptr<real::LoopbackGroup> group_;
 };

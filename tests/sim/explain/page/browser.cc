@@ -54,8 +54,6 @@ std::string decoded(const std::string& base64) {
 
 Browser::Browser() {
   const std::string program = program_in_path();
-  folder_ = (std::filesystem::temp_directory_path() / "browser-XXXXXX").string();
-  if (mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("no temporary folder");
   start(program);
   const Json target = call("Target.createTarget", {{"url", "about:blank"}});
   const Json attached =
@@ -70,8 +68,8 @@ void Browser::start(const std::string& program) {
   std::array<int, 2> output{};
   if (pipe2(input.data(), O_CLOEXEC) != 0 || pipe2(output.data(), O_CLOEXEC) != 0)
     throw std::runtime_error("no pipe");
-  const std::string data = "--user-data-dir=" + folder_ + "/data";
-  const std::string log = folder_ + "/log";
+  const std::string data = "--user-data-dir=" + folder_.file("data");
+  const std::string log = folder_.file("log");
   process_ = fork();
   if (process_ == 0) {
     setpgid(0, 0);  // so that all its processes can be ended together
@@ -105,8 +103,6 @@ Browser::~Browser() {
   }
   close(to_);
   close(from_);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void Browser::write_message(const Json& message) {
@@ -132,7 +128,7 @@ Browser::Json Browser::read_message() {
     std::array<char, 65536> bytes{};
     const ssize_t size = read(from_, bytes.data(), bytes.size());
     if (size <= 0) {
-      std::ifstream log(folder_ + "/log");
+      std::ifstream log(folder_.file("log"));
       std::ostringstream text;
       text << log.rdbuf();
       throw std::runtime_error("the browser has ended: " + text.str());

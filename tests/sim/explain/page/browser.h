@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/temporary_folder.h"
+
 namespace rehearsal::sim {
 
 // Owns the browser's processes: the destructor ends them, and removes their files. Every wait is
@@ -50,7 +52,7 @@ class Browser {
   pid_t process_ = -1;
   int to_ = -1;
   int from_ = -1;
-  std::string folder_;
+  const TemporaryFolder folder_;
   std::string unread_;
   std::string session_;
   std::string url_;

@@ -1,10 +1,8 @@
 // The page in a real browser: it opens, shows every event, answers mouse and keyboard, filters, is
 // light and dark, asks for nothing else, and complains of nothing.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "tests/sim/explain/nested_program.h"
 #include "tests/sim/explain/page/browser.h"
 #include "tests/sim/explain/run_with_pass.h"
+#include "tests/temporary_folder.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -67,11 +66,10 @@ class PageTest : public testing::Test {
   static Browser& browser() { return *browser_; }
 
   void open(const Chronicle& chronicle, const Subject& subject) {
-    const auto file =
-        std::filesystem::temp_directory_path() / ("page_" + std::to_string(getpid()) + ".html");
+    const TemporaryFolder folder;
+    const std::string file = folder.file("page.html");
     std::ofstream(file) << html_page(chronicle, subject);
     browser().open(file);
-    std::filesystem::remove(file);
   }
   void open_stormy() { open(stormy_run(), stormy_subject()); }
   // Every event, the shutdown unfolded.

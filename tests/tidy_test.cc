@@ -291,6 +291,22 @@ TEST(TidyRules, AnAssertionAboutWallTimeIsFound) {
   EXPECT_EQ(found("sim/a.cc", "EXPECT_LT(Clock::now() - begin, seconds(1));"), 0U);
 }
 
+TEST(TidyRules, ATemporaryFileOutsideATemporaryFolderIsFound) {
+  // Goal: no test leaves files behind. Method: each other means, in a test and where it may be.
+  const auto found = [](const std::string& path, const std::string& text) {
+    return check_temporary_files(parse_source(path, text)).size();
+  };
+  const std::string path = "tests/sim/a_test.cc";
+  for (const std::string text : {"const auto a = std::filesystem::temp_directory_path() / \"a\";",
+                                 "const std::string a = testing::TempDir() + \"a\";",
+                                 "mkdtemp(name.data());", "mkstemp(name.data());"}) {
+    EXPECT_EQ(found(path, text), 1U) << text;
+    EXPECT_EQ(found("tests/temporary_folder.h", text), 0U) << text;
+    EXPECT_EQ(found("command_line/a.cc", text), 0U) << text;
+  }
+  EXPECT_EQ(found(path, "const TemporaryFolder folder;  // no mkdtemp\nf(\"mkdtemp\");"), 0U);
+}
+
 TEST(TidyRules, AMarkThatNoTestAssertsIsFound) {
   // Goal: marks and tests stay together. Method: three marks, one asserted, one used twice.
   const auto product =
@@ -362,6 +378,10 @@ TEST(TidyRepository, EveryMarkNamesOneBranchAndIsAssertedByATest) {
 
 TEST(TidyRepository, NoAssertionHangsOnWallTime) {
   EXPECT_TRUE(none(check_all_sources(check_wall_time)));
+}
+
+TEST(TidyRepository, FilesOfTestsGoIntoATemporaryFolder) {
+  EXPECT_TRUE(none(check_all_sources(check_temporary_files)));
 }
 
 TEST(TidyRepository, LinesAreNarrowAndFreeOfMarksAndMachinePaths) {

@@ -218,6 +218,20 @@ Findings check_wall_time(const SourceText& source) {
   return findings;
 }
 
+Findings check_temporary_files(const SourceText& source) {
+  static constexpr std::array<string_view, 4> kOtherMeans = {"temp_directory_path", "TempDir",
+                                                             "mkdtemp", "mkstemp"};
+  Findings findings;
+  if (!source.path.starts_with("tests/") || source.path == "tests/temporary_folder.h")
+    return findings;
+  for_each_word(source.code, [&](string_view word, size_t position) {
+    if (std::ranges::find(kOtherMeans, word) != kOtherMeans.end())
+      findings.push_back({source.path, line_of(source.code, position),
+                          "use a TemporaryFolder (tests/temporary_folder.h)"});
+  });
+  return findings;
+}
+
 Findings check_marks(const std::vector<SourceText>& sources) {
   static const std::regex call(R"(\bmark\(\s*$)");
   Findings findings;

@@ -36,6 +36,9 @@ Findings check_lines(const std::string& path, std::string_view text);
 // the speed of the machine.
 Findings check_wall_time(const SourceText& source);
 
+// The files of a test go into a TemporaryFolder: no test finds a temporary path by other means.
+Findings check_temporary_files(const SourceText& source);
+
 // A mark names one branch, and some test asserts it.
 Findings check_marks(const std::vector<SourceText>& sources);
 

@@ -12,7 +12,7 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 
-namespace rehearsal::soak {
+namespace rehearsal::bad_network {
 
 // The network between the machines, from now on.
 struct Weather {
@@ -92,4 +92,4 @@ class BadNetwork {
   std::thread thread_;
 };
 
-}  // namespace rehearsal::soak
+}  // namespace rehearsal::bad_network

@@ -17,11 +17,11 @@
 #include "core/base/hash.h"
 #include "scenarios/storm/actor.h"
 #include "tests/scenarios/tool_run.h"
-#include "tests/soak/bad_network.h"
-#include "tests/soak/machine_process.h"
+#include "tests/bad_network/bad_network.h"
+#include "tests/bad_network/machine_process.h"
 #include "tests/temporary_folder.h"
 
-namespace rehearsal::soak {
+namespace rehearsal::bad_network {
 namespace {
 
 using std::chrono::milliseconds;
@@ -34,7 +34,7 @@ constexpr uint64_t kGroupsMax = 10;  // until some have seen everything, if that
 constexpr auto kBeforeFaults = milliseconds(200);  // after all links stand
 
 seconds how_long() {
-  const char* said = std::getenv("REHEARSAL_SOAK_SECONDS");
+  const char* said = std::getenv("REHEARSAL_BAD_NETWORK_SECONDS");
   return seconds(said == nullptr ? 20 : std::max(1, std::atoi(said)));
 }
 
@@ -125,8 +125,8 @@ class Group {
         "--checkpoints",  (folder_ / "checkpoints").string()};
     workers_[rank] = std::make_unique<MachineProcess>(
         network_.name_space(rank), words,
-        std::vector<std::string>{"REHEARSAL_AUTH=secret:env=SOAK_SECRET",
-                                 "SOAK_SECRET=a secret of this soak"},
+        std::vector<std::string>{"REHEARSAL_AUTH=secret:env=GROUP_SECRET",
+                                 "GROUP_SECRET=a secret of this group"},
         (folder_ / ("output" + std::to_string(rank))).string());
   }
 
@@ -224,12 +224,12 @@ uint64_t next_seed(uint64_t seed) {
   return seed;
 }
 
-TEST(Soak, NothingIsLostDoubledOrLeftOnABadNetwork) {
+TEST(WorkersOnABadNetwork, NothingIsLostDoubledOrLeftOnABadNetwork) {
   if (const std::string why = BadNetwork::why_impossible(); !why.empty())
     GTEST_SKIP() << why << ": run it as root of a container, or where user namespaces are allowed";
   TemporaryFolder folder;
   const auto end = Clock::now() + how_long();
-  const char* first = std::getenv("REHEARSAL_SOAK_SEED");
+  const char* first = std::getenv("REHEARSAL_BAD_NETWORK_SEED");
   uint64_t seed = first == nullptr ? 0 : std::strtoull(first, nullptr, 10) - 1;
   uint64_t groups = 0, well = 0, by_loss = 0, faults = 0, lost = 0;
   const auto saw_all = [&] { return well > 0 && faults > 0 && lost > 0; };
@@ -263,4 +263,4 @@ TEST(Soak, NothingIsLostDoubledOrLeftOnABadNetwork) {
 }
 
 }  // namespace
-}  // namespace rehearsal::soak
+}  // namespace rehearsal::bad_network

@@ -1,4 +1,4 @@
-#include "tests/soak/bad_network.h"
+#include "tests/bad_network/bad_network.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "core/base/hash.h"
 
-namespace rehearsal::soak {
+namespace rehearsal::bad_network {
 namespace {
 
 constexpr const char* kDevice = "link0";
@@ -268,4 +268,4 @@ void BadNetwork::deliver(Clock::time_point now) {
   }
 }
 
-}  // namespace rehearsal::soak
+}  // namespace rehearsal::bad_network

@@ -1,4 +1,4 @@
-#include "tests/soak/machine_process.h"
+#include "tests/bad_network/machine_process.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include "core/base/check.h"
 #include "tests/scenarios/tool_run.h"
 
-namespace rehearsal::soak {
+namespace rehearsal::bad_network {
 namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -80,4 +80,4 @@ std::string MachineProcess::output() const {
   return text.str();
 }
 
-}  // namespace rehearsal::soak
+}  // namespace rehearsal::bad_network

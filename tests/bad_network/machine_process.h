@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace rehearsal::soak {
+namespace rehearsal::bad_network {
 
 // This binary once more, as the tool, on one of the machines of a BadNetwork. It ends with its
 // maker.
@@ -35,4 +35,4 @@ class MachineProcess {
   std::optional<int> status_;
 };
 
-}  // namespace rehearsal::soak
+}  // namespace rehearsal::bad_network

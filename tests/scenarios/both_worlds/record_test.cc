@@ -104,6 +104,15 @@ TEST_F(Record, ThatCannotBeReplayedIsRefusedInOneLine) {
   EXPECT_NE(complaint(damaged).find("is damaged"), std::string::npos);
 }
 
+TEST_F(Record, ItsReplayEndsWithTheLineThatStartsADebuggerWithItsCommands) {
+  record("quickstart --set size=tiny");
+  const ToolRun replayed = run_tool("replay " + file("ps"));
+  const std::string last = replayed.out_lines().back();
+  EXPECT_TRUE(last.starts_with("gdb -x ")) << last;
+  EXPECT_NE(last.find("/rehearsal-gdb.py --args "), std::string::npos) << last;
+  EXPECT_TRUE(last.ends_with(" replay " + file("ps"))) << last;
+}
+
 TEST_F(Record, OfAnotherBuildIsRefusedInOneLine) {
   // Method: a copy of this program with one more byte at its end does the same, and is another.
   record("quickstart --set size=tiny");

@@ -36,6 +36,14 @@ TEST(Locked, ARunThatHangsNamesWorkerFunctionAndStackAndEndsWithItsLine) {
   EXPECT_EQ(last.substr(last.find(" run ")), " run locked --seed 3 --watchdog 500ms");
 }
 
+TEST(Locked, AHuntForATimeEndsAtTheHang) {
+  // Goal: a run that hangs does not keep a search that ends by its time.
+  const ToolRun run =
+      run_tool("hunt locked --for 600s --jobs 1 --shrink-for 1runs --watchdog 500ms --json");
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_EQ(run.json().at("failure").at("oracle"), "watchdog");
+}
+
 TEST(Locked, AHuntFindsTheHangMakesItSmallAndEnds) {
   // Goal: a hang is a failure like any other, although every attempt has to be ended. Method: a
   // search, then the line that it prints; with half a second for each run.

@@ -32,12 +32,10 @@ SHRINK_SECONDS = 60
 BUSY_FACTOR = 10
 # What no simulated network does is left to tests; sim/mutants.md says which.
 NOT_HUNTED = {"destination_unchecked"}
-# What a hunt needs beside the seeds: where it is rare, and where so many small delays add up to
-# seconds that a failure cannot be told by few decisions.
-FLAGS = {"serves_before_met": ["--crashes", "2", "--restarts", "amnesia"],
-         "committed_not_taken_back": ["--crashes", "1"],
-         "shutdown_has_five_seconds": ["--without", "delays"],
-         "arrival_is_timed": ["--without", "delays"]}
+# The words that a hunt of a mutant needs beside the seeds: where it is rare, and where so many small
+# delays add up to seconds that a failure cannot be told by few decisions.
+with open(os.path.join(os.path.dirname(__file__), "flags.json"), encoding="utf-8") as words:
+    FLAGS = json.load(words)
 
 Campaign = collections.namedtuple("Campaign", "mutant strategy number")
 Answer = collections.namedtuple("Answer", "status out err seconds")

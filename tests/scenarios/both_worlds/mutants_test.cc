@@ -4,10 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,25 +28,20 @@ const std::map<std::string, std::string>& oracles() {
   return table;
 }
 
-// The flags that a hunt needs beside the seeds, where it is rare.
+// The flags that a hunt needs beside the seeds, where it is rare: those of `./dev mutants`.
 std::string flags_for(const std::string& mutant) {
-  if (mutant == "committed_not_taken_back") return " --crashes 1";
-  return mutant == "serves_before_met" ? " --crashes 2 --restarts amnesia" : "";
+  static const Json table = Json::parse(read_whole_file("tests/mutants/flags.json"));
+  std::string flags;
+  for (const Json& word : table.value(mutant, Json::array()))
+    flags += " " + word.get<std::string>();
+  return flags;
 }
 
 // Behaviour that no simulated network has is left to hand-written tests: sim/mutants.md says which.
-// With REHEARSAL_MUTANT_SHARE=I/N every N-th of the others, from the I-th on.
 std::vector<std::string> hunted_mutants() {
   std::vector<std::string> names = mutant_names();
   std::erase(names, "destination_unchecked");
-  const char* const share = std::getenv("REHEARSAL_MUTANT_SHARE");
-  size_t first = 0;
-  size_t step = 1;
-  if (share != nullptr && (std::sscanf(share, "%zu/%zu", &first, &step) != 2 || first >= step))
-    throw std::invalid_argument("REHEARSAL_MUTANT_SHARE: I/N, such as 0/4");
-  std::vector<std::string> chosen;
-  for (size_t i = first; i < names.size(); i += step) chosen.push_back(names[i]);
-  return chosen;
+  return names;
 }
 
 class StormFinds : public testing::TestWithParam<std::string> {};

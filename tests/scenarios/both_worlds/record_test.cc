@@ -125,8 +125,7 @@ TEST_F(Record, OfAnotherBuildIsRefusedInOneLine) {
   const int status = std::system(command.c_str());
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
   const std::string text = read_whole_file(complaint);
-  EXPECT_TRUE(
-      text.starts_with("other replay: " + file("ps") + ": was recorded by another build ("))
+  EXPECT_TRUE(text.starts_with("other replay: " + file("ps") + ": was recorded by another build ("))
       << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
 }

@@ -1,5 +1,5 @@
 // The sanitizers of a test's program ask these functions for their settings; without sanitizers
-// nobody calls them. What stands in ASAN_OPTIONS or UBSAN_OPTIONS overrides.
+// nobody calls them. ASAN_OPTIONS and UBSAN_OPTIONS override them.
 extern "C" {
 
 // Of too much memory LibTorch makes an exception, as without the sanitizer.

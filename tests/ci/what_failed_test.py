@@ -46,8 +46,8 @@ NO_CASES = "the fuzzer has found something\n"
 def section(number, name, output, verdict):
     return f"""{number}/9 Testing: {name}
 {number}/9 Test: {name}
-Command: "/root/of/it/build/asan/{name.split('.')[0]}" "word"
-Directory: /root/of/it
+Command: "/tree/build/asan/{name.split('.')[0]}" "word"
+Directory: /tree
 "{name}" start time: Jan 01 00:00 UTC
 Output:
 {LINE}

@@ -32,8 +32,8 @@ SHRINK_SECONDS = 60
 BUSY_FACTOR = 10
 # What no simulated network does is left to tests; sim/mutants.md says which.
 NOT_HUNTED = {"destination_unchecked"}
-# The words that a hunt of a mutant needs beside the seeds: where it is rare, and where so many small
-# delays add up to seconds that a failure cannot be told by few decisions.
+# The words that a hunt of a mutant needs beside the seeds: where it is rare, and where many small
+# delays add up to seconds, so that a failure cannot be told by few decisions.
 with open(os.path.join(os.path.dirname(__file__), "flags.json"), encoding="utf-8") as words:
     FLAGS = json.load(words)
 

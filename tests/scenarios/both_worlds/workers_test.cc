@@ -30,7 +30,7 @@ TEST(Workers, AreRefusedIfAnyOfTheirFlagsThatMustAgreeDiffers) {
   const std::vector<Difference> differences = {
       {"--set size=tiny", "--set size=full", "size is 'tiny' here, 'full' there"},
       {"--seed 1", "--seed 2", "seed is '1' here, '2' there"},
-      {"--peer-timeout 20s", "--peer-timeout 40s", "peer_timeout is '20 s' here, '40 s' there"},
+      {"--peer-timeout 40s", "--peer-timeout 60s", "peer_timeout is '40 s' here, '60 s' there"},
       {"--heartbeat 1s", "--heartbeat 2s", "heartbeat is '1 s' here, '2 s' there"}};
   for (const Difference& one : differences) {
     const TemporaryFolder folder;

@@ -224,14 +224,14 @@ void ChildProcess::kill() {
   if (process_ > 0 && !status_) ::kill(process_, SIGKILL);
 }
 
-void wait_for_reports(const std::vector<ChildProcess*>& children, double seconds_max) {
+void wait_for_reports(const std::vector<ChildProcess*>& children) {
   std::vector<pollfd> polled;
   for (const ChildProcess* child : children) {
     if (!child->reports_ended()) polled.push_back({child->report_descriptor(), POLLIN, 0});
   }
-  const int milliseconds = static_cast<int>(seconds_max * 1000) + 1;
+  constexpr int kMilliseconds = 200;
   // An interruption only makes the caller look earlier.
-  static_cast<void>(poll(polled.data(), polled.size(), milliseconds));
+  static_cast<void>(poll(polled.data(), polled.size(), kMilliseconds));
 }
 
 std::string describe_status(int status) {

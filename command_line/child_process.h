@@ -80,8 +80,8 @@ class ChildProcess {
   std::optional<int> status_;
 };
 
-// Waits until one of the children has something to report, at most `seconds_max`.
-void wait_for_reports(const std::vector<ChildProcess*>& children, double seconds_max);
+// Waits until one of the children has something to report, a fifth of a second at most.
+void wait_for_reports(const std::vector<ChildProcess*>& children);
 
 // How the end of a process is told to people: "exit status 3", "signal 11 (Segmentation fault)".
 [[nodiscard]] std::string describe_status(int status);

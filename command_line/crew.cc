@@ -10,7 +10,6 @@ namespace rehearsal::command_line {
 namespace {
 
 constexpr size_t kQueueMax = 2;
-constexpr double kWaitSecondsMax = 0.2;
 constexpr size_t kErrorsKept = 64 * 1024;
 constexpr std::string_view kCheck = ": check failed: ";
 
@@ -140,7 +139,7 @@ void Crew::replace(size_t child, const std::string& why, std::vector<Done>& done
 std::vector<Crew::Done> Crew::wait() {
   std::vector<ChildProcess*> processes;
   for (Member& member : members_) processes.push_back(member.process.get());
-  wait_for_reports(processes, kWaitSecondsMax);
+  wait_for_reports(processes);
   std::vector<Done> done;
   for (size_t child = 0; child < members_.size(); ++child) {
     take_reports(child, done);

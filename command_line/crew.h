@@ -12,6 +12,9 @@
 
 namespace rehearsal::command_line {
 
+// Of wall time: a simulated run that takes longer hangs.
+inline constexpr double kRunSecondsMax = 300;
+
 class Crew {
  public:
   struct Done {

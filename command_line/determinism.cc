@@ -11,10 +11,9 @@
 namespace rehearsal::command_line {
 namespace {
 
-constexpr double kRunSecondsMax = 300;
 constexpr int kPairsOfNewProcesses = 8;
 constexpr size_t kCauses = 10;
-constexpr const char* kEnd = "(the run has ended)";
+constexpr const char* kRunHasEnded = "(the run has ended)";
 
 // The last run of a process, with a trace of it in a file.
 struct TracedRun {
@@ -52,8 +51,8 @@ std::optional<Difference> different_event(const std::string& first_file,
     const std::string& line = one ? difference.first : difference.second;
     if (const auto parsed = sim::parse_event_line(line)) difference.key = key_of(*parsed);
     difference.causes = causes.of(line, kCauses);
-    if (!one) difference.first = kEnd;
-    if (!other) difference.second = kEnd;
+    if (!one) difference.first = kRunHasEnded;
+    if (!other) difference.second = kRunHasEnded;
     return difference;
   }
 }

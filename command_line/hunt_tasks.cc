@@ -7,8 +7,6 @@
 namespace rehearsal::command_line {
 namespace {
 
-constexpr double kRunSecondsMax = 300;
-
 std::vector<RunOutcome> simulate_all(const HuntTasks& tasks, int jobs) {
   Crew crew = make_crew(jobs, Crew::Errors::shown);
   std::vector<RunOutcome> outcomes(*tasks.count);

@@ -15,7 +15,7 @@ constexpr const char* kDescription =
     "Tells the run that FILE says, which 'shrink --out FILE', 'hunt --out DIRECTORY' and 'explore "
     "--out DIRECTORY' write: as text, as a page to click through, as a trace for ui.perfetto.dev. "
     "Or one schedule of 'explore': NAME with the flags that its failure printed.";
-constexpr const char* kExamples =
+constexpr const char* kReportExamples =
     "Examples:\n"
     "  rehearsal report found/failure.run\n"
     "  rehearsal report found/failure.run --html failure.html --perfetto failure.trace.json\n"
@@ -66,7 +66,7 @@ ParsedCommand parse_report(const std::vector<std::string>& words,
                            const std::vector<Scenario>& scenarios, const Backends& backends) {
   CLI::App app(kDescription, "rehearsal report");
   Words given;
-  app.footer(kExamples);
+  app.footer(kReportExamples);
   app.add_option("FILE", given.file, "A run that was written down, or NAME with --schedule");
   app.add_option("--html", given.html, "File for a page: the run as a diagram to click through");
   app.add_option("--perfetto", given.perfetto,

@@ -28,7 +28,6 @@ namespace {
 // When one worker has failed, the others have this long to notice and end by themselves: the
 // default peer_timeout of 30 s, and time to spare.
 constexpr double kGraceSeconds = 60;
-constexpr double kWaitSecondsMax = 0.2;
 constexpr const char* kLoopback = "127.0.0.1";
 
 // Under a launcher, every rank would start a whole cluster.
@@ -164,7 +163,7 @@ std::optional<sim::RunFailure> follow(std::vector<WorkerProcess>& workers, Repor
   while (!running.empty()) {
     std::vector<ChildProcess*> processes;
     for (const WorkerProcess* worker : running) processes.push_back(worker->process.get());
-    wait_for_reports(processes, kWaitSecondsMax);
+    wait_for_reports(processes);
     std::vector<WorkerProcess*> still_running;
     for (WorkerProcess* worker : running) {
       for (const Json& report : worker->process->take_reports()) pass_on(report, *worker, reporter);

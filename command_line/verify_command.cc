@@ -12,8 +12,6 @@
 namespace rehearsal::command_line {
 namespace {
 
-constexpr double kRunSecondsMax = 300;
-
 struct Pair {
   std::optional<RunOutcome> first;
   std::optional<RunOutcome> second;

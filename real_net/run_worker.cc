@@ -28,10 +28,6 @@ namespace {
 // of the failure, so that their own come before it.
 constexpr auto kStartAgain = std::chrono::milliseconds(300);
 
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
-}
-
 Incarnation fresh_incarnation() {
   uint64_t value = 0;
   while (value == 0) {
@@ -78,20 +74,21 @@ Status check_switches(const Environment& environment) {
   for (const auto& [variable, values] : switches) {
     const std::string text = environment(variable).value_or("0");
     if (text != "0" && text != "1")
-      return wrong(variable + ("=" + text) + ": type " + std::string(values));
+      return wrong_arguments(variable + ("=" + text) + ": type " + std::string(values));
   }
   return Unit{};
 }
 
 Status check_placement(const Placement& placement, const std::vector<std::string>& names) {
-  if (names.empty()) return wrong("the program has no workers");
+  if (names.empty()) return wrong_arguments("the program has no workers");
   if (placement.world_size && *placement.world_size != names.size())
-    return wrong("the program has " + std::to_string(names.size()) +
-                 " workers, but the world size (" + placement.launcher + ") is " +
-                 std::to_string(*placement.world_size));
+    return wrong_arguments("the program has " + std::to_string(names.size()) +
+                           " workers, but the world size (" + placement.launcher + ") is " +
+                           std::to_string(*placement.world_size));
   if (placement.rank >= names.size())
-    return wrong("rank " + std::to_string(placement.rank) + " (" + placement.launcher +
-                 ") is not one of the program's " + std::to_string(names.size()) + " workers");
+    return wrong_arguments("rank " + std::to_string(placement.rank) + " (" + placement.launcher +
+                           ") is not one of the program's " + std::to_string(names.size()) +
+                           " workers");
   return Unit{};
 }
 
@@ -233,7 +230,7 @@ Status prove(const WorkerOptions& options, const Placement& placement, Equipment
 Result<Equipment> equip(const WorkerOptions& options, const Program& program,
                         const Placement& placement) {
   if (!fibers::default_generator_is_ours())
-    return wrong(
+    return wrong_arguments(
         "LibTorch does not ask this program for its default generator, so random numbers "
         "would depend on timing: link LibTorch as a shared library");
   const std::vector<std::string> names = program.names();

@@ -42,6 +42,10 @@ std::string_view name_of(ErrorKind kind) {
   REHEARSAL_CHECK(false, static_cast<int>(kind));
 }
 
+Error wrong_arguments(std::string text) {
+  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
+}
+
 std::string to_string(const Error& error) {
   std::string line(name_of(error.kind));
   if (!error.worker.empty()) line += " at '" + printable(error.worker) + "'";

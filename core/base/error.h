@@ -64,6 +64,9 @@ struct Error {
   bool operator==(const Error& other) const;
 };
 
+// Of kind bad_arguments.
+[[nodiscard]] Error wrong_arguments(std::string text);
+
 // One line: kind, worker, function, text, chain.
 [[nodiscard]] std::string to_string(const Error& error);
 

@@ -13,8 +13,6 @@
 namespace rehearsal {
 namespace {
 
-// Up to so many bytes the tree is faster than the ring.
-constexpr size_t kSmallBytes = size_t{64} << 10;
 // A parcel of the ring: large enough to cost little, small enough for the next to follow soon.
 constexpr size_t kSegmentBytes = size_t{256} << 10;
 

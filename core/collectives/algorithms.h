@@ -18,6 +18,9 @@ namespace rehearsal {
 
 using Tensors = std::vector<at::Tensor>;
 
+// Up to so many bytes the tree is faster than the ring, and than to agree who carries them.
+inline constexpr size_t kSmallBytes = size_t{64} << 10;
+
 // Puts two parts of a reduction together into a tensor of their form, which may be one of them; the
 // order of the parts counts. An average is a sum until it is completed.
 void combine_into(at::Tensor& target, const at::Tensor& first, const at::Tensor& second,

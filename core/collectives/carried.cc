@@ -13,9 +13,6 @@ namespace {
 using Kind = CarriedOperation::Kind;
 using Membership = ProcessGroup::Membership;
 
-// Up to so many bytes the tree of parcels is faster than to agree first.
-constexpr uint64_t kSmallBytes = uint64_t{64} << 10;
-
 // An average is a sum until the end.
 ReduceOp carried_op(ReduceOp op) { return op == ReduceOp::average ? ReduceOp::sum : op; }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 
 #include "core/base/printable.h"
 
@@ -61,6 +62,10 @@ std::optional<LogLevel> parse_log_level(std::string_view text) {
   for (const auto& [name, level] : kLevels)
     if (name == text) return level;
   return std::nullopt;
+}
+
+std::string seconds_text(Duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count());
 }
 
 // Not registered with spdlog: several workers of a process have a log each.

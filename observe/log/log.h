@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/time.h"
 #include "core/base/trace.h"
 
 namespace rehearsal::observe {
@@ -20,6 +21,9 @@ enum class LogLevel : uint8_t { debug, info, warn, error, off };
 
 // The contents of a line, in order: name and value.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
+
+// Whole seconds, as a field has them: "5".
+[[nodiscard]] std::string seconds_text(Duration time);
 
 // The log of one worker, a line for each thing that happened, for people and for programs:
 //

@@ -1,7 +1,6 @@
 #include "observe/log/slow_executions.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -9,10 +8,6 @@ namespace rehearsal::observe {
 namespace {
 
 constexpr int kMainIsSlower = 12;
-
-std::string seconds_text(Duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count());
-}
 
 }  // namespace
 

@@ -1,15 +1,10 @@
 #include "observe/log/slow_passes.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string_view>
 
 namespace rehearsal::observe {
 namespace {
-
-std::string seconds_text(Duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count());
-}
 
 // The rest of the line that begins so.
 std::string rest_of(const std::string& lines, std::string_view head) {

@@ -22,9 +22,7 @@ constexpr const char* kForms =
     "certificates:cert=PATH,key=PATH,ca=PATH (the last two with ,protection=mac behind them are "
     "not encrypted)";
 
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = "--auth: " + std::move(text)};
-}
+Error wrong_form(const std::string& text) { return wrong_arguments("--auth: " + text); }
 
 std::string reason(int error) { return std::strerror(error); }
 
@@ -36,7 +34,7 @@ Result<std::string> read_from_start(int fd) {
     const ssize_t count =
         pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return wrong("the secret cannot be read: " + reason(errno));
+    if (count < 0) return wrong_form("the secret cannot be read: " + reason(errno));
     if (count == 0) break;
     have += static_cast<size_t>(count);
   }
@@ -45,13 +43,13 @@ Result<std::string> read_from_start(int fd) {
 
 Result<std::string> read_file(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return wrong("the secret's file '" + path + "': " + reason(errno));
+  if (!file.valid()) return wrong_form("the secret's file '" + path + "': " + reason(errno));
   struct stat state {};
   if (fstat(file.get(), &state) != 0 || !S_ISREG(state.st_mode))
-    return wrong("the secret's file '" + path + "' is no file");
+    return wrong_form("the secret's file '" + path + "' is no file");
   if ((state.st_mode & (S_IROTH | S_IWOTH)) != 0)
-    return wrong("everybody on this machine may read or write the secret's file '" + path +
-                 "'; type chmod o-rw '" + path + "'");
+    return wrong_form("everybody on this machine may read or write the secret's file '" + path +
+                      "'; type chmod o-rw '" + path + "'");
   return read_from_start(file.get());
 }
 
@@ -59,7 +57,7 @@ Result<std::string> read_descriptor(const std::string& text) {
   int fd = -1;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), fd);
   if (failed != std::errc() || end != text.data() + text.size() || fd < 0)
-    return wrong("'" + text + "' is no descriptor");
+    return wrong_form("'" + text + "' is no descriptor");
   Result<std::string> bytes = read_from_start(fd);
   if (bytes.ok()) fcntl(fd, F_SETFD, FD_CLOEXEC);
   return bytes;
@@ -78,18 +76,18 @@ Result<Auth> with_secret(
     secret = read_descriptor(where);
   } else if (kind == "env" && !where.empty()) {
     const std::optional<std::string> value = environment(where);
-    if (!value) return wrong("the variable " + where + " is not set");
+    if (!value) return wrong_form("the variable " + where + " is not set");
     secret = *value;
   } else {
-    return wrong(std::string("it is not said where the secret is; ") + kForms);
+    return wrong_form(std::string("it is not said where the secret is; ") + kForms);
   }
   if (!secret.ok()) return secret.error();
   std::string& bytes = secret.value();
   bytes.erase(bytes.find_last_not_of(" \t\r\n") + 1);
   if (bytes.size() < kSecretBytesMin || bytes.size() > kSecretBytesMax)
-    return wrong("the secret has " + std::to_string(bytes.size()) + " bytes; it must have " +
-                 std::to_string(kSecretBytesMin) + " to " + std::to_string(kSecretBytesMax) +
-                 ", as `openssl rand -hex 32` makes them");
+    return wrong_form("the secret has " + std::to_string(bytes.size()) + " bytes; it must have " +
+                      std::to_string(kSecretBytesMin) + " to " + std::to_string(kSecretBytesMax) +
+                      ", as `openssl rand -hex 32` makes them");
   return Auth{.kind = Auth::Kind::secret, .secret = std::move(bytes)};
 }
 
@@ -105,14 +103,14 @@ Result<Auth> with_certificates(std::string_view list) {
     const size_t equals = item.find('=');
     const auto place = places.find(item.substr(0, equals));
     if (equals == std::string_view::npos || place == places.end())
-      return wrong(
+      return wrong_form(
           "'" + std::string(item) +
           "' is none of cert=PATH, key=PATH, ca=PATH, crl=PATH, and at the end protection=tls or "
           "mac");
     *place->second = item.substr(equals + 1);
   }
   if (files.chain.empty() || files.key.empty() || files.authorities.empty())
-    return wrong("certificates need cert=PATH, key=PATH and ca=PATH");
+    return wrong_form("certificates need cert=PATH, key=PATH and ca=PATH");
   return Auth{.kind = Auth::Kind::certificates, .files = std::move(files)};
 }
 
@@ -146,7 +144,8 @@ Result<Auth> parse_auth(
   const std::string_view form = text.substr(0, text.find(':'));
   std::string_view rest = text.substr(std::min(text.size(), form.size() + 1));
   const Protection protection = take_protection(rest);
-  Result<Auth> auth = wrong("'" + std::string(form) + "' is no way to prove who one is; " + kForms);
+  Result<Auth> auth =
+      wrong_form("'" + std::string(form) + "' is no way to prove who one is; " + kForms);
   if (form == "secret") auth = with_secret(std::string(rest), environment);
   if (form == "certificates") auth = with_certificates(rest);
   if (auth.ok()) auth.value().protection = protection;

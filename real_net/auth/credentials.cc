@@ -20,12 +20,12 @@ constexpr unsigned char kSuiteOfKey[] = {0x13, 0x01};
 
 using ContextPtr = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 
-Error wrong(const std::string& text) {
+Error openssl_error(const std::string& text) {
   // The first of them: what follows says only that the call has failed.
   const unsigned long code = ERR_peek_error();
   const char* why =
       ERR_SYSTEM_ERROR(code) ? std::strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
-  Error error{.kind = ErrorKind::bad_arguments, .text = "--auth: " + text};
+  Error error = wrong_arguments("--auth: " + text);
   if (why != nullptr) error.text += std::string(": ") + why;
   ERR_clear_error();
   return error;
@@ -103,16 +103,16 @@ int no_pass_phrase(char*, int, int, void*) { return -1; }
 MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
                                                              std::fclose);
-  if (file == nullptr) return wrong("the revocation list '" + path + "' cannot be opened");
+  if (file == nullptr) return openssl_error("the revocation list '" + path + "' cannot be opened");
   X509_STORE* store = SSL_CTX_get_cert_store(context);
   size_t count = 0;
   while (X509_CRL* list = PEM_read_X509_CRL(file.get(), nullptr, no_pass_phrase, nullptr)) {
     const bool taken = X509_STORE_add_crl(store, list) == 1;
     X509_CRL_free(list);
-    if (!taken) return wrong("the revocation list '" + path + "' cannot be used");
+    if (!taken) return openssl_error("the revocation list '" + path + "' cannot be used");
     ++count;
   }
-  if (count == 0) return wrong("'" + path + "' has no revocation list");
+  if (count == 0) return openssl_error("'" + path + "' has no revocation list");
   ERR_clear_error();
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
   return std::nullopt;
@@ -121,11 +121,12 @@ MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
 MaybeError use_files(SSL_CTX* context, const CertificateFiles& files) {
   SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
   if (SSL_CTX_use_certificate_chain_file(context, files.chain.c_str()) != 1)
-    return wrong("the certificate '" + files.chain + "' cannot be read");
+    return openssl_error("the certificate '" + files.chain + "' cannot be read");
   if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return wrong("the key '" + files.key + "' cannot be read, or is of another certificate");
+    return openssl_error("the key '" + files.key +
+                         "' cannot be read, or is of another certificate");
   if (SSL_CTX_load_verify_locations(context, files.authorities.c_str(), nullptr) != 1)
-    return wrong("the authorities in '" + files.authorities + "' cannot be read");
+    return openssl_error("the authorities in '" + files.authorities + "' cannot be read");
   return files.revoked.empty() ? std::nullopt : take_revocations(context, files.revoked);
 }
 

@@ -9,10 +9,6 @@ namespace {
 
 constexpr const char* kVariable = "REHEARSAL_COLLECTIVES";
 
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
-}
-
 }  // namespace
 
 std::string_view name_of(Collectives collectives) {
@@ -25,16 +21,18 @@ Result<Collectives> choose_collectives(const std::string& text, const Environmen
   const std::string typed = text.empty() ? kVariable + ("=" + chosen) : "--collectives " + chosen;
   if (chosen.empty() || chosen == "own") return Collectives::own;
   if (chosen != "gloo")
-    return wrong(typed + ": type own (the calls of the workers carry all) or gloo (it carries " +
-                 "the large tensors of process groups)");
+    return wrong_arguments(typed +
+                           ": type own (the calls of the workers carry all) or gloo (it carries " +
+                           "the large tensors of process groups)");
   if (!has_gloo())
-    return wrong(typed +
-                 ": the LibTorch that this program was built with has no gloo; leave it out");
+    return wrong_arguments(
+        typed + ": the LibTorch that this program was built with has no gloo; leave it out");
   if (beside.proves)
-    return wrong(typed + " and a secret or certificates (REHEARSAL_AUTH or --auth): gloo's " +
-                 "connections prove nothing and hide nothing; leave one of them out");
+    return wrong_arguments(typed +
+                           " and a secret or certificates (REHEARSAL_AUTH or --auth): gloo's " +
+                           "connections prove nothing and hide nothing; leave one of them out");
   if (beside.is_recorded)
-    return wrong(
+    return wrong_arguments(
         typed + " and --record: a record cannot hold what gloo brings; leave one of them " + "out");
   return Collectives::gloo;
 }

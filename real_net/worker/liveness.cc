@@ -13,10 +13,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
-}
-
 // One time, by its flag and its variable; unset if neither is there.
 Result<std::optional<Duration>> time_of(const std::string& flag_text, const char* flag,
                                         const char* variable, const Environment& environment,
@@ -27,8 +23,8 @@ Result<std::optional<Duration>> time_of(const std::string& flag_text, const char
   if (text.empty()) return std::optional<Duration>();
   const std::optional<Duration> time = parse_duration(text);
   const std::string name = from_outside ? variable + std::string("=") : flag + std::string(" ");
-  if (!time) return wrong(name + text + ": type a time, for example 500ms, 10s or 2m");
-  if (*time < least) return wrong(name + text + ": it must be at least 1ms");
+  if (!time) return wrong_arguments(name + text + ": type a time, for example 500ms, 10s or 2m");
+  if (*time < least) return wrong_arguments(name + text + ": it must be at least 1ms");
   return time;
 }
 
@@ -71,10 +67,11 @@ Result<NodeOptions> with_liveness(NodeOptions node, const LivenessOptions& optio
   if (heartbeat.value()) node.heartbeat = *heartbeat.value();
   if (refusal_limit.value()) node.refusal_limit = *refusal_limit.value();
   if (node.heartbeat > node.peer_timeout / 2)
-    return wrong("a heartbeat every " + text_of(node.heartbeat) + " and a peer time-out of " +
-                 text_of(node.peer_timeout) +
-                 ": a worker that is well would be taken for dead; the heartbeat is at most half "
-                 "of the time-out");
+    return wrong_arguments(
+        "a heartbeat every " + text_of(node.heartbeat) + " and a peer time-out of " +
+        text_of(node.peer_timeout) +
+        ": a worker that is well would be taken for dead; the heartbeat is at most half "
+        "of the time-out");
   return node;
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kFirstLook = std::chrono::milliseconds(2);
-constexpr auto kLooksApart = std::chrono::milliseconds(100);
 // A worker that runs, or waits, answers within this.
 constexpr auto kAnswerLimit = std::chrono::seconds(2);
 constexpr auto kAllAnswerLimit = std::chrono::seconds(5);

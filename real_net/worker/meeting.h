@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,10 @@
 #include "real_net/worker/rendezvous.h"
 
 namespace rehearsal::real {
+
+// A worker that waits looks at the store so soon, then ever more rarely, up to so long apart.
+inline constexpr auto kFirstLook = std::chrono::milliseconds(2);
+inline constexpr auto kLooksApart = std::chrono::milliseconds(100);
 
 // One life of one worker in one group, as the store has it; Rendezvous says what its calls promise.
 //

@@ -28,7 +28,7 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr auto kConnectsApart = std::chrono::milliseconds(100);
 constexpr auto kConnectLimit = std::chrono::seconds(3);
-constexpr auto kAnswerLimit = std::chrono::seconds(15);
+constexpr auto kStoreAnswerLimit = std::chrono::seconds(15);
 constexpr auto kLookLimit = std::chrono::seconds(1);
 constexpr char kRoot[] = "rehearsal-rendezvous";
 constexpr char kAnnouncement[] = "announcement";
@@ -252,7 +252,7 @@ Value MeetingStore::bounded(Call call) const {
   const Instant now = Clock::now();
   // The last questions of a worker whose time is over are those that say why.
   const Instant limit = patience_ == nullptr
-                            ? now + kAnswerLimit
+                            ? now + kStoreAnswerLimit
                             : std::max<Instant>(patience_->deadline(), now + kConnectLimit);
   const std::function<Value()> work = [impl = impl_, call] { return call(*impl); };
   auto answer = within(limit, work, [this] {

@@ -10,13 +10,6 @@
 #include "core/base/printable.h"
 
 namespace rehearsal::real {
-namespace {
-
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
-}
-
-}  // namespace
 
 std::optional<Address> parse_metrics_address(std::string_view text) {
   if (text.find(':') != std::string_view::npos) return parse_address(text);
@@ -41,7 +34,8 @@ Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& option
   };
   const std::string level_text = given(options.log, "REHEARSAL_LOG");
   const auto level = observe::parse_log_level(level_text.empty() ? "warn" : level_text);
-  if (!level) return wrong("log level '" + level_text + "': type debug, info, warn, error or off");
+  if (!level)
+    return wrong_arguments("log level '" + level_text + "': type debug, info, warn, error or off");
   std::unique_ptr<Observers> made(new Observers(*level, options.slow_after, names, self));
   made->traces_.add(next);
   made->logs_ = *level != observe::LogLevel::off;
@@ -57,7 +51,8 @@ Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& option
   if (metrics.empty()) return made;
   made->metrics_ = parse_metrics_address(metrics);
   if (!made->metrics_)
-    return wrong("metrics at '" + metrics + "': type PORT or HOST:PORT, for example 9464");
+    return wrong_arguments("metrics at '" + metrics +
+                           "': type PORT or HOST:PORT, for example 9464");
   return made;
 }
 

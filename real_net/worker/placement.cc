@@ -9,10 +9,6 @@ namespace {
 constexpr uint16_t kDefaultPort = 29500;
 constexpr uint32_t kSlurmPorts = 10'000;  // ports of jobs are 20000 … 29999
 
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
-}
-
 std::optional<uint32_t> to_number(const std::string& text) {
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -46,7 +42,7 @@ class Reader {
     return static_cast<uint16_t>(value);
   }
   void fail(std::string text) {
-    if (!error_) error_ = wrong(std::move(text));
+    if (!error_) error_ = wrong_arguments(std::move(text));
   }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
@@ -219,8 +215,8 @@ Result<Placement> find_placement(const PlacementFlags& flags, const Environment&
   if (const std::string run = named_run(flags, reader); !run.empty()) placement.run = run;
   if (reader.error()) return *reader.error();
   if (placement.world_size && placement.rank >= *placement.world_size)
-    return wrong("rank " + std::to_string(placement.rank) + " is not below the world size " +
-                 std::to_string(*placement.world_size));
+    return wrong_arguments("rank " + std::to_string(placement.rank) +
+                           " is not below the world size " + std::to_string(*placement.world_size));
   return placement;
 }
 

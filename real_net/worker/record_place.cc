@@ -11,10 +11,6 @@ namespace {
 // No item of a ring that is not larger can be longer than its 32-bit length says.
 constexpr uint64_t kRecordBytesMax = uint64_t{1} << 32;
 
-Error wrong(std::string text) {
-  return {.kind = ErrorKind::bad_arguments, .text = std::move(text)};
-}
-
 }  // namespace
 
 std::optional<uint64_t> parse_record_size(const std::string& text) {
@@ -42,8 +38,8 @@ Result<std::optional<record::RecordOptions>> record_options(const RecordPlace& p
   } else if (const auto text = environment("REHEARSAL_RECORD_SIZE")) {
     const std::optional<uint64_t> bytes = parse_record_size(*text);
     if (!bytes)
-      return wrong("REHEARSAL_RECORD_SIZE=" + *text +
-                   ": type a size from 4K to 4G, for example 64M");
+      return wrong_arguments("REHEARSAL_RECORD_SIZE=" + *text +
+                             ": type a size from 4K to 4G, for example 64M");
     options.ring_bytes = *bytes;
   }
   std::string name = worker;
@@ -54,7 +50,8 @@ Result<std::optional<record::RecordOptions>> record_options(const RecordPlace& p
   std::filesystem::create_directories(folder, error);
   if (!error && std::filesystem::exists(options.file, error))
     std::filesystem::rename(options.file, base.string() + ".previous.record", error);
-  if (error) return wrong("the folder " + folder + " cannot hold a record: " + error.message());
+  if (error)
+    return wrong_arguments("the folder " + folder + " cannot hold a record: " + error.message());
   return std::optional(std::move(options));
 }
 

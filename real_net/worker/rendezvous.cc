@@ -9,12 +9,7 @@
 #include "real_net/worker/meeting.h"
 
 namespace rehearsal::real {
-namespace {
-
-constexpr auto kFirstLook = std::chrono::milliseconds(2);
-constexpr auto kLooksApart = std::chrono::milliseconds(100);
-
-}  // namespace
+namespace {}  // namespace
 
 // Looks at the store from a thread of its own.
 class Rendezvous::Follower {

@@ -16,7 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPlacesShown = 5;  // of a stack, in the head
 constexpr double kStoryWeightMin = 10;
 constexpr size_t kStoryMoments = 80;  // the ends of messages that they begin with come on top
 

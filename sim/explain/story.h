@@ -40,6 +40,9 @@ struct ThrownLine {
   size_t moment = 0;
 };
 
+// Of a stack, where there is little room.
+inline constexpr size_t kPlacesShown = 5;
+
 // Where the exception that ended the failing main was thrown first, "thrown at store, in get:
 // std::out_of_range: …", then, two letters further in, the places in the program's source,
 // innermost first and at most so many; behind them who handed it on, up to the main. Empty: the

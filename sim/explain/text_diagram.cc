@@ -22,9 +22,8 @@ constexpr size_t kLaneMin = 8;
 constexpr size_t kLaneMax = 12;
 constexpr size_t kTimeColumns = 11;
 constexpr size_t kTextColumnsMin = 40;
-constexpr size_t kPlacesShown = 5;  // of a stack
-constexpr double kWeightMin = 28;   // what weighs less says too little to be shown, …
-constexpr size_t kRowsMin = 16;     // … unless there are fewer rows: then so little is enough
+constexpr double kWeightMin = 28;  // what weighs less says too little to be shown, …
+constexpr size_t kRowsMin = 16;    // … unless there are fewer rows: then so little is enough
 constexpr double kWeightMinOfFew = 10;
 
 // The letters of an arrow: each kind of message of a backward pass has its own. A spine that is

@@ -15,10 +15,8 @@ namespace {
 
 constexpr int64_t kWarmUpContexts = 2'000;
 constexpr int64_t kContextsForASecond = 500;
-// The memory that living threads keep at hand counts as allocated. A worker remembers which
-// execution made which node, up to 262,144 of each thread: 50 bytes for each execution, of which a
-// context has up to four. A context that stayed would be some kilobytes.
-constexpr uint64_t kAllocatedSlack = uint64_t{1} << 20;
+// A worker remembers which execution made which node, up to 262,144 of each thread: 50 bytes for
+// each execution, of which a context has up to four. A context that stayed would be some kilobytes.
 constexpr uint64_t kMakersOfContext = 200;
 
 at::Tensor twice(const at::Tensor& x) { return x * 2; }

@@ -16,6 +16,9 @@ struct Holdings {
   [[nodiscard]] static Holdings now();
 };
 
+// The memory that living threads keep at hand counts as allocated.
+inline constexpr uint64_t kAllocatedSlack = uint64_t{1} << 20;
+
 [[nodiscard]] std::string to_string(const Holdings& holdings);
 
 }  // namespace rehearsal::endurance

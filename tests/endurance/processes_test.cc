@@ -21,12 +21,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr size_t kWorkers = 4;
+constexpr size_t kProcesses = 4;
 constexpr auto kGroupMax = seconds(600);  // joining, working, shutting down, each in its time
 
 // Leased, so that a worker that comes back finds its own again.
-std::array<uint16_t, kWorkers> leased_ports() {
-  std::array<uint16_t, kWorkers> ports{};
+std::array<uint16_t, kProcesses> leased_ports() {
+  std::array<uint16_t, kProcesses> ports{};
   for (uint16_t& port : ports) port = leased_port();
   return ports;
 }
@@ -34,7 +34,7 @@ std::array<uint16_t, kWorkers> leased_ports() {
 class Storm {
  public:
   Storm() : ports_(leased_ports()) {
-    for (size_t rank = 0; rank < kWorkers; ++rank)
+    for (size_t rank = 0; rank < kProcesses; ++rank)
       proxies_[rank] = std::make_unique<real::FaultProxy>(ports_[rank]);
   }
 
@@ -42,7 +42,7 @@ class Storm {
   void run_group(uint64_t seed) {
     seed_ = seed;
     store_ = folder_.file("group" + std::to_string(seed));
-    for (size_t rank = 0; rank < kWorkers; ++rank) start(rank);
+    for (size_t rank = 0; rank < kProcesses; ++rank) start(rank);
     std::vector<real::FaultProxy*> ways;
     for (const auto& proxy : proxies_) ways.push_back(proxy.get());
     Weather weather(ways, Seed{seed}, milliseconds(400));
@@ -82,7 +82,7 @@ class Storm {
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t word = mix(seed_, 10 + i);
       std::this_thread::sleep_for(milliseconds(100 + mix(word, 1) % 1'500));
-      const size_t rank = word % kWorkers;
+      const size_t rank = word % kProcesses;
       // A worker that comes back to a group that has ended forms the next, in vain, and may do so
       // once.
       if (std::any_of(workers_.begin(), workers_.end(), [](auto& one) { return one->ended(); }))
@@ -95,7 +95,7 @@ class Storm {
 
   void wait_for_all() {
     const Stretch patience(kGroupMax);
-    for (size_t rank = 0; rank < kWorkers; ++rank) {
+    for (size_t rank = 0; rank < kProcesses; ++rank) {
       while (!workers_[rank]->ended() && !patience.over())
         std::this_thread::sleep_for(milliseconds(10));
       if (!workers_[rank]->ended()) {
@@ -125,9 +125,9 @@ class Storm {
   }
 
   const TemporaryFolder folder_;
-  const std::array<uint16_t, kWorkers> ports_;
-  std::array<std::unique_ptr<real::FaultProxy>, kWorkers> proxies_;
-  std::array<std::unique_ptr<WorkerProcess>, kWorkers> workers_;
+  const std::array<uint16_t, kProcesses> ports_;
+  std::array<std::unique_ptr<real::FaultProxy>, kProcesses> proxies_;
+  std::array<std::unique_ptr<WorkerProcess>, kProcesses> workers_;
   std::string store_;
   uint64_t seed_ = 0;
 };

@@ -18,9 +18,7 @@ namespace {
 
 constexpr uint32_t kWorkers = 4;
 constexpr uint64_t kWarmUpRounds = 6;
-// Not exact: what living threads keep at hand counts as allocated, and holes between what is
-// allocated as resident.
-constexpr uint64_t kAllocatedSlack = uint64_t{1} << 20;
+// Holes between what is allocated count as resident.
 constexpr uint64_t kResidentSlack = uint64_t{32} << 20;
 
 std::string joined(const std::vector<std::string>& lines) {

@@ -29,8 +29,6 @@ using std::chrono::milliseconds;
 constexpr int64_t kWarmUpSteps = 300;
 constexpr int64_t kStepsForASecond = 30;
 constexpr int64_t kStepsOfACheckpoint = 10;
-// The memory that living threads keep at hand counts as allocated.
-constexpr uint64_t kAllocatedSlack = uint64_t{1} << 20;
 // A worker remembers which execution made which node, up to 262,144 of each thread: 50 bytes for
 // each execution that made any.
 constexpr uint64_t kMakersOfStep = 400;

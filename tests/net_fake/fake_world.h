@@ -17,6 +17,9 @@
 
 namespace rehearsal::net_fake {
 
+inline constexpr WorkerId kZero{0};
+inline constexpr WorkerId kOne{1};
+
 // Virtual time for tests: a sorted list of events.
 class ToySchedule final : public Schedule {
  public:

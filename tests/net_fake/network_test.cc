@@ -15,9 +15,6 @@ using conformance::What;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr WorkerId kZero{0};
-constexpr WorkerId kOne{1};
-
 class NetworkTest : public testing::Test {
  protected:
   NetworkTest() : cluster({"ps", "trainer0", "trainer1"}) { cluster.open_all(); }

@@ -5,7 +5,7 @@
 namespace rehearsal::net_fake {
 namespace {
 
-constexpr uint64_t kLast = Delay::kDraws - 1;
+constexpr uint64_t kLargestDraw = Delay::kDraws - 1;
 
 TEST(Presets, NamesAreReadBack) {
   for (const Preset preset : kPresets) EXPECT_EQ(preset_named(name_of(preset)), preset);
@@ -16,7 +16,7 @@ TEST(Presets, NamesAreReadBack) {
 TEST(Presets, DelaysAreTheDocumentedOnes) {
   const auto range = [](Preset preset) {
     const Delay delay = link_of(preset).delay;
-    return std::pair(delay.sample(0), delay.sample(kLast) / 1000 * 1000);
+    return std::pair(delay.sample(0), delay.sample(kLargestDraw) / 1000 * 1000);
   };
   using std::chrono::microseconds;
   using std::chrono::milliseconds;

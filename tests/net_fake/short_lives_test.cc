@@ -16,9 +16,6 @@ using conformance::What;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr WorkerId kZero{0};
-constexpr WorkerId kOne{1};
-
 class ShortLivesTest : public testing::Test {
  protected:
   ShortLivesTest() : cluster({"a", "b", "c"}) {

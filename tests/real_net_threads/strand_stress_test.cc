@@ -1,23 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "core/base/execution.h"
 #include "real_net/runtime/real_runtime.h"
+#include "tests/real_net_threads/run_threads.h"
 
 // Real threads on plain-thread waiters, no fibers: this folder is what ThreadSanitizer looks at.
 namespace rehearsal::real {
 namespace {
 
 constexpr int kThreads = 6;
-
-void run_threads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Posts `task` and waits until it has run.
 void run_on_strand(RealRuntime& runtime, Task task) {

@@ -9,18 +9,13 @@
 
 #include "core/base/hash.h"
 #include "real_net/runtime/real_runtime.h"
+#include "tests/real_net_threads/run_threads.h"
 
 namespace rehearsal::real {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-
-void run_threads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Two sockets joined to each other. A task of the runtime answers each write to `far`.
 class Wire {

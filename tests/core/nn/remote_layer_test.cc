@@ -11,15 +11,7 @@
 namespace rehearsal::testing {
 namespace {
 
-constexpr int64_t kWidth = 4;
-
 using NetLayer = RemoteLayer<Net>;
-
-FunctionRegistry net_functions() {
-  FunctionRegistry registry;
-  register_net(registry);
-  return registry;
-}
 
 torch::nn::Linear middle_layer() {
   torch::nn::Linear linear(kWidth, kWidth);

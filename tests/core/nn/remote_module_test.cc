@@ -11,14 +11,6 @@
 namespace rehearsal::testing {
 namespace {
 
-constexpr int64_t kWidth = 4;
-
-FunctionRegistry net_functions() {
-  FunctionRegistry registry;
-  register_net(registry);
-  return registry;
-}
-
 void expect_equal(const std::vector<torch::Tensor>& found,
                   const std::vector<torch::Tensor>& expected) {
   ASSERT_EQ(found.size(), expected.size());

@@ -65,6 +65,14 @@ inline void register_net(FunctionRegistry& registry) {
   register_module<Net, int64_t, int64_t>(registry, "Net").method("values", &Net::values);
 }
 
+inline FunctionRegistry net_functions() {
+  FunctionRegistry registry;
+  register_net(registry);
+  return registry;
+}
+
+inline constexpr int64_t kWidth = 4;  // of the nets of a test
+
 inline void serve(Worker&) {}
 
 // The error that `body` throws.

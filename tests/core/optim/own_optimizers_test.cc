@@ -17,7 +17,7 @@ using own_optimizers::RpropOptions;
 using own_optimizers::Unmakeable;
 using torch::optim::OptimizerParamGroup;
 
-FunctionRegistry functions() {
+FunctionRegistry own_functions() {
   FunctionRegistry registry = layer_functions();
   register_own_optimizers(registry);
   return registry;
@@ -56,7 +56,7 @@ TEST(OwnOptimizer, StepsAsInOneProcess) {
         compare<Adamax>(worker, AdamaxOptions(0.05), AdamaxOptions(0.01));
         compare<Rprop>(worker, RpropOptions(0.05), RpropOptions(0.01));
       },
-      functions());
+      own_functions());
 }
 
 TEST(OwnOptimizer, AConstructorThatThrowsIsToldByTheFirstStepWithItsOwners) {
@@ -76,7 +76,7 @@ TEST(OwnOptimizer, AConstructorThatThrowsIsToldByTheFirstStepWithItsOwners) {
         EXPECT_THROW(optimizer.retry_step(context), RpcError);
         expect_equal(model.values(), copies(TwinModel().parameters()));
       },
-      functions());
+      own_functions());
 }
 
 TEST(OwnOptimizer, OneThatThrewHalfwayDoesNotRepeatItsStep) {
@@ -104,7 +104,7 @@ TEST(OwnOptimizer, OneThatThrewHalfwayDoesNotRepeatItsStep) {
         EXPECT_TRUE(contains(again, "the optimizer threw halfway")) << again;
         expect_equal(model.values(), after);
       },
-      functions());
+      own_functions());
 }
 
 TEST(OwnOptimizer, OneThatIsNotRegisteredIsRefused) {

@@ -16,12 +16,12 @@ using std::chrono::seconds;
 using torch::optim::SGD;
 using torch::optim::SGDOptions;
 
-const SGDOptions kOptions = SGDOptions(0.1).momentum(0.9);
+const SGDOptions kMomentum = SGDOptions(0.1).momentum(0.9);
 
 TEST(RepeatedStep, OwnersThatHaveAppliedItChangeNothing) {
   on_split_clusters([](Worker& worker) {
     const SplitModel model(worker);
-    DistributedOptimizer optimizer(worker, model.parameters(), kOptions);
+    DistributedOptimizer optimizer(worker, model.parameters(), kMomentum);
     EXPECT_EQ(text_thrown<std::logic_error>([&] { optimizer.retry_step(); }),
               "the last call of the optimizer was no step");
     const AutogradContext context = worker.autograd_context();
@@ -55,8 +55,8 @@ TEST(RepeatedStep, OwnersThatHaveAppliedItChangeNothing) {
 void train_in_a_hurry(Worker& worker, int& repeated, int& applied_before) {
   const SplitModel model(worker);
   TwinModel twin;
-  DistributedOptimizer optimizer(worker, model.parameters(), kOptions);
-  SGD same(twin.parameters(), kOptions);
+  DistributedOptimizer optimizer(worker, model.parameters(), kMomentum);
+  SGD same(twin.parameters(), kMomentum);
   const Duration time = round_trip(worker, model);
   for (int step = 0; step < 4; ++step) {
     const AutogradContext context(worker.with_timeout(time));
@@ -100,8 +100,8 @@ TEST(RepeatedStep, AnAttemptThatIsLateIsVoid) {
   // calls that a DistributedOptimizer makes, in an order that it cannot be made to give them.
   on_split_clusters([](Worker& worker) {
     const SplitModel model(worker);
-    const LibtorchKind sgd = libtorch_kind_of(kOptions);
-    const std::string options = sgd.kind->write(kOptions);
+    const LibtorchKind sgd = libtorch_kind_of(kMomentum);
+    const std::string options = sgd.kind->write(kMomentum);
     const auto local = worker.remote<LocalOptimizer>(
         "far", OptimizerSettings{
                    .kind = sgd.name,
@@ -143,8 +143,8 @@ TEST(RepeatedStep, AnOwnerWhoseAnswerWasLostSaysThatItHasAppliedIt) {
   program.worker("trainer", [](Worker& worker) {
     const SplitModel model(worker);
     TwinModel twin;
-    const DistributedOptimizer optimizer(worker, model.parameters(), kOptions);
-    SGD same(twin.parameters(), kOptions);
+    const DistributedOptimizer optimizer(worker, model.parameters(), kMomentum);
+    SGD same(twin.parameters(), kMomentum);
     const AutogradContext context(worker.with_timeout(seconds(2)));
     model.backward(context, 30);
     worker.sleep(seconds(22));

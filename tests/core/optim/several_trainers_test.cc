@@ -21,7 +21,7 @@ class Vector {
   at::Tensor w_ = at::zeros({5}).requires_grad_();
 };
 
-FunctionRegistry functions() {
+FunctionRegistry vector_functions() {
   FunctionRegistry registry;
   registry.type<Vector>("Vector")
       .constructor<>()
@@ -33,7 +33,7 @@ FunctionRegistry functions() {
 
 // Three trainers, with one optimizer each, over two vectors at two owners.
 void expect_all_steps_count(bool in_turn) {
-  Program program(functions());
+  Program program(vector_functions());
   program.worker(
       "trainer",
       [in_turn](Worker& worker) {

@@ -23,7 +23,7 @@ class Table {
   at::Tensor table_ = numbers({6, 3}, 5).requires_grad_();
 };
 
-FunctionRegistry functions() {
+FunctionRegistry table_functions() {
   FunctionRegistry registry = layer_functions();
   registry.type<Table>("Table")
       .constructor<>()
@@ -89,7 +89,7 @@ TEST(SparseGradients, AreSteppedWithWhereLibtorchDoes) {
         compare<torch::optim::Adagrad>(worker, torch::optim::AdagradOptions(0.1), kNothing,
                                        kNothingHere);
       },
-      functions());
+      table_functions());
 }
 
 TEST(SparseGradients, AreRefusedWhereLibtorchRefusesThem) {
@@ -99,7 +99,7 @@ TEST(SparseGradients, AreRefusedWhereLibtorchRefusesThem) {
         compare<torch::optim::RMSprop>(worker, torch::optim::RMSpropOptions(0.1), kNothing,
                                        kNothingHere);
       },
-      functions());
+      table_functions());
 }
 
 TEST(SparseGradients, AreClippedByNormAsPytorchClipsThem) {
@@ -116,7 +116,7 @@ TEST(SparseGradients, AreClippedByNormAsPytorchClipsThem) {
               gradient.mul_((0.5 / (gradient.norm(2) + 1e-6)).clamp_max(1.0));
             });
       },
-      functions());
+      table_functions());
 }
 
 TEST(SparseGradients, AreClippedByValueAsLibtorchClipsThem) {
@@ -131,7 +131,7 @@ TEST(SparseGradients, AreClippedByValueAsLibtorchClipsThem) {
               torch::nn::utils::clip_grad_value_({parameter}, 0.5);
             });
       },
-      functions());
+      table_functions());
 }
 
 TEST(SparseGradients, AreAccumulatedAsAutogradAddsThem) {
@@ -152,7 +152,7 @@ TEST(SparseGradients, AreAccumulatedAsAutogradAddsThem) {
         same.step();
         EXPECT_TRUE(equal_bits(table.rpc_sync(&Table::value), same_table.table_));
       },
-      functions());
+      table_functions());
 }
 
 TEST(DenseGradients, AreClippedByValueAsLibtorchClipsThem) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,13 @@
 #include "tests/core/test_runtime.h"
 
 namespace rehearsal {
+
+// from, from + 1, … up to the one before `to`.
+inline std::vector<uint64_t> numbers(uint64_t from, uint64_t to) {
+  std::vector<uint64_t> list(to - from);
+  std::iota(list.begin(), list.end(), from);
+  return list;
+}
 
 // One life of a worker whose sessions are tested: keeps what they report.
 class SessionEnd final : public SessionListener {

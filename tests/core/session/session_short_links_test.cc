@@ -12,12 +12,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::vector<uint64_t> numbers(uint64_t from, uint64_t to) {
-  std::vector<uint64_t> list(to - from);
-  std::iota(list.begin(), list.end(), from);
-  return list;
-}
-
 class ShortLinksTest : public SessionFixture {
  protected:
   void send_large(uint64_t number) {

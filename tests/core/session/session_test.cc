@@ -12,12 +12,6 @@ namespace {
 
 using SessionTest = SessionFixture;
 
-std::vector<uint64_t> numbers(uint64_t from, uint64_t to) {
-  std::vector<uint64_t> list(to - from);
-  std::iota(list.begin(), list.end(), from);
-  return list;
-}
-
 TEST_F(SessionTest, DeliversEachMessageOnce) {
   // Both directions at once.
   for (const uint64_t number : numbers(0, 20)) {

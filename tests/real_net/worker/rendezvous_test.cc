@@ -15,13 +15,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const std::vector<std::string> kNames = {"ps", "trainer0", "trainer1"};
+const std::vector<std::string> kThree = {"ps", "trainer0", "trainer1"};
 
 RendezvousOptions options(uint16_t port, uint32_t rank, Duration timeout = seconds(60)) {
   RendezvousOptions made;
   made.placement.rank = rank;
   made.placement.master = {.host = "127.0.0.1", .port = port};
-  made.names = kNames;
+  made.names = kThree;
   made.timeout = timeout;
   return made;
 }
@@ -65,7 +65,7 @@ void expect_all_met(std::vector<std::unique_ptr<Joining>>& joining) {
     ASSERT_EQ(members.value().size(), 3u);
     for (uint32_t rank = 0; rank < 3; ++rank) {
       ASSERT_TRUE(members.value()[rank].has_value());
-      EXPECT_EQ(members.value()[rank]->name, kNames[rank]);
+      EXPECT_EQ(members.value()[rank]->name, kThree[rank]);
       EXPECT_EQ(members.value()[rank]->address.port, 1000 + rank);
       EXPECT_EQ(members.value()[rank]->incarnation.value, 1000 + rank);
     }

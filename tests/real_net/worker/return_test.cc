@@ -14,10 +14,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const std::vector<std::string> kNames = {"ps", "trainer0", "trainer1"};
+const std::vector<std::string> kGroup = {"ps", "trainer0", "trainer1"};
 
 MemberRecord record_of(uint32_t rank, uint16_t port) {
-  return {.name = kNames[rank],
+  return {.name = kGroup[rank],
           .address = {.host = "127.0.0.1", .port = port},
           .incarnation = {port},
           .world_size = 3};
@@ -29,7 +29,7 @@ class Return : public testing::Test {
     RendezvousOptions made;
     made.placement.rank = rank;
     made.placement.file = file_;
-    made.names = kNames;
+    made.names = kGroup;
     made.timeout = std::chrono::seconds(20);
     made.dynamic = dynamic;
     return std::make_unique<Rendezvous>(made);

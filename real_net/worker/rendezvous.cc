@@ -9,7 +9,6 @@
 #include "real_net/worker/meeting.h"
 
 namespace rehearsal::real {
-namespace {}  // namespace
 
 // Looks at the store from a thread of its own.
 class Rendezvous::Follower {

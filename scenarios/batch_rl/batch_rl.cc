@@ -35,19 +35,15 @@ std::vector<Outcome> run_observers(const Worker& worker,
   return worker.when_all(IfOneFails::cancel_rest, running).wait();
 }
 
-// Throws std::logic_error unless every episode gave what it gives in one process.
-void compare(const std::vector<Episode>& episodes, const std::vector<Episode>& alone) {
-  if (episodes.size() != alone.size())
-    throw std::logic_error("there were " + std::to_string(episodes.size()) + " episodes, and " +
-                           std::to_string(alone.size()) + " in one process");
-  for (size_t i = 0; i < episodes.size(); ++i) {
-    if (episodes[i].last_reward != alone[i].last_reward)
-      throw std::logic_error("episode " + std::to_string(i) +
-                             " has another reward than in one process");
-    if (episodes[i].policy != alone[i].policy)
-      throw std::logic_error("episode " + std::to_string(i) +
-                             " left another policy than in one process");
-  }
+// Throws std::logic_error unless the episode gave what it gives in one process.
+void compare(const Episode& episode, const Episode& alone, size_t number) {
+  const std::string name = "episode " + std::to_string(number);
+  if (episode.last_reward != alone.last_reward)
+    throw std::logic_error(name + " has another reward than in one process");
+  if (episode.policy != alone.policy)
+    throw std::logic_error(name + " left another policy than in one process");
+  if (episode.solved != alone.solved)
+    throw std::logic_error(name + " is the last here or in one process, not in both");
 }
 
 std::string episode_text(size_t number, double last_reward, double running_reward) {
@@ -69,28 +65,24 @@ void declare_results(Reporter& reporter, const Learner& learner, size_t episodes
 void agent_main(Worker& worker, const Settings& settings, Reporter& reporter) {
   const auto agent = worker.remote<Agent>(worker.name(), settings);
   const std::vector<RRef<Observer>> observers = make_observers(worker, settings);
-  std::vector<Episode> episodes;
-  bool solved = false;
-  while (static_cast<int64_t>(episodes.size()) < settings.episodes && !solved) {
+  TrainingAlone alone(settings);
+  Episode episode;
+  size_t episodes = 0;
+  while (static_cast<int64_t>(episodes) < settings.episodes && !episode.solved) {
     const std::vector<Outcome> outcomes = run_observers(worker, observers, agent);
     double running_reward = 0;
     agent.with_local([&](Agent& value) {
-      Learner& learner = value.learner();
-      const double last_reward = learner.learn(outcomes);
-      episodes.push_back({last_reward, digest_of(learner.policy().parameters())});
-      running_reward = learner.running_reward();
-      solved = learner.solved();
+      episode = end_episode(value.learner(), outcomes);
+      running_reward = value.learner().running_reward();
     });
+    compare(episode, alone.next_episode(), episodes++);
     worker.note("running reward", running_reward);
-    const std::string text =
-        episode_text(episodes.size(), episodes.back().last_reward, running_reward);
+    const std::string text = episode_text(episodes, episode.last_reward, running_reward);
     reporter.progress(text);
-    if (episodes.size() % kReportInterval == 0) reporter.line(text);
+    if (episodes % kReportInterval == 0) reporter.line(text);
   }
-  compare(episodes, train_alone(settings));
-  if (solved) reporter.line("Solved in " + std::to_string(episodes.size()) + " episodes");
-  agent.with_local(
-      [&](Agent& value) { declare_results(reporter, value.learner(), episodes.size()); });
+  if (episode.solved) reporter.line("Solved in " + std::to_string(episodes) + " episodes");
+  agent.with_local([&](Agent& value) { declare_results(reporter, value.learner(), episodes); });
 }
 
 Program program(const ScenarioRun& run) {

@@ -32,30 +32,34 @@ void Play::step(int64_t action) {
   begin_pole();
 }
 
-std::vector<Episode> train_alone(const Settings& settings) {
-  Learner learner(settings);
-  std::vector<Play> plays;
-  for (int64_t i = 0; i < settings.observers; ++i) plays.emplace_back(settings, i);
-  std::vector<Episode> episodes;
-  while (static_cast<int64_t>(episodes.size()) < settings.episodes && !learner.solved()) {
-    for (Play& play : plays) play.begin_episode();
-    for (int64_t step = 0; step < settings.steps; ++step) {
-      std::vector<Request> requests;
-      for (int64_t i = 0; i < settings.observers; ++i)
-        requests.push_back({i, plays[static_cast<size_t>(i)].state()});
-      std::vector<int64_t> actions;
-      if (settings.batched)
-        actions = learner.act(requests);
-      else
-        for (const Request& request : requests) actions.push_back(learner.act({request}).front());
-      for (size_t i = 0; i < plays.size(); ++i) plays[i].step(actions[i]);
-    }
-    std::vector<Outcome> outcomes;
-    for (const Play& play : plays) outcomes.push_back(play.outcome());
-    const double last_reward = learner.learn(outcomes);
-    episodes.push_back({last_reward, digest_of(learner.policy().parameters())});
+Episode end_episode(Learner& learner, const std::vector<Outcome>& outcomes) {
+  const double last_reward = learner.learn(outcomes);
+  return {last_reward, digest_of(learner.policy().parameters()), learner.solved()};
+}
+
+TrainingAlone::TrainingAlone(const Settings& settings) : settings_(settings), learner_(settings) {
+  for (int64_t i = 0; i < settings.observers; ++i) plays_.emplace_back(settings, i);
+}
+
+Episode TrainingAlone::next_episode() {
+  for (Play& play : plays_) play.begin_episode();
+  for (int64_t step = 0; step < settings_.steps; ++step) {
+    const std::vector<int64_t> actions = act();
+    for (size_t i = 0; i < plays_.size(); ++i) plays_[i].step(actions[i]);
   }
-  return episodes;
+  std::vector<Outcome> outcomes;
+  for (const Play& play : plays_) outcomes.push_back(play.outcome());
+  return end_episode(learner_, outcomes);
+}
+
+std::vector<int64_t> TrainingAlone::act() {
+  std::vector<Request> requests;
+  for (const Play& play : plays_)
+    requests.push_back({static_cast<int64_t>(requests.size()), play.state()});
+  if (settings_.batched) return learner_.act(requests);
+  std::vector<int64_t> actions;
+  for (const Request& request : requests) actions.push_back(learner_.act({request}).front());
+  return actions;
 }
 
 }  // namespace rehearsal::batch_rl

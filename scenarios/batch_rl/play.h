@@ -45,9 +45,25 @@ class Play {
 struct Episode {
   double last_reward = 0;
   std::string policy;  // the digest of its parameters
+  bool solved = false;
 };
 
-// The whole training in one process: all observers step together, and then the agent learns.
-[[nodiscard]] std::vector<Episode> train_alone(const Settings& settings);
+// The learner learns from them.
+[[nodiscard]] Episode end_episode(Learner& learner, const std::vector<Outcome>& outcomes);
+
+// The same training without any call: all observers step together, and then the agent learns.
+class TrainingAlone {
+ public:
+  explicit TrainingAlone(const Settings& settings);
+
+  [[nodiscard]] Episode next_episode();
+
+ private:
+  [[nodiscard]] std::vector<int64_t> act();
+
+  const Settings settings_;
+  Learner learner_;
+  std::vector<Play> plays_;
+};
 
 }  // namespace rehearsal::batch_rl

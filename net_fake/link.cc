@@ -13,8 +13,6 @@ namespace {
 
 constexpr int kStepBits = 3;
 
-size_t at(int side) { return static_cast<size_t>(side); }
-
 // The weather breaks a link half as often at a frame that is sent again, each time: what has to be
 // sent again gets through in the end, however much it is.
 uint64_t worn_off(uint64_t millionths, uint64_t attempt) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -20,6 +21,9 @@ struct Carried {
   uint64_t messages = 0;
   uint64_t bytes = 0;
 };
+
+// The place of a side among both.
+inline size_t at(int side) { return static_cast<size_t>(side); }
 
 // The link of two workers through all their lives: connections made, lost and made again. An end
 // is a side, 0 or 1; `1 - side` is the other one.

@@ -12,8 +12,6 @@ namespace {
 // For how long the end of a link knocks at a port that refuses.
 constexpr Duration kKnocking = std::chrono::seconds(10);
 
-size_t at(int side) { return static_cast<size_t>(side); }
-
 }  // namespace
 
 void Link::attach(int side, FakeTransport& transport) {

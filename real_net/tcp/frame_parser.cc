@@ -14,7 +14,7 @@ constexpr size_t kInboxBytes = 64 * 1024;
 // Memory for a long header is taken in steps of at most what has come of it already, and this.
 constexpr size_t kLongPrefixStep = 64 * 1024;
 
-Error malformed(std::string text) {
+Error malformed_frame(std::string text) {
   Error error;
   error.kind = ErrorKind::protocol;
   error.text = "malformed frame: " + std::move(text);
@@ -98,7 +98,7 @@ Result<bool> FrameParser::on_header() {
     Result<HandshakeHeader> record = parse_handshake_header(bytes);
     if (!record.ok()) return record.error();
     if (record.value().handshake.kind != HandshakeKind::closing)
-      return malformed("a handshake after the link was made");
+      return malformed_frame("a handshake after the link was made");
     prefix_bytes_ = kHandshakeBytes + record.value().text_bytes;
     record_ = std::move(record).value();
   } else {
@@ -107,7 +107,7 @@ Result<bool> FrameParser::on_header() {
     header_ = header.value();
     prefix_bytes_ = wire_prefix_bytes(header_);
     if (lane_ == Lane::small && header_.envelope_bytes > kSmallFrameBytes)
-      return malformed("too large for its lane");
+      return malformed_frame("too large for its lane");
   }
   state_ = State::prefix;
   if (prefix_bytes_ <= inbox_.size()) return true;
@@ -156,9 +156,10 @@ Status FrameParser::start_body(std::span<const std::byte> prefix) {
   uint64_t total = header_.envelope_bytes;
   for (const Segment& segment : body_->segments) {
     total += segment.bytes;
-    if (total > kSegmentBytesMax) return malformed("too large");
+    if (total > kSegmentBytesMax) return malformed_frame("too large");
   }
-  if (lane_ == Lane::small && total > kSmallFrameBytes) return malformed("too large for its lane");
+  if (lane_ == Lane::small && total > kSmallFrameBytes)
+    return malformed_frame("too large for its lane");
   segment_ = 0;
   checksum_.restart();
   return begin_segment();
@@ -213,7 +214,7 @@ Result<bool> FrameParser::on_trailer(std::vector<Frame>& frames) {
   if (inbox().size() < kWireTrailerBytes) return false;
   uint64_t checksum = 0;
   std::memcpy(&checksum, inbox().data(), sizeof checksum);
-  if (checksum != checksum_.value()) return malformed("bad checksum of the segments");
+  if (checksum != checksum_.value()) return malformed_frame("bad checksum of the segments");
   take_from_inbox(kWireTrailerBytes);
   complete(frames);
   return true;

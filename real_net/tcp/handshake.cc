@@ -72,7 +72,7 @@ HeaderBytes to_bytes(const Handshake& handshake, uint32_t text_bytes) {
   return header;
 }
 
-Error malformed(std::string text) {
+Error malformed_handshake(std::string text) {
   Error error;
   error.kind = ErrorKind::protocol;
   error.text = "malformed handshake: " + std::move(text);
@@ -102,17 +102,20 @@ Result<HandshakeHeader> parse_handshake_header(std::span<const std::byte> bytes)
   REHEARSAL_CHECK(bytes.size() == kHandshakeBytes, bytes.size());
   HeaderBytes header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMagic) return malformed("the other end does not speak this protocol");
+  if (header.magic != kMagic)
+    return malformed_handshake("the other end does not speak this protocol");
   if (header.version != kVersion)
-    return malformed("the other end speaks version " + std::to_string(header.version) +
-                     " of the protocol, this end version " + std::to_string(kVersion));
-  if (header.kind > static_cast<uint8_t>(HandshakeKind::presence)) return malformed("unknown kind");
-  if (header.lane > static_cast<uint8_t>(Lane::large)) return malformed("unknown lane");
+    return malformed_handshake("the other end speaks version " + std::to_string(header.version) +
+                               " of the protocol, this end version " + std::to_string(kVersion));
+  if (header.kind > static_cast<uint8_t>(HandshakeKind::presence))
+    return malformed_handshake("unknown kind");
+  if (header.lane > static_cast<uint8_t>(Lane::large)) return malformed_handshake("unknown lane");
   const bool positioned =
       has_position(static_cast<HandshakeKind>(header.kind), static_cast<Lane>(header.lane));
   const uint32_t before_text = positioned ? sizeof(PositionBytes) : 0;
-  if (header.text_bytes > kHandshakeTextMax + before_text) return malformed("text too long");
-  if (header.text_bytes < before_text) return malformed("no position");
+  if (header.text_bytes > kHandshakeTextMax + before_text)
+    return malformed_handshake("text too long");
+  if (header.text_bytes < before_text) return malformed_handshake("no position");
   HandshakeHeader parsed;
   parsed.handshake = {.kind = static_cast<HandshakeKind>(header.kind),
                       .lane = static_cast<Lane>(header.lane),
@@ -130,9 +133,9 @@ Result<HandshakeHeader> parse_handshake_header(std::span<const std::byte> bytes)
 }
 
 Result<Handshake> finish_handshake(const HandshakeHeader& header, std::string text) {
-  if (text.size() != header.text_bytes) return malformed("short text");
+  if (text.size() != header.text_bytes) return malformed_handshake("short text");
   const HeaderBytes bytes = to_bytes(header.handshake, header.text_bytes);
-  if (checksum_of(bytes, text) != header.checksum) return malformed("bad checksum");
+  if (checksum_of(bytes, text) != header.checksum) return malformed_handshake("bad checksum");
   Handshake handshake = header.handshake;
   if (has_position(handshake.kind, handshake.lane)) {
     PositionBytes position;
@@ -157,13 +160,14 @@ std::string error_to_text(const Error& error) {
 Error error_from_text(std::string_view text) {
   Error error;
   uint32_t worker_bytes = 0;
-  if (text.size() < 1 + sizeof worker_bytes) return malformed("no reason given");
+  if (text.size() < 1 + sizeof worker_bytes) return malformed_handshake("no reason given");
   const auto kind = static_cast<uint8_t>(text[0]);
-  if (kind > static_cast<uint8_t>(kLastErrorKind)) return malformed("unknown kind of error");
+  if (kind > static_cast<uint8_t>(kLastErrorKind))
+    return malformed_handshake("unknown kind of error");
   error.kind = static_cast<ErrorKind>(kind);
   std::memcpy(&worker_bytes, text.data() + 1, sizeof worker_bytes);
   text.remove_prefix(1 + sizeof worker_bytes);
-  if (worker_bytes > text.size()) return malformed("no reason given");
+  if (worker_bytes > text.size()) return malformed_handshake("no reason given");
   error.worker = text.substr(0, worker_bytes);
   error.text = text.substr(worker_bytes);
   return error;

@@ -7,11 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "core/base/check.h"
 #include "tests/scenarios/tool_run.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::bad_network {
 namespace {
@@ -74,10 +72,6 @@ bool MachineProcess::ended() {
   return true;
 }
 
-std::string MachineProcess::output() const {
-  std::ostringstream text;
-  text << std::ifstream(output_).rdbuf();
-  return text.str();
-}
+std::string MachineProcess::output() const { return read_whole_file(output_); }
 
 }  // namespace rehearsal::bad_network

@@ -11,12 +11,12 @@
 namespace rehearsal::sim {
 namespace {
 
-int64_t add(int64_t one, int64_t other) { return one + other; }
+int64_t sum_of(int64_t one, int64_t other) { return one + other; }
 at::Tensor echo(const at::Tensor& tensor) { return tensor; }
 
 FunctionRegistry inline_functions() {
   FunctionRegistry registry;
-  registry.function("add", &add).runs_inline();
+  registry.function("add", &sum_of).runs_inline();
   registry.function("echo", &echo).runs_inline();
   return registry;
 }
@@ -38,10 +38,10 @@ Program ring_of(uint32_t workers, uint32_t calls, Progress& progress) {
   Program program(inline_functions());
   const auto main = [workers, calls, &progress](Worker& worker) {
     const WorkerId neighbour{(worker.id().value + 1) % workers};
-    for (uint32_t i = 0; i < kCallsBefore; ++i) (void)worker.rpc_sync(neighbour, &add, i, i);
+    for (uint32_t i = 0; i < kCallsBefore; ++i) (void)worker.rpc_sync(neighbour, &sum_of, i, i);
     ++progress.started;
     for (uint32_t i = 0; i < calls; ++i) {
-      (void)worker.rpc_sync(neighbour, &add, int64_t{i}, int64_t{1});
+      (void)worker.rpc_sync(neighbour, &sum_of, int64_t{i}, int64_t{1});
       ++progress.calls;
     }
     ++progress.done;

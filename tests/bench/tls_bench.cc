@@ -16,7 +16,8 @@
 namespace rehearsal::real {
 namespace {
 
-void with_server(benchmark::State& state, const std::function<void(Worker&, RealNode&)>& caller) {
+void with_tls_server(benchmark::State& state,
+                     const std::function<void(Worker&, RealNode&)>& caller) {
   const std::string secret = state.range(0) == 0 ? "" : "a secret for benchmarks";
   const Protection protection = state.range(0) == 2 ? Protection::mac : Protection::tls;
   if (const Status status = bench::with_server(caller, secret, protection); !status.ok())
@@ -25,7 +26,7 @@ void with_server(benchmark::State& state, const std::function<void(Worker&, Real
 
 // Its argument: 0 plain, 1 under TLS, 2 with MACs.
 void TlsSmallCall(benchmark::State& state) {
-  with_server(state, [&](Worker& worker, RealNode&) {
+  with_tls_server(state, [&](Worker& worker, RealNode&) {
     for (auto _ : state)
       benchmark::DoNotOptimize(worker.rpc_sync("server", &bench::add, int64_t{1}, int64_t{2}));
   });
@@ -34,7 +35,7 @@ BENCHMARK(TlsSmallCall)->DenseRange(0, 2)->UseRealTime();
 
 // The second argument: bytes.
 void TlsPush(benchmark::State& state) {
-  with_server(state, [&](Worker& worker, RealNode&) {
+  with_tls_server(state, [&](Worker& worker, RealNode&) {
     const at::Tensor tensor = at::ones({state.range(1) / 4});
     for (auto _ : state)
       benchmark::DoNotOptimize(worker.rpc_sync("server", &bench::bytes_of, tensor));

@@ -8,6 +8,7 @@
 #include "tests/command_line/toy.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {

@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "core/base/check.h"
 #include "real_net/run_worker.h"
 #include "scenarios/storm/storm.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::endurance {
 namespace {
@@ -123,11 +123,7 @@ bool WorkerProcess::ended() {
   return true;
 }
 
-std::string WorkerProcess::output() const {
-  std::ostringstream text;
-  text << std::ifstream(path_).rdbuf();
-  return text.str();
-}
+std::string WorkerProcess::output() const { return read_whole_file(path_); }
 
 bool WorkerProcess::joined() const { return output().starts_with(kJoined); }
 

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -13,18 +12,12 @@
 
 #include "tests/leased_port.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal {
 namespace {
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string page() { return read_file("tests/how_to/README.md"); }
+std::string page() { return read_whole_file("tests/how_to/README.md"); }
 
 // The code between fences that begin with ```LANGUAGE.
 std::vector<std::string> blocks(const std::string& text, const std::string& language) {
@@ -48,7 +41,7 @@ Ran run_shell(const std::string& command) {
   const TemporaryFolder folder;
   const std::string file = folder.file("output");
   const int status = std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(file)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_whole_file(file)};
 }
 
 Ran run_example(const std::string& filter) {
@@ -65,13 +58,13 @@ int events_in(const std::string& output) {
 TEST(HowTo, TheCodeOfThePageIsThatOfTheExample) {
   // Goal: what a reader copies compiles. Method: every block of code is part of a file here.
   const std::filesystem::path folder = "tests/how_to/example";
-  const std::string code = read_file(folder / "training.cc") +
-                           read_file(folder / "training_test.cc") +
-                           read_file(folder / "training_worker.cc");
+  const std::string code = read_whole_file(folder / "training.cc") +
+                           read_whole_file(folder / "training_test.cc") +
+                           read_whole_file(folder / "training_worker.cc");
   const std::vector<std::string> cpp = blocks(page(), "cpp");
   ASSERT_GE(cpp.size(), 3u);
   for (const std::string& block : cpp) EXPECT_NE(code.find(block), std::string::npos) << block;
-  const std::string cmake = read_file(folder / "CMakeLists.txt");
+  const std::string cmake = read_whole_file(folder / "CMakeLists.txt");
   const std::vector<std::string> lists = blocks(page(), "cmake");
   ASSERT_EQ(lists.size(), 1u);
   EXPECT_NE(cmake.find(lists.front()), std::string::npos) << lists.front();
@@ -212,7 +205,7 @@ TEST(HowTo, TheThreeShellsOfTheReadmeRunAScenarioForReal) {
   // Goal: what the README has a reader type. Method: its lines, with another port, side by side.
   std::vector<std::string> lines;
   std::string variables;
-  for (const std::string& block : blocks(read_file("README.md"), "")) {
+  for (const std::string& block : blocks(read_whole_file("README.md"), "")) {
     if (block.find("RANK=2 rehearsal worker rl") == std::string::npos) continue;
     std::istringstream text(block);
     for (std::string line; std::getline(text, line);)

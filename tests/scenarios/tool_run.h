@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "command_line/run_settings.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 
@@ -36,13 +36,6 @@ struct ToolRun {
     return lines;
   }
 };
-
-inline std::string read_whole_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // The words of a tool as that of this repository would say them: in place of the name of the test's
 // binary, but not of its path, stands `rehearsal`.

@@ -53,7 +53,7 @@ int64_t nap(CallContext& context, int64_t ms) {
   return ms;
 }
 
-FunctionRegistry functions() {
+FunctionRegistry group_functions() {
   FunctionRegistry registry;
   registry.function("seven", &seven)
       .function("ask_around", &ask_around)
@@ -87,7 +87,7 @@ class Marks final : public Trace {
 };
 
 Program everybody_asks_around() {
-  Program program(functions());
+  Program program(group_functions());
   program.worker(
       "worker",
       [](Worker& worker) {
@@ -136,7 +136,7 @@ TEST(DynamicGroup, DeathsAndReturnsHoldNobodyUp) {
 
 // A joiner that a member knows of and that dies is waited for by nobody.
 TEST(DynamicGroup, AJoinDoesNotWaitForOneThatDied) {
-  Program program(functions());
+  Program program(group_functions());
   bool joined = false;
   program.worker("founder", [](Worker& worker) { worker.sleep(seconds(120)); });
   program.worker("dies").worker("comes", [&joined](Worker&) { joined = true; });
@@ -153,7 +153,7 @@ TEST(DynamicGroup, AJoinDoesNotWaitForOneThatDied) {
 }
 
 TEST(DynamicGroup, ALeaverAnswersWhatItWasAskedAndIsAskedNothingNew) {
-  Program program(functions());
+  Program program(group_functions());
   program.worker("founder", [](Worker& worker) {
     worker.wait_for_worker("brief");
     const Future<int64_t> asked = worker.rpc_async("brief", &nap, int64_t{3000});
@@ -179,7 +179,7 @@ TEST(DynamicGroup, ALeaverAnswersWhatItWasAskedAndIsAskedNothingNew) {
 }
 
 TEST(DynamicGroup, WhoCannotLeaveInTimeSaysWhoKeepsIt) {
-  Program program(functions());
+  Program program(group_functions());
   program.worker("founder", [](Worker& worker) {
     worker.wait_for_worker("brief");
     EXPECT_FALSE(failure([&] { (void)worker.rpc_sync("brief", &nap, int64_t{60'000}); }).empty());
@@ -199,7 +199,7 @@ TEST(DynamicGroup, WhoCannotLeaveInTimeSaysWhoKeepsIt) {
 }
 
 TEST(DynamicGroup, WhoIsNotThereIsRefusedAtOnceAndCanBeAwaited) {
-  Program program(functions());
+  Program program(group_functions());
   program.worker("founder", [](Worker& worker) {
     EXPECT_EQ(failure([&] { (void)worker.rpc_sync("late", &seven); }),
               "worker 'late' has not joined the group");
@@ -220,7 +220,7 @@ TEST(DynamicGroup, WhoIsNotThereIsRefusedAtOnceAndCanBeAwaited) {
 }
 
 TEST(DynamicGroup, AWorkerThatHasLeftComesAgainAsANewLife) {
-  Program program(functions());
+  Program program(group_functions());
   std::atomic<int> lives = 0;
   program.worker("founder", [](Worker& worker) {
     worker.wait_for_worker("guest");
@@ -246,7 +246,7 @@ TEST(DynamicGroup, AWorkerThatHasLeftComesAgainAsANewLife) {
 // are late, but not for ever.
 TEST(DynamicGroup, AServerLeavesWhenThoseItServesHave) {
   const auto client = [](Worker& worker) { EXPECT_EQ(worker.rpc_sync("server", &seven), 7); };
-  Program program(functions());
+  Program program(group_functions());
   program.worker("server").worker("client", client, Count{2});
   program.dynamic();
   EXPECT_TRUE(hunt({.seeds = 50, .cluster = {.faults = FaultLevel::mild}},
@@ -262,7 +262,7 @@ TEST(DynamicGroup, AServerLeavesWhenThoseItServesHave) {
 }
 
 TEST(DynamicGroup, WhoFindsNobodySaysWhoIsMissing) {
-  Program program(functions());
+  Program program(group_functions());
   program.worker("founder").worker("alone", [](Worker&) {});
   program.dynamic();
   ClusterOptions options{.faults = FaultLevel::none};

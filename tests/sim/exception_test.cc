@@ -25,7 +25,7 @@ int64_t refuse_behind(CallContext& context, int64_t step) {
   return context.rpc_sync("ps", &refuse, step);
 }
 
-FunctionRegistry functions() {
+FunctionRegistry throwing_functions() {
   FunctionRegistry registry;
   registry.function("refuse", &refuse).function("refuse_behind", &refuse_behind);
   registry.exception<Refused>("Refused");
@@ -35,7 +35,7 @@ FunctionRegistry functions() {
 TEST(RegisteredExceptions, ArriveUnderHostileFaults) {
   // Goal: type, fields and chain, once for each call, whatever the network does.
   int64_t caught = 0;
-  Program program(functions());
+  Program program(throwing_functions());
   program.worker("ps").worker("relay");
   program.worker("trainer", [&caught](Worker& worker) {
     for (int64_t step = 0; step < 20; ++step) {

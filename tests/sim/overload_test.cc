@@ -34,7 +34,7 @@ int64_t occupy(CallContext& context, int64_t number, int64_t time) {
 
 int64_t take(int64_t number, const at::Tensor&) { return begin(number); }
 
-FunctionRegistry functions() {
+FunctionRegistry overload_functions() {
   FunctionRegistry registry;
   registry.function("begin", &begin).function("occupy", &occupy).function("take", &take);
   return registry;
@@ -70,7 +70,7 @@ TEST_F(Overload, AServerWhoseQueueIsFullRefusesWhatComes) {
   constexpr int64_t kTooMany = 500;
   int64_t answered = 0;
   int64_t refused = 0;
-  Program program(functions());
+  Program program(overload_functions());
   program.worker("server").worker("client", [&](Worker& worker) {
     const Future<int64_t> first = worker.rpc_async("server", &occupy, int64_t{0}, int64_t{60'000});
     worker.sleep(seconds(1));
@@ -103,7 +103,7 @@ TEST_F(Overload, AServerWhoseQueueIsFullRefusesWhatComes) {
 TEST_F(Overload, AFloodOfOnePeerTakesNoTurnFromAnother) {
   // Goal: who sends little is served soon, whoever floods the server. Method: a thousand calls of
   // one peer wait when another one's come; each takes its turn after one of the flood's.
-  Program program(functions());
+  Program program(overload_functions());
   program.worker("server")
       .worker("flood",
               [](Worker& worker) {
@@ -132,7 +132,7 @@ TEST_F(Overload, WhoFloodsAFullQueueGivesWayToAnother) {
   // calls are served all the same, each in the place of one of the flood's last.
   constexpr int64_t kQueue = 1 << 16;
   int64_t refused = 0;
-  Program program(functions());
+  Program program(overload_functions());
   program.worker("server")
       .worker("flood",
               [&refused](Worker& worker) {
@@ -161,7 +161,7 @@ TEST_F(Overload, AFloodOfLargeCallsLeavesSmallOnesTheirLane) {
   // Goal: a small call does not wait for large ones, neither on the wire nor for room in the
   // window. Method: 64 MiB in calls of 1 MiB over 100 MB/s, a window of 4 MiB, and then a small
   // call, which has begun when next to none of them has.
-  Program program(functions());
+  Program program(overload_functions());
   program.worker("server").worker("client", [](Worker& worker) {
     std::vector<Future<int64_t>> large;
     for (int64_t number = 0; number < 64; ++number)

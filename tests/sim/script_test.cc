@@ -19,7 +19,7 @@ def noisy(x):
     return x + torch.rand_like(x)
 )";
 
-FunctionRegistry functions() {
+FunctionRegistry script_functions() {
   FunctionRegistry registry;
   registry.script("net", kSource);
   return registry;
@@ -47,7 +47,7 @@ void train(Worker& worker, Seen& seen) {
 // process, so that the scripts have run before.
 TEST(Scripts, RunsOfOneSeedAreEqualEventByEvent) {
   Seen seen;
-  Program program(functions());
+  Program program(script_functions());
   program.worker("ps");
   program.worker("trainer", [&seen](Worker& worker) { train(worker, seen); });
   const auto run = [&](uint64_t seed) {
@@ -70,7 +70,7 @@ TEST(Scripts, RunsOfOneSeedAreEqualEventByEvent) {
 TEST(Scripts, GradientsFlowThroughThem) {
   // Goal: the same as LibTorch alone computes. Method: the program of one process.
   Seen seen;
-  Program program(functions());
+  Program program(script_functions());
   program.worker("ps");
   program.worker("trainer", [&seen](Worker& worker) { train(worker, seen); });
   Cluster cluster(Seed{1}, program);

@@ -64,7 +64,7 @@ Program program() {
 }
 
 // Why the victim has fenced the mad worker, and whether the honest ones have parted.
-class Fences final : public Trace {
+class Partings final : public Trace {
  public:
   void on_event(const Event& event) override {
     if (event.kind != EventKind::peer_fenced || event.worker == kMad) return;
@@ -217,7 +217,7 @@ class FencedCensus : public ::testing::TestWithParam<size_t> {
   void run(const Flood& flood) {
     const fibers::DefaultThreadState state;
     const Program cast_program = program();
-    Fences fences;
+    Partings fences;
     ClusterParts parts(Seed{1}, cast_program,
                        {.faults = sim::FaultLevel::none,
                         .adjust_node =

@@ -14,17 +14,17 @@ namespace {
 using sim::Cluster;
 using sim::ClusterOptions;
 
-at::Tensor doubled(const at::Tensor& input) { return input * 2; }
+at::Tensor twice_of(const at::Tensor& input) { return input * 2; }
 
 // Calls another worker for a result that it throws away.
 at::Tensor wasteful(CallContext& call, const at::Tensor& input) {
-  (void)call.rpc_sync("far", &doubled, numbers({3}, 7).requires_grad_());
+  (void)call.rpc_sync("far", &twice_of, numbers({3}, 7).requires_grad_());
   return input * 3;
 }
 
-Program train(const Program::Main& main) {
+Program train_wastefully(const Program::Main& main) {
   FunctionRegistry registry;
-  registry.function("doubled", &doubled).function("wasteful", &wasteful);
+  registry.function("doubled", &twice_of).function("wasteful", &wasteful);
   Program program(registry);
   program.worker("server").worker("far").worker("trainer", main);
   return program;
@@ -34,7 +34,7 @@ Program train(const Program::Main& main) {
 std::string told_of_hanging(const Program::Main& main) {
   ClusterOptions options;
   options.adjust_node = [](NodeOptions& node) { node.mutants = {"unused_result_hangs"}; };
-  const Program program = train(main);
+  const Program program = train_wastefully(main);
   return Cluster(Seed{1}, program, options).try_run().failure.value().message;
 }
 
@@ -45,8 +45,8 @@ TEST(PassWaits, NameTheMessagesThatGetNoGradient) {
   const std::string told = told_of_hanging([](Worker& worker) {
     const AutogradContext context = worker.autograd_context();
     const at::Tensor w = numbers({3}, 5).requires_grad_();
-    (void)context.rpc_sync("server", &doubled, w);
-    context.backward({context.rpc_sync("server", &doubled, w).sum()}, {.mode = PassMode::fast});
+    (void)context.rpc_sync("server", &twice_of, w);
+    context.backward({context.rpc_sync("server", &twice_of, w).sum()}, {.mode = PassMode::fast});
   });
   EXPECT_NE(told.find(" by 'trainer': no gradient has come for the arguments of 'doubled', sent to "
                       "'server'\n"),
@@ -72,15 +72,15 @@ TEST(PassWaits, NameTheWorkersThatHaveNotReported) {
 
 TEST(PassWaits, SendFunctionsAreCountedWhileTheirContextIsHere) {
   // Goal: the number that is watched. Method: two calls in one context, and its end.
-  const Program program = train([](Worker& worker) {
+  const Program program = train_wastefully([](Worker& worker) {
     const at::Tensor w = numbers({3}, 5).requires_grad_();
     const auto count = [&worker] { return worker.debug_info().at("autograd.send_functions"); };
     EXPECT_EQ(count(), "0");
     {
       const AutogradContext context = worker.autograd_context();
-      (void)context.rpc_sync("server", &doubled, w);
+      (void)context.rpc_sync("server", &twice_of, w);
       EXPECT_EQ(count(), "1");
-      (void)context.rpc_sync("server", &doubled, w);
+      (void)context.rpc_sync("server", &twice_of, w);
       EXPECT_EQ(count(), "2");
     }
     EXPECT_EQ(count(), "0");

@@ -14,20 +14,20 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // The notes of the functions below.
-struct Notes {
+struct CancelNotes {
   std::vector<std::string> log;
   std::vector<Promise<int64_t>> promises;
   std::vector<Future<int64_t>> futures;
   std::function<void()> after_cancel;
 };
-Notes* notes = nullptr;
+CancelNotes* cancel_notes = nullptr;
 
 void log(const CallContext& context, const std::string& what) {
-  notes->log.push_back(context.worker_info().name + " " + what);
+  cancel_notes->log.push_back(context.worker_info().name + " " + what);
 }
 Future<int64_t> never(CallContext& context) {
-  notes->promises.push_back(context.promise<int64_t>());
-  return notes->promises.back().future();
+  cancel_notes->promises.push_back(context.promise<int64_t>());
+  return cancel_notes->promises.back().future();
 }
 std::string outcome(const Result<int64_t>& result) {
   return result.ok() ? "value" : std::string(name_of(result.error().kind));
@@ -52,23 +52,24 @@ int64_t waits_twice(CallContext& context) {
 // Returns at once; its continuation's call belongs to nobody.
 Future<int64_t> goes_on(CallContext& context) {
   const Future<int64_t> first = context.rpc_async("c", &never);
-  notes->futures.push_back(first.then([calls = Calls(context)](const Result<int64_t>& result) {
-    notes->log.push_back("continuation " + outcome(result));
-    return calls.rpc_async("c", &never);
-  }));
+  cancel_notes->futures.push_back(
+      first.then([calls = Calls(context)](const Result<int64_t>& result) {
+        cancel_notes->log.push_back("continuation " + outcome(result));
+        return calls.rpc_async("c", &never);
+      }));
   return first;
 }
 int64_t creates(CallContext& context) {
   const RRef<int64_t> rref = context.remote("c", &never);
   (void)context.rpc_async("c", &never).result();
-  notes->log.push_back("creation " + std::to_string(rref.to_here_async().result().ok()));
+  cancel_notes->log.push_back("creation " + std::to_string(rref.to_here_async().result().ok()));
   return 0;
 }
 
 class CancelTest : public CallFixture {
  protected:
   void SetUp() override {
-    notes = &notes_;
+    cancel_notes = &notes_;
     registry.function("never", &never).function("waits", &waits);
     registry.function("waits_twice", &waits_twice).function("goes_on", &goes_on);
     registry.function("creates", &creates);
@@ -79,7 +80,7 @@ class CancelTest : public CallFixture {
     notes_.futures.clear();
     CallFixture::TearDown();
     for (const auto& node : nodes) EXPECT_EQ(node->served.size(), 0u);
-    notes = nullptr;
+    cancel_notes = nullptr;
   }
 
   // Does it once, when nothing else is left to do.
@@ -93,7 +94,7 @@ class CancelTest : public CallFixture {
     world.settle();
   }
 
-  Notes notes_;
+  CancelNotes notes_;
 };
 
 TEST_F(CancelTest, CompletesTheFutureAtOnce) {

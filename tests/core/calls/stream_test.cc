@@ -19,21 +19,21 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // The notes of the functions below.
-struct Notes {
+struct StreamNotes {
   int64_t written = 0;
   std::vector<Error> errors;
   at::Tensor sent;
 };
-Notes* notes = nullptr;
+StreamNotes* stream_notes = nullptr;
 
 void count_up(StreamWriter<int64_t>& out, int64_t end) {
   try {
     for (int64_t number = 0; number < end; ++number) {
       out.write(number);
-      ++notes->written;
+      ++stream_notes->written;
     }
   } catch (const RpcError& thrown) {
-    notes->errors.push_back(thrown.error());
+    stream_notes->errors.push_back(thrown.error());
     throw;
   }
 }
@@ -42,8 +42,8 @@ void count_then_fail(CallContext& context, StreamWriter<int64_t>& out, int64_t e
   throw std::out_of_range("no more at " + context.worker_info().name);
 }
 void send_ones(StreamWriter<at::Tensor>& out) {
-  notes->sent = at::ones({3});
-  out.write(notes->sent);
+  stream_notes->sent = at::ones({3});
+  out.write(stream_notes->sent);
 }
 void send_unsendable(StreamWriter<at::Tensor>& out) {
   out.write(at::empty({2}, at::TensorOptions().device(at::kMeta)));
@@ -62,7 +62,7 @@ static_assert(!std::is_copy_constructible_v<Stream<int64_t>>);
 class StreamTest : public CallFixture {
  protected:
   void SetUp() override {
-    notes = &notes_;
+    stream_notes = &notes_;
     registry.function("count_up", &count_up).function("count_then_fail", &count_then_fail);
     registry.function("send_ones", &send_ones).function("send_unsendable", &send_unsendable);
     registry.function("send_sizes", &send_sizes).function("doubled", &doubled);
@@ -71,7 +71,7 @@ class StreamTest : public CallFixture {
     when_idle([] { return false; });
     CallFixture::TearDown();
     for (const auto& node : nodes) EXPECT_EQ(node->served.size(), 0u);
-    notes = nullptr;
+    stream_notes = nullptr;
   }
 
   // Whenever all is delivered, `body` says whether it did something.
@@ -96,7 +96,7 @@ class StreamTest : public CallFixture {
     world.settle();
   }
 
-  Notes notes_;
+  StreamNotes notes_;
 };
 
 TEST_F(StreamTest, GivesTheValuesInOrderAndThenEnds) {

@@ -17,13 +17,13 @@ struct Polymorphic {
   virtual ~Polymorphic() = default;
   friend void describe(Polymorphic&, auto&& fields) { fields(); }
 };
-struct Opaque {};
+struct Closed {};
 
 static_assert(Sendable<std::unique_ptr<std::string>>);
 static_assert(!Sendable<std::unique_ptr<Polymorphic>>);
 static_assert(!Sendable<std::shared_ptr<std::string>>);
-static_assert(!Sendable<std::variant<int64_t, Opaque>>);
-static_assert(!Sendable<std::unordered_map<std::string, Opaque>>);
+static_assert(!Sendable<std::variant<int64_t, Closed>>);
+static_assert(!Sendable<std::unordered_map<std::string, Closed>>);
 
 TEST(ValueContainers, SequencesComeBack) {
   expect_round_trip(std::deque<std::string>{"a", "", "c"});

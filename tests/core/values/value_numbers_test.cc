@@ -113,15 +113,15 @@ TEST(ValueNumbers, SignaturesNameKindAndWidth) {
 
 // ---- enums ----
 
-enum class Colour : uint8_t { red, green, blue };
-constexpr Colour last_enumerator(Colour) { return Colour::blue; }
+enum class Shade : uint8_t { red, green, blue };
+constexpr Shade last_enumerator(Shade) { return Shade::blue; }
 enum class Signed : int { below = -1, zero, one };
 constexpr Signed last_enumerator(Signed) { return Signed::one; }
 enum class Open : uint8_t { red = 1 };
 
 TEST(ValueNumbers, AnEnumThatSaysItsLastValueRefusesOthers) {
-  expect_round_trip(Colour::blue);
-  EXPECT_EQ(refusal<Colour>(written(3)), "an enum without the value 3");
+  expect_round_trip(Shade::blue);
+  EXPECT_EQ(refusal<Shade>(written(3)), "an enum without the value 3");
   EXPECT_EQ(refusal<Signed>(written(-1)), "an enum without the value -1");
   EXPECT_EQ(read<Open>(written(77)), static_cast<Open>(77));
 }
@@ -184,7 +184,7 @@ TEST(ValueNumbers, EveryTruncationAndEveryChangedByteIsAnErrorOrAValue) {
   expect_only_bad_values(std::complex<float>(1, 2));
   expect_only_bad_values(nanoseconds(123456789));
   expect_only_bad_values(std::chrono::duration<double, std::nano>(1.5));
-  expect_only_bad_values(Colour::green);
+  expect_only_bad_values(Shade::green);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 int64_t process_id() { return getpid(); }
 
-int64_t never_end() {
+int64_t sleep_on() {
   for (;;) sleep(1000);
 }
 
@@ -35,9 +35,9 @@ int64_t dismiss() {
   return process_id();
 }
 
-FunctionRegistry functions() {
+FunctionRegistry comeback_functions() {
   FunctionRegistry registry;
-  registry.function("process_id", &process_id).function("never_end", &never_end);
+  registry.function("process_id", &process_id).function("never_end", &sleep_on);
   registry.function("process_id_of", &process_id_of).function("dismiss", &dismiss);
   return registry;
 }
@@ -92,7 +92,7 @@ class Comeback : public testing::Test {
 };
 
 TEST_F(Comeback, AKilledWorkerThatIsStartedAgainIsItsNextLife) {
-  Program program(functions());
+  Program program(comeback_functions());
   Nursery* nursery = nullptr;
   pid_t back = -1;
   int64_t last = 0;
@@ -102,7 +102,7 @@ TEST_F(Comeback, AKilledWorkerThatIsStartedAgainIsItsNextLife) {
       EXPECT_EQ(before, back);
       const RRef<int64_t> reference = worker.remote("back", &process_id);
       EXPECT_EQ(reference.to_here(), before);
-      const Future<int64_t> under_way = worker.rpc_async("back", &never_end);
+      const Future<int64_t> under_way = worker.rpc_async("back", &sleep_on);
       EXPECT_EQ(nursery->kill(back), -SIGKILL);
       back = nursery->start(2);
       EXPECT_NE(failure_of([&] { return under_way.wait(); }), "");
@@ -136,14 +136,14 @@ TEST_F(Comeback, AllWorkersOfAGroupThatFailedMeetInItAgain) {
   // Method: all are killed at work; when they start again, each finds the others' former addresses.
   int at_work[2];
   ASSERT_EQ(pipe(at_work), 0);
-  Program program(functions());
+  Program program(comeback_functions());
   program.worker("caller", [&at_work](Worker& worker) {
     EXPECT_GT(worker.rpc_sync("steady", &process_id_of, "back"), 0);
     EXPECT_EQ(write(at_work[1], "!", 1), 1);
-    (void)worker.rpc_sync("back", &never_end);
+    (void)worker.rpc_sync("back", &sleep_on);
   });
   program.worker("steady").worker("back");
-  Program second(functions());
+  Program second(comeback_functions());
   second.worker("caller", [](Worker& worker) {
     EXPECT_GT(worker.rpc_sync("steady", &process_id_of, "back"), 0);
   });
@@ -168,7 +168,7 @@ TEST_F(Comeback, GuestsOfADynamicGroupComeLeaveCrashAndComeAgain) {
   // another one.
   Nursery* nursery = nullptr;
   std::map<std::string, pid_t> guests;
-  Program program(functions());
+  Program program(comeback_functions());
   program.dynamic();
   program.worker("host", [&](Worker& worker) {
     const auto come = [&](const std::string& name) {

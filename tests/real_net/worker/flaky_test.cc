@@ -27,7 +27,7 @@ int64_t count_call(int64_t number) {
 }
 int64_t size_of(const at::Tensor& tensor) { return tensor.numel(); }
 
-FunctionRegistry functions() {
+FunctionRegistry flaky_functions() {
   FunctionRegistry registry;
   registry.function("count_call", &count_call).function("size_of", &size_of);
   return registry;
@@ -37,7 +37,7 @@ FunctionRegistry functions() {
 // workers have met; `trouble` begins then.
 uint64_t bytes_of_calls(const std::function<void(FaultProxy&)>& trouble) {
   executed() = 0;
-  Program program(functions());
+  Program program(flaky_functions());
   LoopbackGroup* group = nullptr;
   uint64_t before = 0;
   const auto forwarded = [&group] {
@@ -83,7 +83,7 @@ TEST(Flaky, AConnectionThatLivesForOneMessageBringsOneForward) {
 
 TEST(Flaky, AMessageThatNoConnectionCarriesEndsWithAnErrorThatGivesItsSize) {
   // A tensor of 400,000 bytes, over connections of 100,000: nothing can pass it.
-  Program program(functions());
+  Program program(flaky_functions());
   std::string why;
   program.worker("ps").worker("trainer", [&why](Worker& worker) {
     EXPECT_EQ(worker.rpc_sync("ps", &count_call, int64_t{1}), 1);

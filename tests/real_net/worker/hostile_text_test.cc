@@ -6,15 +6,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::real {
 namespace {
@@ -36,11 +35,7 @@ class Told {
   Told(const Told&) = delete;
   Told& operator=(const Told&) = delete;
 
-  [[nodiscard]] std::string text() const {
-    std::ostringstream content;
-    content << std::ifstream(path_).rdbuf();
-    return content.str();
-  }
+  [[nodiscard]] std::string text() const { return read_whole_file(path_); }
   [[nodiscard]] std::string store() const { return folder_.file("store"); }
 
  private:

@@ -139,18 +139,18 @@ TEST_F(MetricsServerTest, WhoSaysNothingIsDroppedInTimeAndTooManyPushOutTheOldes
   EXPECT_TRUE(scrape(server->address()).starts_with("HTTP/1.1 200"));
 }
 
-int64_t add(int64_t a, int64_t b) { return a + b; }
+int64_t sum_of(int64_t a, int64_t b) { return a + b; }
 
 TEST(MetricsOverHttp, AWorkerTellsWhatItHasDone) {
   // Goal: the counts of a real node, while it runs. Method: the trainer calls the server five times
   // and then scrapes both.
   FunctionRegistry registry;
-  registry.function("add", &add);
+  registry.function("add", &sum_of);
   std::vector<Address> addresses;
   std::string at_ps, at_trainer;
   Program program(registry);
   program.worker("ps", [](Worker&) {}).worker("trainer", [&](Worker& worker) {
-    for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(worker.rpc_sync("ps", &add, i, i), 2 * i);
+    for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(worker.rpc_sync("ps", &sum_of, i, i), 2 * i);
     at_ps = scrape(addresses.at(0));
     at_trainer = scrape(addresses.at(1));
   });

@@ -7,10 +7,8 @@
 
 #include <array>
 #include <atomic>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "core/api/worker.h"
@@ -19,6 +17,7 @@
 #include "tests/real_net/support/certificates.h"
 #include "tests/real_net/support/fault_proxy.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::real {
 namespace {
@@ -36,17 +35,11 @@ int64_t never_end(int64_t pipe_end) {
 
 int64_t refuse(int64_t) { throw std::runtime_error("not now"); }
 
-std::string content_of(const std::string& file) {
-  std::ostringstream content;
-  content << std::ifstream(file).rdbuf();
-  return content.str();
-}
-
 // Loops until the file has the text, or nobody waits for it any more.
 std::atomic<bool> nobody_waits = false;
 int64_t spin_until(const std::string& file, const std::string& text) {
   int64_t turns = 0;
-  while (!nobody_waits && content_of(file).find(text) == std::string::npos) ++turns;
+  while (!nobody_waits && read_whole_file(file).find(text) == std::string::npos) ++turns;
   return turns;
 }
 
@@ -194,11 +187,7 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   const std::string store = folder.file("store");
   std::string published;
   Program program(functions());
-  program.worker("ps").worker("trainer", [&](Worker&) {
-    std::ostringstream content;
-    content << std::ifstream(store).rdbuf();
-    published = content.str();
-  });
+  program.worker("ps").worker("trainer", [&](Worker&) { published = read_whole_file(store); });
   std::array<std::optional<Status>, 2> ends;
   std::vector<std::thread> workers;
   for (const uint32_t rank : {0u, 1u}) {
@@ -241,7 +230,7 @@ TEST(RunWorker, AFunctionThatLoopsIsNamedInTheLogOfItsWorker) {
     }
     for (std::thread& worker : workers) worker.join();
   }
-  const std::string told = content_of(file);
+  const std::string told = read_whole_file(file);
   for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
   const size_t runs = told.find(" worker=ps event=runs_long what=spin_until for_seconds=");
   ASSERT_NE(runs, std::string::npos) << told;
@@ -358,9 +347,8 @@ TEST(RunWorker, ItsSpansMetricsAndLogAreWhereTheOptionsSay) {
   EXPECT_EQ(told.find("worker=ps"), std::string::npos) << told;
   std::vector<observe::SpanFile> files;
   for (const char* name : {"ps", "trainer"}) {
-    std::ostringstream content;
-    content << std::ifstream(folder + "/" + name + ".spans.json").rdbuf();
-    files.push_back(observe::read_spans(content.str()).or_throw());
+    const std::string spans = read_whole_file(folder + "/" + name + ".spans.json");
+    files.push_back(observe::read_spans(spans).or_throw());
   }
   const observe::SpanFile all = observe::merge(files).or_throw();
   ASSERT_EQ(all.spans.size(), 2u);
@@ -406,10 +394,8 @@ TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
   const Program program = adding_program();
   const Status status = run_worker(made, program);
   ASSERT_FALSE(status.ok());
-  std::ostringstream content;
-  content << std::ifstream(path).rdbuf();
   // torchrun shows the call stack, as it is, and needs the time as digits.
-  const auto extra = nlohmann::json::parse(content.str()).at("message").at("extraInfo");
+  const auto extra = nlohmann::json::parse(read_whole_file(path)).at("message").at("extraInfo");
   const auto shown = extra.at("py_callstack").get<std::string>();
   EXPECT_EQ(shown, to_string(status.error()));
   EXPECT_NE(shown.find("nobody serves the rendezvous"), std::string::npos) << shown;

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -16,23 +14,18 @@
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::real {
 namespace {
 
 constexpr const char* kTold = " worker=trainer event=pass_waits ";
 
-std::string content_of(const std::string& file) {
-  std::ostringstream content;
-  content << std::ifstream(file).rdbuf();
-  return content.str();
-}
-
 // The gradient of the result is ready when the starter of the pass has told what it waits for.
 at::Tensor slowly(const std::string& log, const at::Tensor& input) {
   at::Tensor result = input * 2;
   result.register_hook([log](const at::Tensor& gradient) -> at::Tensor {
-    while (content_of(log).find(kTold) == std::string::npos) {
+    while (read_whole_file(log).find(kTold) == std::string::npos) {
     }
     return gradient;
   });
@@ -76,7 +69,7 @@ TEST(SlowPass, SaysWhatItWaitsForWhileItGoesOn) {
   }
   dup2(before, STDERR_FILENO);
   close(before);
-  const std::string told = content_of(log);
+  const std::string told = read_whole_file(log);
   for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
   EXPECT_NE(told.find(kTold + ("context=" + context_id) +
                       " epoch=1 starter=trainer for_seconds=0 waits=\"answers to 1 messages with "

@@ -5,6 +5,7 @@
 #include "core/session/mutants.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/scenarios/tool_run.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {

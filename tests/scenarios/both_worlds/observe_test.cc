@@ -6,6 +6,7 @@
 #include "observe/spans.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 // A user's view of real workers, asked for as a user types it.
 namespace rehearsal::command_line {

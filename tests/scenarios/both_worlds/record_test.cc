@@ -6,6 +6,7 @@
 
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 // `run --net tcp --record` and `replay` of what it leaves, as a user types them.
 namespace rehearsal::command_line {

@@ -8,6 +8,7 @@
 
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 // `rehearsal worker`, a process for each, as a user starts them in several shells.
 namespace rehearsal::command_line {

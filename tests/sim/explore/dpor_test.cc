@@ -12,14 +12,14 @@ namespace {
 
 using Kind = Transition::Kind;
 
-struct Explored {
+struct Classes {
   std::set<std::string> classes;
   uint64_t schedules = 0;  // to the end
 };
 
 template <class Search>
-Explored explore_all(const ToyProgram& program) {
-  Explored explored;
+Classes explore_all(const ToyProgram& program) {
+  Classes explored;
   Search search;
   while (search.begin_run()) {
     const std::string order = program.run(search);
@@ -69,7 +69,7 @@ TEST(Dpor, TriesEveryLossOfAFrameThatACutCanCause) {
   ToyProgram program;
   program.at_start[0] = {{1, 1}, {1, 2}};
   program.faults = {{Kind::cut, 0, 1}};
-  const Explored brute = explore_all<BruteForce>(program);
+  const Classes brute = explore_all<BruteForce>(program);
   EXPECT_EQ(brute.classes.size(), 6U);
   EXPECT_EQ(explore_all<Dpor>(program).classes, brute.classes);
 }
@@ -79,8 +79,8 @@ TEST(Dpor, AgreesWithBruteForceOnRandomPrograms) {
   uint64_t with_faults = 0;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     const ToyProgram program = random_toy_program(seed);
-    const Explored brute = explore_all<BruteForce>(program);
-    const Explored reduced = explore_all<Dpor>(program);
+    const Classes brute = explore_all<BruteForce>(program);
+    const Classes reduced = explore_all<Dpor>(program);
     ASSERT_EQ(reduced.classes, brute.classes) << "seed " << seed;
     ASSERT_EQ(reduced.schedules, reduced.classes.size()) << "seed " << seed;
     with_faults += program.faults.size();

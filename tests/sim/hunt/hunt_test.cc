@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -126,11 +126,9 @@ TEST_F(HuntSeeds, AFailureIsMadeSmallAndLeavesItsReport) {
   std::string line;
   EXPECT_TRUE(std::getline(events, line));
   EXPECT_EQ(line, "an event");
-  std::ifstream text(hunted.report + "/failure.txt");
-  std::ostringstream read;
-  read << text.rdbuf();
-  EXPECT_NE(read.str().find("2 of its 100 choices are left"), std::string::npos) << read.str();
-  EXPECT_TRUE(read.str().ends_with(command_of(hunted.run) + "\n")) << read.str();
+  const std::string text = read_whole_file(hunted.report + "/failure.txt");
+  EXPECT_NE(text.find("2 of its 100 choices are left"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with(command_of(hunted.run) + "\n")) << text;
 }
 
 // A run under a strategy fails where it holds back one event for two others; the same deviation in

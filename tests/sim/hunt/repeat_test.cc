@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -17,6 +16,7 @@
 #include "sim/gtest.h"
 #include "tests/sim/adding_program.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -89,10 +89,7 @@ Ran run_shell(const std::string& command) {
   const TemporaryFolder folder;
   const std::string file = folder.file("output");
   const int status = std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str());
-  std::ifstream input(file);
-  std::ostringstream text;
-  text << input.rdbuf();
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_whole_file(file)};
 }
 
 class Repeat : public testing::Test {
@@ -139,13 +136,6 @@ TEST_F(Repeat, TheLineOfAFailedOracleShowsTheSameFailure) {
   EXPECT_EQ(command.find("--strategy"), std::string::npos) << command;
 }
 
-std::string text_of(const std::string& file) {
-  std::ifstream input(file);
-  std::ostringstream text;
-  text << input.rdbuf();
-  return text.str();
-}
-
 TEST_F(Repeat, TheReportHasAPageATraceADiagramAndTheEvents) {
   // Goal: what `rehearsal hunt --out` leaves. Method: look into each file.
   if (!kHasMutants) GTEST_SKIP() << "this build has no mutants, and so no failure";
@@ -153,13 +143,14 @@ TEST_F(Repeat, TheReportHasAPageATraceADiagramAndTheEvents) {
   const std::string folder = folder_ + "/Sample.DoubledCalls/";
   EXPECT_NE(found.output.find("its report: " + folder + "failure.html"), std::string::npos)
       << found.output;
-  const std::string page = text_of(folder + "failure.html");
+  const std::string page = read_whole_file(folder + "failure.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>")) << page.substr(0, 100);
   EXPECT_NE(page.find("Sample.DoubledCalls, seed "), std::string::npos);
   EXPECT_NE(page.find("oracle 'at-most-once' failed on frame"), std::string::npos);
-  EXPECT_NE(text_of(folder + "failure.trace.json").find("\"traceEvents\""), std::string::npos);
-  EXPECT_NE(text_of(folder + "events.txt"), "");
-  const std::string text = text_of(folder + "failure.txt");
+  EXPECT_NE(read_whole_file(folder + "failure.trace.json").find("\"traceEvents\""),
+            std::string::npos);
+  EXPECT_NE(read_whole_file(folder + "events.txt"), "");
+  const std::string text = read_whole_file(folder + "failure.txt");
   EXPECT_NE(text.find("critical at "), std::string::npos) << text;
   EXPECT_NE(text.find("choices are left"), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with(found.command() + "\n")) << text;
@@ -172,18 +163,18 @@ TEST_F(Repeat, TheReportOfASceneThatThrowsShowsWhere) {
   EXPECT_EQ(found.status, 1);
   EXPECT_NE(found.output.find("the total is wrong"), std::string::npos) << found.output;
   const std::string folder = folder_ + "/Sample.ThrowingScene/";
-  const std::string text = text_of(folder + "failure.txt");
+  const std::string text = read_whole_file(folder + "failure.txt");
   const size_t thrown = text.find("thrown in the scene: std::logic_error: the total is wrong\n");
   ASSERT_NE(thrown, std::string::npos) << text;
   const std::string stack = text.substr(text.find('\n', thrown) + 1);
   EXPECT_TRUE(stack.starts_with("  at judge, ")) << stack;
   EXPECT_NE(stack.find("repeat_test.cc:" + std::to_string(kJudgeThrows) + "\n"), std::string::npos)
       << stack;
-  const std::string page = text_of(folder + "failure.html");
+  const std::string page = read_whole_file(folder + "failure.html");
   EXPECT_NE(page.find("\"thrownAt\":"), std::string::npos);
   EXPECT_EQ(page.find("\"thrownAt\":-1"), std::string::npos);
   EXPECT_NE(page.find("thrown in the scene"), std::string::npos);
-  const auto spans = observe::read_spans(text_of(folder + "failure.spans.json"));
+  const auto spans = observe::read_spans(read_whole_file(folder + "failure.spans.json"));
   ASSERT_TRUE(spans.ok()) << to_string(spans.error());
   EXPECT_EQ(spans.value().names, adding_program().names());
   EXPECT_FALSE(spans.value().spans.empty());

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "sim/cluster.h"
 #include "tests/sim/replay/recorded_group.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -56,9 +56,7 @@ std::string output_of(const std::string& command) {
   const TemporaryFolder folder;
   const std::string file = folder.file("output");
   static_cast<void>(std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str()));
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
+  return read_whole_file(file);
 }
 
 std::string gdb(const std::string& test, const std::vector<std::string>& commands) {

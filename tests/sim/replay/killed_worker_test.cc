@@ -41,14 +41,14 @@ void die() {
   ++deaths();
 }
 
-FunctionRegistry functions() {
+FunctionRegistry served_functions() {
   FunctionRegistry registry;
   registry.function("work", &work).function("die", &die);
   return registry;
 }
 
 Program program() {
-  Program program(functions());
+  Program program(served_functions());
   program.worker("ps").worker("trainer", [](Worker& worker) {
     for (int64_t i = 0; i < kCalls; ++i) worker.rpc_sync("ps", &work, i);
     worker.rpc_sync("ps", &die);

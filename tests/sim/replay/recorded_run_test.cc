@@ -15,17 +15,17 @@
 namespace rehearsal::sim {
 namespace {
 
-// How often `add` has run in this process.
+// How often `counted_add` has run in this process.
 std::atomic<int64_t> added{0};
-int64_t add(int64_t a, int64_t b) {
+int64_t counted_add(int64_t a, int64_t b) {
   ++added;
   added.notify_all();
   return a + b;
 }
 
-class Counter {
+class Tally {
  public:
-  explicit Counter(int64_t start) : count_(start) {}
+  explicit Tally(int64_t start) : count_(start) {}
   int64_t add(int64_t by) { return count_ += by; }
 
  private:
@@ -39,20 +39,20 @@ struct Middle {
 };
 
 void train(Worker& worker, const Middle& middle) {
-  const RRef<Counter> counter = worker.remote<Counter>("ps", int64_t{0});
+  const RRef<Tally> counter = worker.remote<Tally>("ps", int64_t{0});
   for (int64_t i = 1; i <= 60; ++i) {
     if (i == 30 && middle.before) middle.before();
-    const Future<int64_t> sum = worker.rpc_async("ps", &add, i, i);
+    const Future<int64_t> sum = worker.rpc_async("ps", &counted_add, i, i);
     if (i == 30 && middle.while_it_runs) middle.while_it_runs();
     EXPECT_EQ(sum.wait(), 2 * i);
-    EXPECT_EQ(worker.rpc_sync(counter, &Counter::add, int64_t{1}), i);
+    EXPECT_EQ(worker.rpc_sync(counter, &Tally::add, int64_t{1}), i);
   }
 }
 
 Program program_with(const Middle& middle) {
   FunctionRegistry registry;
-  registry.function("add", &add);
-  registry.type<Counter>("Counter").constructor<int64_t>().method("add", &Counter::add);
+  registry.function("add", &counted_add);
+  registry.type<Tally>("Counter").constructor<int64_t>().method("add", &Tally::add);
   Program program(std::move(registry));
   return std::move(
       program.worker("ps").worker("trainer", [middle](Worker& worker) { train(worker, middle); }));

@@ -9,11 +9,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-ClusterOptions calm_options() { return {.faults = FaultLevel::none, .restart = Restart::never}; }
+ClusterOptions calm_without_restart() {
+  return {.faults = FaultLevel::none, .restart = Restart::never};
+}
 
 TEST(Crash, TheOthersHearOfItWithinThePeerTimeout) {
   const Program program = adding_program();
-  Cluster cluster(Seed{1}, program, calm_options());
+  Cluster cluster(Seed{1}, program, calm_without_restart());
   ASSERT_TRUE(cluster.run_until([&] { return cluster.node("server").census().executions > 0; }));
   const Instant crash = cluster.now();
   cluster.crash("server");
@@ -34,7 +36,7 @@ TEST(Crash, TheOthersHearOfItWithinThePeerTimeout) {
 TEST(Crash, APortThatRefusesTellsOfADeathLongBeforeSilenceDoes) {
   const Program program = adding_program();
   for (const bool refuses : {true, false}) {
-    ClusterOptions options = calm_options();
+    ClusterOptions options = calm_without_restart();
     options.overrides = {
         {{.kind = DecisionKind::vacancy, .subject = {WorkerId{0}, 0}}, refuses ? 1u : 0u}};
     Cluster cluster(Seed{1}, program, options);
@@ -63,14 +65,14 @@ TEST(Crash, EveryDecisionPointOfASmallProgramSurvivesACrash) {
     (void)sum.to_here();
     (void)worker.rpc_sync("server", &add, int64_t{1}, int64_t{2});
   });
-  Cluster counted(Seed{3}, program, calm_options());
+  Cluster counted(Seed{3}, program, calm_without_restart());
   const RunReport whole = counted.run();
   uint64_t runs = 0;
   uint64_t points = 0;
   for (uint32_t worker = 0; worker < 2; ++worker) {
     points += whole.workers[worker].decisions;
     for (uint64_t point = 0; point < whole.workers[worker].decisions; ++point) {
-      ClusterOptions options = calm_options();
+      ClusterOptions options = calm_without_restart();
       options.crash_points = {{WorkerId{worker}, point}};
       Cluster cluster(Seed{3}, program, options);
       const RunReport& report = cluster.try_run();
@@ -115,12 +117,12 @@ TEST(Crash, LetsGoOfTheCallsThatWaitForAValue) {
   });
   uint64_t events = 0;
   {
-    Cluster counted(Seed{3}, program, calm_options());
+    Cluster counted(Seed{3}, program, calm_without_restart());
     events = counted.run().workers[0].decisions;
   }
   EXPECT_EQ(Guest::alive(), 0);
   for (uint64_t point = 0; point < events; ++point) {
-    ClusterOptions options = calm_options();
+    ClusterOptions options = calm_without_restart();
     options.crash_points = {{WorkerId{0}, point}};
     {
       Cluster cluster(Seed{3}, program, options);
@@ -139,7 +141,7 @@ TEST(Crash, ARestartedWorkerIsANewIncarnationAndRunsItsMainAgain) {
     ++mains;
     for (int64_t i = 0; i < 50; ++i) (void)worker.rpc_sync("server", &add, i, i);
   });
-  Cluster cluster(Seed{1}, program, calm_options());
+  Cluster cluster(Seed{1}, program, calm_without_restart());
   ASSERT_TRUE(cluster.run_until([&] { return mains == 1; }));
   cluster.advance(milliseconds(1));
   const Incarnation first = cluster.node("client").hello().incarnation;
@@ -169,7 +171,7 @@ TEST(Crash, WhatASurvivorDoesForTwoLivesOfItsCallerHasDifferentIds) {
   program.worker("client", [&answers](Worker& worker) {
     for (int64_t i = 0; i < 3; ++i) answers += worker.rpc_sync("between", &ask, i) == 2 * i ? 1 : 0;
   });
-  Cluster cluster(Seed{1}, program, calm_options());
+  Cluster cluster(Seed{1}, program, calm_without_restart());
   ASSERT_TRUE(cluster.run_until([&] { return answers == 2; }));
   cluster.crash("client");
   cluster.restart("client");
@@ -184,7 +186,7 @@ TEST(Crash, WhoComesBackWhenTheGroupHasAgreedToEndIsRefused) {
   uint64_t refused = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     const Program program = adding_program();
-    ClusterOptions options = calm_options();
+    ClusterOptions options = calm_without_restart();
     options.faults = FaultLevel::mild;
     Cluster cluster(Seed{seed}, program, options);
     const auto leaving = [&] {
@@ -240,7 +242,7 @@ TEST(Crash, AMainThatFailsInAWayNoCrashExplainsStillFailsTheRun) {
     throw std::runtime_error("a wrong result");
   });
   program.worker("victim", [](Worker&) {});
-  Cluster cluster(Seed{1}, program, calm_options());
+  Cluster cluster(Seed{1}, program, calm_without_restart());
   ASSERT_TRUE(cluster.run_until([&] { return cluster.node("server").census().executions > 0; }));
   cluster.crash("victim");
   const RunReport& report = cluster.try_run();

@@ -38,10 +38,10 @@ using Scene = std::function<void(Seed, const ClusterOptions&)>;
 //
 // sim/hunt/environment.h lists what a CI job may set. A variable that cannot be understood fails
 // the test with one line.
-[[nodiscard]] testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene);
+[[nodiscard]] ::testing::AssertionResult hunt(const HuntOptions& options, const Scene& scene);
 
 // The same for what is not a cluster, or makes its own: seeds 1 … `seeds`, nothing to shrink.
-[[nodiscard]] testing::AssertionResult holds_for_seeds(uint64_t seeds,
-                                                       const std::function<void(Seed)>& scenario);
+[[nodiscard]] ::testing::AssertionResult holds_for_seeds(uint64_t seeds,
+                                                         const std::function<void(Seed)>& scenario);
 
 }  // namespace rehearsal::sim

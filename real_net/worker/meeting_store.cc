@@ -23,7 +23,6 @@ namespace rehearsal::real {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Instant = Clock::time_point;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr auto kConnectsApart = std::chrono::milliseconds(100);
@@ -35,12 +34,12 @@ constexpr char kAnnouncement[] = "announcement";
 
 Error failure(ErrorKind kind, std::string text) { return {.kind = kind, .text = std::move(text)}; }
 
-std::chrono::milliseconds left_until(Instant deadline) {
+std::chrono::milliseconds left_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-c10d::TCPStoreOptions store_options(const Address& master, Instant deadline) {
+c10d::TCPStoreOptions store_options(const Address& master, Clock::time_point deadline) {
   c10d::TCPStoreOptions options;
   options.port = master.port;
   options.waitWorkers = false;
@@ -87,9 +86,10 @@ Error not_opened(const Address& master, const std::string& server, const Error& 
 }
 
 // Opens a client of the store at `master` as soon as it is there. Owns what it uses.
-StorePtr connect(const Address& master, Instant deadline, Opening& opening) {
+StorePtr connect(const Address& master, Clock::time_point deadline, Opening& opening) {
   while (!opening.abandoned) {
-    const Instant limit = std::min<Instant>(deadline, Clock::now() + kConnectLimit);
+    const Clock::time_point limit =
+        std::min<Clock::time_point>(deadline, Clock::now() + kConnectLimit);
     const Status asked = ask_store(master, limit);
     if (asked.ok())
       return c10::make_intrusive<c10d::TCPStore>(master.host, store_options(master, deadline));
@@ -104,7 +104,7 @@ StorePtr connect(const Address& master, Instant deadline, Opening& opening) {
 
 Result<StorePtr> open_client(const Address& master, const std::string& server, Patience& patience) {
   auto opening = std::make_shared<Opening>();
-  const Instant deadline = patience.deadline();
+  const Clock::time_point deadline = patience.deadline();
   const std::function<StorePtr()> work = [master, deadline, opening] {
     return connect(master, deadline, *opening);
   };
@@ -121,7 +121,7 @@ Result<StorePtr> open_client(const Address& master, const std::string& server, P
 
 // The group that a store at a port that cannot be had belongs to: "; there is …".
 std::string announced_at(const Address& master, const Seal& seal) {
-  const Instant deadline = Clock::now() + kLookLimit;
+  const Clock::time_point deadline = Clock::now() + kLookLimit;
   const std::function<std::string()> work = [master, deadline]() -> std::string {
     if (!ask_store(master, deadline).ok()) return "";
     const auto store =
@@ -203,7 +203,7 @@ bool MeetingStore::served_by_worker(const Placement& placement) {
 
 bool MeetingStore::reachable(const Placement& placement) {
   if (!placement.file.empty()) return true;
-  const Instant deadline = Clock::now() + kLookLimit;
+  const Clock::time_point deadline = Clock::now() + kLookLimit;
   const std::function<bool()> work = [master = placement.master, deadline] {
     return ask_store(master, deadline).ok();
   };
@@ -249,11 +249,12 @@ std::unique_ptr<MeetingStore> MeetingStore::of_run(const std::string& run) const
 // c10d waits for an answer without a limit.
 template <class Value, class Call>
 Value MeetingStore::bounded(Call call) const {
-  const Instant now = Clock::now();
+  const Clock::time_point now = Clock::now();
   // The last questions of a worker whose time is over are those that say why.
-  const Instant limit = patience_ == nullptr
-                            ? now + kStoreAnswerLimit
-                            : std::max<Instant>(patience_->deadline(), now + kConnectLimit);
+  const Clock::time_point limit =
+      patience_ == nullptr
+          ? now + kStoreAnswerLimit
+          : std::max<Clock::time_point>(patience_->deadline(), now + kConnectLimit);
   const std::function<Value()> work = [impl = impl_, call] { return call(*impl); };
   auto answer = within(limit, work, [this] {
     if (patience_ != nullptr)

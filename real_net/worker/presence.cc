@@ -13,14 +13,15 @@
 namespace rehearsal::real {
 namespace {
 
-using Instant = std::chrono::steady_clock::time_point;
+using Clock = std::chrono::steady_clock;
 
 constexpr size_t kBytesAtOnce = 4096;
 
 // A connection that blocks, under TLS if there are credentials. Every call ends at the deadline.
 class Question {
  public:
-  Question(FileDescriptor socket, std::unique_ptr<SecureChannel> channel, Instant deadline)
+  Question(FileDescriptor socket, std::unique_ptr<SecureChannel> channel,
+           Clock::time_point deadline)
       : socket_(std::move(socket)), channel_(std::move(channel)), deadline_(deadline) {}
 
   // Whether the other end has proved that it is this worker.
@@ -85,10 +86,11 @@ class Question {
 
   const FileDescriptor socket_;
   const std::unique_ptr<SecureChannel> channel_;  // null: nothing is proved
-  const Instant deadline_;
+  const Clock::time_point deadline_;
 };
 
-bool ask(WorkerId worker, const MemberRecord& record, Credentials* credentials, Instant deadline) {
+bool ask(WorkerId worker, const MemberRecord& record, Credentials* credentials,
+         Clock::time_point deadline) {
   Result<FileDescriptor> socket = connect_within(record.address, deadline);
   if (!socket.ok()) return false;
   std::unique_ptr<SecureChannel> channel;
@@ -116,7 +118,7 @@ bool ask(WorkerId worker, const MemberRecord& record, Credentials* credentials, 
 }  // namespace
 
 bool is_present(WorkerId worker, const MemberRecord& record,
-                const std::shared_ptr<Credentials>& credentials, Instant deadline) {
+                const std::shared_ptr<Credentials>& credentials, Clock::time_point deadline) {
   const std::function<bool()> work = [worker, record, credentials, deadline] {
     return ask(worker, record, credentials.get(), deadline);
   };

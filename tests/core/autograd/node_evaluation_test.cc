@@ -12,7 +12,6 @@ namespace {
 
 using testing::leaf;
 using testing::root_of;
-using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct NodeHook final : torch::autograd::FunctionPreHook, torch::autograd::FunctionPostHook {
@@ -31,11 +30,13 @@ struct NodeHook final : torch::autograd::FunctionPreHook, torch::autograd::Funct
 };
 
 struct Logging : torch::autograd::Function<Logging> {
-  static at::Tensor forward(AutogradContext*, const at::Tensor& a) { return a * 2; }
-  static variable_list backward(AutogradContext*, variable_list gradients);
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& a) {
+    return a * 2;
+  }
+  static variable_list backward(torch::autograd::AutogradContext*, variable_list gradients);
 };
 std::vector<std::string>* logging_log = nullptr;
-variable_list Logging::backward(AutogradContext*, variable_list gradients) {
+variable_list Logging::backward(torch::autograd::AutogradContext*, variable_list gradients) {
   logging_log->push_back(at::GradMode::is_enabled() ? "apply with grad mode" : "apply");
   return {gradients[0] * 2};
 }
@@ -77,8 +78,10 @@ TEST(NodeEvaluation, HooksOfEveryKindRunInTheDocumentedOrder) {
 }
 
 struct Reducing : torch::autograd::Function<Reducing> {
-  static at::Tensor forward(AutogradContext*, const at::Tensor& a) { return a * 2; }
-  static variable_list backward(AutogradContext*, variable_list gradients) {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& a) {
+    return a * 2;
+  }
+  static variable_list backward(torch::autograd::AutogradContext*, variable_list gradients) {
     torch::autograd::Engine::get_default_engine().queue_callback([] {});
     return {gradients[0]};
   }
@@ -107,8 +110,12 @@ TEST(NodeEvaluation, EngineCallbacksAreRefusedWithAClearError) {
 }
 
 struct WrongShape : torch::autograd::Function<WrongShape> {
-  static at::Tensor forward(AutogradContext*, const at::Tensor& a) { return a * 2; }
-  static variable_list backward(AutogradContext*, variable_list) { return {torch::ones({5})}; }
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& a) {
+    return a * 2;
+  }
+  static variable_list backward(torch::autograd::AutogradContext*, variable_list) {
+    return {torch::ones({5})};
+  }
 };
 
 TEST(NodeEvaluation, OutputsThatDoNotFitAreRefusedWithTheNodesName) {

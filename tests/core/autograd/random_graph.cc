@@ -8,16 +8,17 @@
 namespace rehearsal::testing {
 namespace {
 
-using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // a·b, whose gradient for `b` is undefined.
 struct HalfDifferentiable : torch::autograd::Function<HalfDifferentiable> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& a,
+                            const at::Tensor& b) {
     context->save_for_backward({b});
     return a * b;
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
+  static variable_list backward(torch::autograd::AutogradContext* context,
+                                variable_list gradients) {
     return {gradients[0] * context->get_saved_variables()[0], at::Tensor()};
   }
 };
@@ -28,12 +29,14 @@ at::Tensor segment(const at::Tensor& a, const at::Tensor& b) {
 
 // Computes `segment` without history, and again with it when the gradients are wanted.
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& a,
+                            const at::Tensor& b) {
     context->save_for_backward({a, b});
     const at::NoGradGuard no_grad;
     return segment(a, b);
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
+  static variable_list backward(torch::autograd::AutogradContext* context,
+                                variable_list gradients) {
     variable_list inputs;
     for (const at::Tensor& saved : context->get_saved_variables())
       inputs.push_back(saved.detach().requires_grad_());
@@ -44,11 +47,11 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 
 // Two outputs, of which users often drop one: its gradient is then undefined, not zero.
 struct TwoOutputs : torch::autograd::Function<TwoOutputs> {
-  static variable_list forward(AutogradContext* context, const at::Tensor& a) {
+  static variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& a) {
     context->set_materialize_grads(false);
     return {a * 2, a * 3};
   }
-  static variable_list backward(AutogradContext*, variable_list gradients) {
+  static variable_list backward(torch::autograd::AutogradContext*, variable_list gradients) {
     at::Tensor sum;
     if (gradients[0].defined()) sum = gradients[0] * 2;
     if (gradients[1].defined()) sum = sum.defined() ? sum + gradients[1] * 3 : gradients[1] * 3;

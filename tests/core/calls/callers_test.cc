@@ -10,7 +10,7 @@ namespace {
 
 int64_t reset(int64_t number) { return number; }
 int64_t anybody(int64_t number) { return number; }
-int64_t through(CallContext& context, const std::string& worker) {
+int64_t by_way_of(CallContext& context, const std::string& worker) {
   return context.rpc_sync(worker, &reset, 1);
 }
 void count_up(StreamWriter<int64_t>& out, int64_t number) {
@@ -30,7 +30,7 @@ Table make_table() { return Table(7); }
 class CallersTest : public CallFixture {
  protected:
   void SetUp() override {
-    registry.function("anybody", &anybody).function("through", &through);
+    registry.function("anybody", &anybody).function("through", &by_way_of);
     registry.function("reset", &reset).callable_by({"a"}).runs_inline();
     registry.function("count_up", &count_up).callable_by({"a"});
     registry.function("make_table", &make_table);
@@ -75,8 +75,9 @@ TEST_F(CallersTest, ARuleHoldsForTheWorkersOwnCallsToo) {
 
 TEST_F(CallersTest, WhoCallsThroughAnotherIsThatOther) {
   // Goal: the caller is the worker next to the callee, in both directions.
-  EXPECT_EQ(c().calls.rpc_sync("a", &through, std::string("b")), 1);
-  const Error error = error_of([&] { return a().calls.rpc_sync("c", &through, std::string("b")); });
+  EXPECT_EQ(c().calls.rpc_sync("a", &by_way_of, std::string("b")), 1);
+  const Error error =
+      error_of([&] { return a().calls.rpc_sync("c", &by_way_of, std::string("b")); });
   EXPECT_EQ(error.text, "'c' may not call 'reset': it is callable by 'a'");
   EXPECT_EQ(error.chain, std::vector<std::string>{"c"});
 }

@@ -32,7 +32,7 @@ TEST(Pipeline, AStageThatFailsEndsTheStepForAll) {
                   stages.emplace_back(RemoteModule<Block>(worker, at, 1));
               }
               const Pipeline pipeline(worker, stages, {.schedule = schedule});
-              const std::vector<at::Tensor> inputs(4, numbers({3, kWidth}, 1));
+              const std::vector<at::Tensor> inputs(4, numbers({3, kStageWidth}, 1));
               const Error error = error_of([&] { (void)pipeline.step(inputs, loss_of); });
               EXPECT_NE(error.text.find("the third micro-batch breaks it"), std::string::npos)
                   << error.text;
@@ -60,7 +60,7 @@ TEST(Pipeline, EndsWhicheverWorkerDiesAtWhicheverMoment) {
               {RemoteModule<Block>(worker, "stage0", 1), RemoteModule<Block>(worker, "stage1", 2)},
               {.schedule = schedule});
           try {
-            (void)pipeline.step(std::vector<at::Tensor>(3, numbers({3, kWidth}, 1)), loss_of);
+            (void)pipeline.step(std::vector<at::Tensor>(3, numbers({3, kStageWidth}, 1)), loss_of);
           } catch (const RpcError& error) {
             EXPECT_EQ(error.kind(), ErrorKind::peer_lost) << to_string(error.error());
             EXPECT_EQ(error.error().worker, "stage1") << to_string(error.error());
@@ -90,7 +90,7 @@ void train_joined(Worker& worker, PipelineSchedule schedule, PipelineStage joint
       {{first, {PipelineStage::kInput}}, {second, {PipelineStage::kInput}}, std::move(joint)},
       {.schedule = schedule});
   const PipelineStep step =
-      pipeline.step(std::vector<at::Tensor>(5, numbers({3, kWidth}, 1)), loss_of);
+      pipeline.step(std::vector<at::Tensor>(5, numbers({3, kStageWidth}, 1)), loss_of);
   EXPECT_EQ(step.losses.size(), 5u);
   for (const AutogradContext& context : step.contexts) {
     const auto gradient = [&](const RemoteModule<Block>& module) {
@@ -135,7 +135,7 @@ TEST(Pipeline, AStageMayCallOthersAndDropTheirResults) {
               {RemoteModule<Block>(worker, "stage0", 1), RemoteModule<Chatty>(worker, "stage1", 2),
                RemoteModule<Block>(worker, "stage2", 3)},
               {.schedule = schedule});
-          EXPECT_EQ(pipeline.step(std::vector<at::Tensor>(6, numbers({3, kWidth}, 1)), loss_of)
+          EXPECT_EQ(pipeline.step(std::vector<at::Tensor>(6, numbers({3, kStageWidth}, 1)), loss_of)
                         .losses.size(),
                     6u);
         },

@@ -12,7 +12,7 @@ namespace rehearsal::testing {
 
 using std::chrono::milliseconds;
 
-inline constexpr int64_t kWidth = 4;
+inline constexpr int64_t kStageWidth = 4;
 
 inline constexpr PipelineSchedule kSchedules[] = {
     PipelineSchedule::fill_drain, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble};
@@ -20,13 +20,13 @@ inline constexpr PipelineSchedule kSchedules[] = {
 // tanh(x w), and the second input beside it if there is one.
 struct Block : torch::nn::Module {
   explicit Block(int64_t seed)
-      : weight_(register_parameter("weight", numbers({kWidth, kWidth}, seed))) {}
+      : weight_(register_parameter("weight", numbers({kStageWidth, kStageWidth}, seed))) {}
   torch::Tensor forward(torch::Tensor x) { return torch::tanh(torch::matmul(x, weight_)); }
   torch::Tensor weight_;
 };
 struct Joint : torch::nn::Module {
   explicit Joint(int64_t seed)
-      : weight_(register_parameter("weight", numbers({kWidth, kWidth}, seed))) {}
+      : weight_(register_parameter("weight", numbers({kStageWidth, kStageWidth}, seed))) {}
   torch::Tensor forward(torch::Tensor x, torch::Tensor beside) {
     return torch::matmul(x, weight_) + beside;
   }
@@ -48,7 +48,7 @@ struct Rest {
 // Takes time, forward and backward.
 struct SlowBlock : torch::nn::Module {
   explicit SlowBlock(int64_t seed)
-      : weight_(register_parameter("weight", numbers({kWidth, kWidth}, seed))) {}
+      : weight_(register_parameter("weight", numbers({kStageWidth, kStageWidth}, seed))) {}
   torch::Tensor forward(CallContext& call, torch::Tensor x) {
     call.sleep(kForwardTime);
     const torch::Tensor y = torch::matmul(x, weight_);
@@ -65,7 +65,7 @@ struct SlowBlock : torch::nn::Module {
 // The same with a backward pass in two halves: one to its input, one to its weight.
 struct HalvedBlock : torch::nn::Module {
   explicit HalvedBlock(int64_t seed)
-      : weight_(register_parameter("weight", numbers({kWidth, kWidth}, seed))) {}
+      : weight_(register_parameter("weight", numbers({kStageWidth, kStageWidth}, seed))) {}
   torch::Tensor forward(CallContext& call, torch::Tensor x) {
     call.sleep(kForwardTime);
     const auto rests = [rest = call.rref(Rest())](const torch::Tensor& gradient) {
@@ -85,7 +85,7 @@ struct HalvedBlock : torch::nn::Module {
 struct Broken : torch::nn::Module {
   explicit Broken(int where)
       : where_(static_cast<PipelinePass>(where)),
-        weight_(register_parameter("weight", numbers({kWidth, kWidth}, 1))) {}
+        weight_(register_parameter("weight", numbers({kStageWidth, kStageWidth}, 1))) {}
   torch::Tensor forward(torch::Tensor x) {
     pass(PipelinePass::forward);
     const auto breaks_at = [this](PipelinePass at) {
@@ -118,7 +118,7 @@ inline at::Tensor doubled(const at::Tensor& x) { return x * 2; }
 // A block that also sends its input away, for nothing.
 struct Chatty : torch::nn::Module {
   explicit Chatty(int64_t seed)
-      : weight_(register_parameter("weight", numbers({kWidth, kWidth}, seed))) {}
+      : weight_(register_parameter("weight", numbers({kStageWidth, kStageWidth}, seed))) {}
   torch::Tensor forward(CallContext& call, torch::Tensor x) {
     (void)call.rpc_sync("leader", &doubled, x);
     return torch::tanh(torch::matmul(x, weight_));

@@ -25,7 +25,7 @@ void train_beside_twin(Worker& worker, PipelineSchedule schedule,
   const Pipeline pipeline(worker, {first, second, third, {fourth, {2, 0}}},
                           {.schedule = schedule, .reports = true});
   std::vector<at::Tensor> inputs;
-  for (int64_t i = 0; i < 5; ++i) inputs.push_back(numbers({3, kWidth}, 100 + i));
+  for (int64_t i = 0; i < 5; ++i) inputs.push_back(numbers({3, kStageWidth}, 100 + i));
   const PipelineStep step = pipeline.step(inputs, loss_of);
 
   Block same_first(1);
@@ -103,7 +103,7 @@ void train_diamond(Worker& worker, PipelineSchedule schedule, const std::vector<
   const Pipeline pipeline(worker, {first, {left, {0}}, {right, {0}}, {last, joined}},
                           {.schedule = schedule});
   std::vector<at::Tensor> inputs;
-  for (int64_t i = 0; i < micro_batches; ++i) inputs.push_back(numbers({3, kWidth}, 100 + i));
+  for (int64_t i = 0; i < micro_batches; ++i) inputs.push_back(numbers({3, kStageWidth}, 100 + i));
   const PipelineStep step = pipeline.step(inputs, loss_of);
 
   Block same_first(1);
@@ -172,7 +172,7 @@ SlowStep slow_step(PipelineSchedule schedule, size_t stages, size_t workers, siz
         for (size_t i = 0; i < stages; ++i)
           made.emplace_back(RemoteModule<Block>(worker, "stage" + std::to_string(i % workers), i));
         const Pipeline pipeline(worker, made, {.schedule = schedule, .reports = true});
-        const std::vector<at::Tensor> inputs(micro_batches, numbers({3, kWidth}, 1));
+        const std::vector<at::Tensor> inputs(micro_batches, numbers({3, kStageWidth}, 1));
         const Instant begin = worker.now();
         const PipelineStep step = pipeline.step(inputs, loss_of);
         found.time = worker.now() - begin;
@@ -258,11 +258,13 @@ TEST(Pipeline, RefusesStagesThatMakeNoModel) {
     EXPECT_THROW(Pipeline(worker, {block, {block, {PipelineStage::kInput}}}),
                  std::invalid_argument);
     const Pipeline sound(worker, {block});
-    EXPECT_THROW((void)sound.step({numbers({3, kWidth}, 1)}, {}), std::invalid_argument);
+    EXPECT_THROW((void)sound.step({numbers({3, kStageWidth}, 1)}, {}), std::invalid_argument);
     EXPECT_THROW((void)sound.step({}, loss_of), std::invalid_argument);
     EXPECT_THROW((void)sound.forward({}), std::invalid_argument);
     const Pipeline lacking(worker, {block, {joint, {0}}});
-    const Error error = error_of([&] { (void)lacking.step({numbers({3, kWidth}, 1)}, loss_of); });
+    const Error error = error_of([&] {
+      (void)lacking.step({numbers({3, kStageWidth}, 1)}, loss_of);
+    });
     EXPECT_NE(error.text.find("takes 2 inputs, not 1"), std::string::npos) << error.text;
   });
 }

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 const std::vector<std::string> kThree = {"ps", "trainer0", "trainer1"};
 
-RendezvousOptions options(uint16_t port, uint32_t rank, Duration timeout = seconds(60)) {
+RendezvousOptions rendezvous_options(uint16_t port, uint32_t rank, Duration timeout = seconds(60)) {
   RendezvousOptions made;
   made.placement.rank = rank;
   made.placement.master = {.host = "127.0.0.1", .port = port};
@@ -76,7 +76,7 @@ TEST(Rendezvous, AllWorkersLearnOfAll) {
   const uint16_t port = leased_port();
   std::vector<std::unique_ptr<Joining>> joining;
   for (const uint32_t rank : {2u, 0u, 1u})
-    joining.push_back(std::make_unique<Joining>(options(port, rank)));
+    joining.push_back(std::make_unique<Joining>(rendezvous_options(port, rank)));
   expect_all_met(joining);
 }
 
@@ -84,7 +84,7 @@ TEST(Rendezvous, AStoreServedByTheLauncherServesSeveralGroups) {
   // Goal: nobody serves, and a group that starts anew does not meet the records of the first.
   // Method: the store of an outer group of one plays the launcher's.
   const uint16_t port = leased_port();
-  RendezvousOptions agent = options(port, 0);
+  RendezvousOptions agent = rendezvous_options(port, 0);
   agent.names = {"agent"};
   agent.placement.run = "agent";
   Joining launcher(agent);
@@ -92,7 +92,7 @@ TEST(Rendezvous, AStoreServedByTheLauncherServesSeveralGroups) {
   for (int group = 0; group < 2; ++group) {
     std::vector<std::unique_ptr<Joining>> joining;
     for (const uint32_t rank : {0u, 1u, 2u}) {
-      RendezvousOptions made = options(port, rank);
+      RendezvousOptions made = rendezvous_options(port, rank);
       made.placement.agent_serves = true;
       made.placement.run = "job/0";
       joining.push_back(std::make_unique<Joining>(made));
@@ -107,7 +107,7 @@ TEST(Rendezvous, AFileServesToo) {
   const TemporaryFolder folder;
   std::vector<std::unique_ptr<Joining>> joining;
   for (const uint32_t rank : {0u, 1u, 2u}) {
-    RendezvousOptions made = options(0, rank);
+    RendezvousOptions made = rendezvous_options(0, rank);
     made.placement.file = folder.file("store");
     joining.push_back(std::make_unique<Joining>(made));
   }
@@ -116,8 +116,8 @@ TEST(Rendezvous, AFileServesToo) {
 
 TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {
   const uint16_t port = leased_port();
-  Joining first(options(port, 0, seconds(3)));
-  Joining second(options(port, 1));
+  Joining first(rendezvous_options(port, 0, seconds(3)));
+  Joining second(rendezvous_options(port, 1));
   for (const Result<Members>& members : {first.get(), second.get()}) {
     ASSERT_FALSE(members.ok());
     EXPECT_NE(members.error().text.find("missing: rank 2 ('trainer1')"), std::string::npos)
@@ -127,11 +127,11 @@ TEST(Rendezvous, MissingRanksAreNamedEverywhereInTime) {
 
 TEST(Rendezvous, WorkersOfAnotherProgramAreNamed) {
   const uint16_t port = leased_port();
-  MemberRecord other = record_of(options(port, 1));
+  MemberRecord other = record_of(rendezvous_options(port, 1));
   other.name = "evaluator";
-  Joining first(options(port, 0));
-  Joining second(options(port, 1), other);
-  Joining third(options(port, 2));
+  Joining first(rendezvous_options(port, 0));
+  Joining second(rendezvous_options(port, 1), other);
+  Joining third(rendezvous_options(port, 2));
   const Result<Members> members = first.get();
   ASSERT_FALSE(members.ok());
   EXPECT_NE(members.error().text.find("evaluator"), std::string::npos) << members.error().text;
@@ -141,14 +141,14 @@ TEST(Rendezvous, WorkersOfAnotherProgramAreNamed) {
 
 TEST(Rendezvous, APortInUseIsAnErrorThatSaysSo) {
   const FileDescriptor taken = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
-  Rendezvous rendezvous(options(local_address(taken).port, 0));
+  Rendezvous rendezvous(rendezvous_options(local_address(taken).port, 0));
   const Result<uint32_t> members = rendezvous.enter();
   ASSERT_FALSE(members.ok());
   EXPECT_NE(members.error().text.find("in use"), std::string::npos) << members.error().text;
 }
 
 TEST(Rendezvous, NobodyThereIsAnErrorInTime) {
-  Rendezvous rendezvous(options(leased_port(), 1, milliseconds(300)));
+  Rendezvous rendezvous(rendezvous_options(leased_port(), 1, milliseconds(300)));
   const Result<uint32_t> members = rendezvous.enter();
   ASSERT_FALSE(members.ok());
   EXPECT_EQ(members.error().kind, ErrorKind::timeout);
@@ -164,7 +164,7 @@ TEST(Rendezvous, AListeningSocketMayBeHandedOnToWhoeverServes) {
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<Joining>> joining;
     for (const uint32_t rank : {2u, 0u, 1u}) {
-      RendezvousOptions made = options(port, rank);
+      RendezvousOptions made = rendezvous_options(port, rank);
       if (rank == 0) made.placement.listening = socket.get();
       joining.push_back(std::make_unique<Joining>(made));
     }
@@ -173,7 +173,7 @@ TEST(Rendezvous, AListeningSocketMayBeHandedOnToWhoeverServes) {
 }
 
 TEST(Rendezvous, WhatDoesNotListenIsRefusedAsTheSocketOfTheRendezvous) {
-  RendezvousOptions made = options(leased_port(), 0);
+  RendezvousOptions made = rendezvous_options(leased_port(), 0);
   made.placement.listening = STDERR_FILENO;
   Rendezvous rendezvous(made);
   EXPECT_EQ(rendezvous.enter().error().text,

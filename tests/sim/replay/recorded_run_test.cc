@@ -38,7 +38,7 @@ struct Middle {
   std::function<void()> while_it_runs;
 };
 
-void train(Worker& worker, const Middle& middle) {
+void train_recorded(Worker& worker, const Middle& middle) {
   const RRef<Tally> counter = worker.remote<Tally>("ps", int64_t{0});
   for (int64_t i = 1; i <= 60; ++i) {
     if (i == 30 && middle.before) middle.before();
@@ -54,8 +54,8 @@ Program program_with(const Middle& middle) {
   registry.function("add", &counted_add);
   registry.type<Tally>("Counter").constructor<int64_t>().method("add", &Tally::add);
   Program program(std::move(registry));
-  return std::move(
-      program.worker("ps").worker("trainer", [middle](Worker& worker) { train(worker, middle); }));
+  return std::move(program.worker("ps").worker(
+      "trainer", [middle](Worker& worker) { train_recorded(worker, middle); }));
 }
 
 // The records of these ranks, judged.

@@ -35,11 +35,12 @@ function(rehearsal_library name folder)
   rehearsal_export(${name})
 endfunction()
 
-# rehearsal_units(RESULT NAME SOURCES…) sets RESULT to what is compiled in place of these sources: of
-# each folder, files that include a few of them each, so that headers are read and templates made
-# once for all of these. CMake's own unity builds leave out files with options of their own, and here
-# all have one: their precompiled headers. A file stays alone that says something to the preprocessor
-# or the compiler that others must not hear, or that has the property SKIP_UNITY_BUILD_INCLUSION.
+# rehearsal_units(RESULT NAME SOURCES…) sets RESULT to what is compiled in place of these sources:
+# files that include a few sources of one folder each, so that headers are read and templates made
+# once for all of these. CMake's own unity builds leave out sources with options of their own, and
+# here all have one: their precompiled headers. A source stays alone that says something to the
+# preprocessor or the compiler that others must not hear, or that has the property
+# SKIP_UNITY_BUILD_INCLUSION.
 function(rehearsal_units result name)
   set(units)
   set(folders)

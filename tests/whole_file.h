@@ -1,4 +1,4 @@
-// What a file holds.
+// Reads a file at once.
 #pragma once
 
 #include <filesystem>

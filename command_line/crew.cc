@@ -2,68 +2,17 @@
 
 #include <algorithm>
 #include <iostream>
-#include <string_view>
 
-#include "sim/hunt/last_words.h"
+#include "command_line/ended_process.h"
 
 namespace rehearsal::command_line {
 namespace {
 
 constexpr size_t kQueueMax = 2;
 constexpr size_t kErrorsKept = 64 * 1024;
-constexpr std::string_view kCheck = ": check failed: ";
 
 // Where a run is expected to hang.
 constexpr double kHangSeconds = 1;
-
-// The line of `text` that holds this place.
-std::string line_at(const std::string& text, size_t place) {
-  const size_t start = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
-  return text.substr(start, text.find('\n', place) - start);
-}
-
-// The stack that a process tells behind this line: each of its lines begins with two spaces.
-std::string stack_behind(const std::string& text, size_t line) {
-  std::string stack;
-  for (size_t end = text.find('\n', line);
-       end != std::string::npos && text.compare(end + 1, 2, "  ") == 0;
-       end = text.find('\n', end + 1))
-    stack += "\n" + line_at(text, end + 1);
-  return stack;
-}
-
-// "core/rref/rref_owner.cc:12: check failed: !gone with 3 (in …)" becomes a failure of the check,
-// so that two of different checks are not taken for one.
-sim::RunFailure failed_check(const std::string& errors, size_t mark) {
-  const std::string line = line_at(errors, mark);
-  const std::string condition = line.substr(line.find(kCheck) + kCheck.size());
-  const size_t end = std::min(condition.find(" with "), condition.find(" (in "));
-  return {"process", "check " + condition.substr(0, end), line};
-}
-
-// "rehearsal: the run hangs in 'hold' at worker 'ps': …"
-sim::RunFailure hang(const std::string& errors, size_t mark) {
-  const std::string line = line_at(errors, mark);
-  const std::string place = line.substr(sim::kHangLine.size());
-  const size_t worker = std::min(place.find(" at worker "), place.find(": "));
-  return {
-      "watchdog", place.substr(0, worker),
-      "the run hangs" + place.substr(std::min(worker, place.size())) + stack_behind(errors, mark)};
-}
-
-// Earlier lines were of runs that went on.
-sim::RunFailure failure_of(const std::string& why, const std::string& errors) {
-  const size_t signal = errors.rfind(sim::kSignalLine);
-  if (const size_t mark = errors.rfind(kCheck); mark != std::string::npos)
-    return failed_check(errors, mark);
-  if (const size_t mark = errors.rfind(sim::kHangLine); mark != std::string::npos)
-    return hang(errors, mark);
-  const std::string message = "the process of this run ended without a result";
-  if (signal == std::string::npos) return {"process", why, message};
-  const std::string line = line_at(errors, signal);
-  const size_t place = std::min(line.find(" in "), line.size());
-  return {"process", why, message + line.substr(place) + stack_behind(errors, signal)};
-}
 
 }  // namespace
 
@@ -127,7 +76,7 @@ void Crew::replace(size_t child, const std::string& why, std::vector<Done>& done
   take_errors(member);
   if (!member.tasks.empty()) {
     RunOutcome outcome;
-    outcome.failure = failure_of(why, member.errors);
+    outcome.failure = failure_of_process(why, member.errors);
     done.push_back({child, member.tasks.front().number, std::move(outcome)});
     member.tasks.pop_front();
   }

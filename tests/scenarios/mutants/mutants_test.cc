@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/storm/storm.h"
+#include "tests/scenarios/mutants/forked_hunt.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/whole_file.h"
 
@@ -30,12 +32,9 @@ const std::map<std::string, std::string>& oracles() {
 }
 
 // The flags that a hunt needs beside the seeds, where it is rare: those of `./dev mutants`.
-std::string flags_for(const std::string& mutant) {
+std::vector<std::string> flags_for(const std::string& mutant) {
   static const Json table = Json::parse(read_whole_file("tests/mutants/flags.json"));
-  std::string flags;
-  for (const Json& word : table.value(mutant, Json::array()))
-    flags += " " + word.get<std::string>();
-  return flags;
+  return table.value(mutant, std::vector<std::string>{});
 }
 
 // Behaviour that no simulated network has is left to hand-written tests: sim/mutants.md says which.
@@ -49,26 +48,50 @@ class StormFinds : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StormFinds);  // Where there are no mutants.
 
 TEST_P(StormFinds, WhatIsLeftOut) {
-  // Goal: the simulator finds the absence of each rule, and the printed line repeats the failure.
-  // Method: hunt as a user would; run the last line.
-  const ToolRun hunt = run_tool("hunt storm --seeds 10000 --shrink-for 0s --mutant " + GetParam() +
-                                flags_for(GetParam()));
-  ASSERT_EQ(hunt.status, 1) << hunt.out << hunt.err;
+  // Goal: the simulator finds the absence of each rule, and what it says repeats the failure.
+  // Method: the seeds of a hunt, in their order; run the words that repeat the first that fails.
+  const ForkedHunt storm({storm_scenario()});
+  std::vector<std::string> words = {"hunt", "storm", "--seeds", "10000", "--mutant", GetParam()};
+  for (const std::string& flag : flags_for(GetParam())) words.push_back(flag);
+  const auto found = storm.hunt(words);
+  ASSERT_TRUE(found.has_value());
   const auto oracle = oracles().find(GetParam());
   if (oracle != oracles().end()) {
-    EXPECT_NE(hunt.out.find(oracle->second), std::string::npos) << hunt.out;
+    EXPECT_NE(found->failure.find(oracle->second), std::string::npos) << found->failure;
   }
-  const std::string last = hunt.out_lines().back();
-  ASSERT_NE(last.find(" run storm --seed "), std::string::npos) << hunt.out;
-  EXPECT_NE(last.find(" --mutant " + GetParam()), std::string::npos) << last;
-  const ToolRun again = run_tool(last.substr(last.find(" run ")));
-  EXPECT_EQ(again.status, 1) << again.out << again.err;
-  // A run whose process ends is reported on standard error.
-  EXPECT_EQ((again.out.empty() ? again.err_lines() : again.out_lines()).back(), last);
+  const auto again = storm.run(found->run);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->run, found->run);
+  EXPECT_EQ(again->failure, found->failure);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, StormFinds, testing::ValuesIn(hunted_mutants()),
                          [](const auto& info) { return info.param; });
+
+TEST(ForkedHunt, FindsNothingWhereNothingIsLeftOut) {
+  // Goal: what finds the mutants is their absence, not the hunt. Method: the same seeds without.
+  const ForkedHunt storm({storm_scenario()});
+  EXPECT_FALSE(storm.hunt({"hunt", "storm", "--seeds", "100"}).has_value());
+}
+
+TEST(ForkedHunt, IsTheHuntOfTheTool) {
+  // Goal: the tool finds the same, and its last line repeats it. Method: a mutant of each kind of
+  // end, hunted by both; one job, so that no run goes on from another.
+  if (!kHasMutants) GTEST_SKIP() << "this build has no mutants";
+  const ForkedHunt storm({storm_scenario()});
+  for (const std::string mutant : {"no_fencing", "reset_is_final"}) {
+    const std::string flags = "hunt storm --seeds 10000 --shrink-for 0s --mutant " + mutant;
+    const ToolRun hunt = run_tool(flags);
+    ASSERT_EQ(hunt.status, 1) << hunt.out << hunt.err;
+    const std::string last = hunt.out_lines().back();
+    const auto found = storm.hunt({"hunt", "storm", "--seeds", "10000", "--mutant", mutant});
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(last.substr(last.find(" run ")), shell_command("", found->run));
+    const ToolRun again = run_tool(last.substr(last.find(" run ")));
+    EXPECT_EQ(again.status, 1) << again.out << again.err;
+    EXPECT_EQ(again.out_lines().back(), last);
+  }
+}
 
 TEST(Mutants, AreNotInAProduct) {
   // Goal: one line and exit status 2. Method: ask a build without for one.

@@ -77,9 +77,9 @@ int ForkedHunt::simulate(const Runs& runs, const std::string& settings_file,
                          const std::string& failure_file) const {
   const sim::CrashReport crash_report(
       {.standard_output = {}, .standard_error = {}, .ends_by_signal = true});
-  Reporter silent{
-      .line = [](const std::string&) {}, .progress = [](const std::string&) {}, .results = {}};
   while (std::optional<RunSettings> settings = runs()) {
+    Reporter silent{
+        .line = [](const std::string&) {}, .progress = [](const std::string&) {}, .results = {}};
     std::ofstream(settings_file) << to_json(*settings).dump();
     const RunOutcome outcome = backends_.simulate(*settings, silent);
     if (outcome.ok) continue;

@@ -86,7 +86,7 @@ TEST(ForkedHunt, IsTheHuntOfTheTool) {
     const std::string last = hunt.out_lines().back();
     const auto found = storm.hunt({"hunt", "storm", "--seeds", "10000", "--mutant", mutant});
     ASSERT_TRUE(found.has_value());
-    EXPECT_EQ(last.substr(last.find(" run ")), shell_command("", found->run));
+    EXPECT_EQ(last, shell_command("rehearsal", found->run));
     const ToolRun again = run_tool(last.substr(last.find(" run ")));
     EXPECT_EQ(again.status, 1) << again.out << again.err;
     EXPECT_EQ(again.out_lines().back(), last);

@@ -11,6 +11,7 @@
 #include "command_line/arguments.h"
 #include "command_line/child_process.h"
 #include "command_line/ended_process.h"
+#include "command_line/hunt_learning.h"
 #include "command_line/hunt_tasks.h"
 #include "sim/hunt/crash_report.h"
 #include "tests/temporary_folder.h"
@@ -40,11 +41,8 @@ std::optional<ForkedHunt::Found> ForkedHunt::hunt(const std::vector<std::string>
   const HuntTasks tasks = seed_tasks(command, backends_);
   size_t next = 0;
   return first_failure([&]() -> std::optional<RunSettings> {
-    while (!tasks.count || next < *tasks.count) {
-      RunSettings settings = tasks.settings_of(next++);
-      if (settings.strategy != kGuided) return settings;
-    }
-    return std::nullopt;
+    if (tasks.count && next == *tasks.count) return std::nullopt;
+    return tasks.settings_of(next++);
   });
 }
 
@@ -77,14 +75,18 @@ int ForkedHunt::simulate(const Runs& runs, const std::string& settings_file,
                          const std::string& failure_file) const {
   const sim::CrashReport crash_report(
       {.standard_output = {}, .standard_error = {}, .ends_by_signal = true});
-  while (std::optional<RunSettings> settings = runs()) {
+  HuntLearning learning;
+  size_t task = 0;
+  for (auto asked = runs(); asked; asked = runs(), ++task) {
+    RunSettings settings = learning.improve(task, *asked);
     Reporter silent{
         .line = [](const std::string&) {}, .progress = [](const std::string&) {}, .results = {}};
-    std::ofstream(settings_file) << to_json(*settings).dump();
-    const RunOutcome outcome = backends_.simulate(*settings, silent);
+    std::ofstream(settings_file) << to_json(settings).dump();
+    const RunOutcome outcome = backends_.simulate(settings, silent);
+    learning.learn(task, settings, outcome);
     if (outcome.ok) continue;
-    if (!outcome.strategy.empty()) settings->strategy = outcome.strategy;
-    std::ofstream(settings_file) << to_json(*settings).dump();
+    if (!outcome.strategy.empty()) settings.strategy = outcome.strategy;
+    std::ofstream(settings_file) << to_json(settings).dump();
     std::ofstream(failure_file) << text_to_compare(outcome.failure.value_or(sim::RunFailure{}));
     return kFailed;
   }

@@ -24,8 +24,7 @@ class ForkedHunt {
     std::string failure;           // without the stack of a run that ended its process
   };
 
-  // The words are those of the tool. The first run that fails, or none. Left out are runs that
-  // would go on from others of the hunt.
+  // The words are those of the tool. The first run that fails, or none.
   [[nodiscard]] std::optional<Found> hunt(const std::vector<std::string>& words) const;
 
   // The same for one run.

@@ -1,5 +1,5 @@
-// What a pass holds while it is under way: no stack but its starter's, no call's time-out, nothing
-// of another pass.
+// A pass that is under way: it holds no stack but its starter's, knows no call's time-out, and
+// leaves other passes alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>

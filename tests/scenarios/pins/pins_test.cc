@@ -1,5 +1,5 @@
-// What the first seeds of every scenario do, event by event: a change that is not meant to change
-// that, such as other fibers below the same protocol, is seen to change none of it.
+// The first seeds of every scenario, event by event: a change that is not meant to change what they
+// do, such as other fibers below the same protocol, is seen to change none of it.
 #include "tests/pins.h"
 
 #include <gtest/gtest.h>
@@ -66,18 +66,17 @@ TEST_F(PinsFile, IsRenewedLineByLine) {
 }
 
 struct Kind {
-  const char* flags;
+  const char* name;
   ScenarioFaults faults;
 };
 
 const std::vector<Kind>& kinds() {
   using enum sim::FaultLevel;
   static const std::vector<Kind> all = {
-      {"--faults none", {.faults = none}},
-      {"--faults mild", {.faults = mild}},
-      {"--faults hostile", {.faults = hostile}},
-      {"--faults hostile --crashes 1 --restarts drawn",
-       {.faults = hostile, .crashes = 1, .restarts = sim::Restart::drawn}}};
+      {"none", {.faults = none}},
+      {"mild", {.faults = mild}},
+      {"hostile", {.faults = hostile}},
+      {"hostile, a crash", {.faults = hostile, .crashes = 1, .restarts = sim::Restart::drawn}}};
   return all;
 }
 
@@ -92,7 +91,7 @@ TEST_P(FirstSeeds, DoWhatTheyDid) {
     for (const Kind& kind : kinds()) {
       const auto run = simulated_by(backends, GetParam(), seed, kind.faults, {});
       EXPECT_TRUE(run.outcome.ok) << failure_text(run.outcome);
-      EXPECT_TRUE(pins.hold(GetParam().name + " --seed " + std::to_string(seed) + " " + kind.flags,
+      EXPECT_TRUE(pins.hold(GetParam().name + ", seed " + std::to_string(seed) + ", " + kind.name,
                             run.outcome.fingerprint.value_or("")));
     }
 }

@@ -176,6 +176,8 @@ void Passes::fail(Pass& pass, const Error& why) {
     if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
   }
   std::set<WorkerId> told = pass.neighbours;
+  // Whoever is left hears of it from here as well: who would pass it on may be the one that is lost.
+  if (pass.started_here) told.insert(pass.context->holders.begin(), pass.context->holders.end());
   if (options_.mutants.on(Mutant::failure_told_upwards_only)) told.clear();
   if (!pass.started_here) told.insert(pass.name.starter);
   if (options_.mutants.on(Mutant::failure_not_told)) told.clear();
@@ -212,7 +214,7 @@ bool Passes::may_tell_of_one_more(WorkerId from, ContextRecord& context) {
 void Passes::on_failed(WorkerId from, ContextRecord* context, const PassFailed& message) {
   if (context == nullptr) return;
   // A pass that failed elsewhere is told of by those as well with which it was exchanged.
-  if (!takes_part(from, *context)) return;
+  if (!takes_part(from, *context) && from != context->creator) return;
   const auto found = passes_.find(message.pass.id);
   if (found != passes_.end()) return fail(found->second, message.error);
   // It may overtake the pass's first message.

@@ -176,7 +176,7 @@ void Passes::fail(Pass& pass, const Error& why) {
     if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
   }
   std::set<WorkerId> told = pass.neighbours;
-  // Whoever is left hears of it from here as well: who would pass it on may be the one that is lost.
+  // All hear of it from here as well: the one that would pass it on may be the one that is lost.
   if (pass.started_here) told.insert(pass.context->holders.begin(), pass.context->holders.end());
   if (options_.mutants.on(Mutant::failure_told_upwards_only)) told.clear();
   if (!pass.started_here) told.insert(pass.name.starter);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/trace.h"
 #include "core/base/peer_limits.h"
+#include "core/base/trace.h"
 #include "observe/histogram.h"
 
 namespace rehearsal::observe {

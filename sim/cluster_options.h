@@ -47,7 +47,7 @@ struct CrashPoint {
 struct ClusterOptions {
   StrategySettings strategy;  // the order of events
   FaultLevel faults = FaultLevel::mild;
-  uint32_t crashes = 0;             // of workers and at moments that the seed draws
+  uint32_t crashes = 0;  // of workers and at moments that the seed draws
   // One worker, which the seed draws, also says what is not true, and crashes after the storm: any
   // well-formed message at any time. The oracles see the others only, and any main may fail.
   bool mad = false;

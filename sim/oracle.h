@@ -28,7 +28,7 @@ struct LifeView {
   net_fake::LifeId id;
   std::string_view name;
   Incarnation incarnation;
-  const Node* node = nullptr;               // null: only its events are known
+  const Node* node = nullptr;                 // null: only its events are known
   const NodeCensus* census_at_end = nullptr;  // see Node; null: there is none yet
   bool crashed = false;
   const Status* result = nullptr;  // of its main; null while that runs

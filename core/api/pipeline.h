@@ -19,8 +19,11 @@ struct PipelineParts;
 
 // The order in which the stages of a pipeline work through the micro-batches of one step.
 enum class PipelineSchedule : uint8_t {
-  fill_drain,   // all forward passes, then all backward passes
-  one_f_one_b,  // backward passes as soon as they can run: fewer activations are kept
+  fill_drain,  // all forward passes, then all backward passes
+  // Backward passes as soon as they can run: fewer activations are kept. Stages that are dealt to
+  // the workers in turn, several to each, are interleaved, which loses less time (Narayanan et al.,
+  // 2021), but only if the micro-batches are a multiple of the workers.
+  one_f_one_b,
   // The same, and the gradients of weights later than those that other stages wait for, when a
   // worker would have nothing to do. A stage keeps what it has for its products of matrices,
   // convolutions, sums and products of numbers until then. Other operators have no such parts: they

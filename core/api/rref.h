@@ -64,7 +64,8 @@ class RRef {
   }
 
   // The value itself, at its owner; throws RpcError elsewhere (use to_here). Parks until it is
-  // there. The reference keeps it alive. Enter its monitor (with_local) where methods may run.
+  // there. The reference keeps it alive, at the worker's end until all that runs there has unwound.
+  // Enter its monitor (with_local) where methods may run.
   [[nodiscard]] T& local_value() const;
 
   // Calls `body(T&)` in the value's monitor, at its owner: no method of it runs meanwhile, unless

@@ -102,8 +102,8 @@ class ServedModule<T, Parameters<D...>> : public ServedModuleBase {
 
   // Whether it can be a stage of a Pipeline.
   static constexpr bool kIsStage =
-      sizeof...(D) > 0 && (std::is_same_v<D, at::Tensor> && ...) &&
-      std::is_same_v<ForwardReturned<T>, at::Tensor>;
+      sizeof...(D) > 0 &&
+      (std::is_same_v<D, at::Tensor> && ...) && std::is_same_v<ForwardReturned<T>, at::Tensor>;
 
   // The same as a stage of a pipeline, whose inputs are fetched. Parks until its turn has come.
   // Throws RpcError, also for another number of inputs.

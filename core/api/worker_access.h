@@ -182,7 +182,6 @@ class WorkerAccess : public Calls {
                                  const Future<More>&... more) const {
     return rehearsal::collect_all(if_one_fails, a, b, more...);
   }
-
 };
 
 }  // namespace rehearsal

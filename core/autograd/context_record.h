@@ -33,7 +33,7 @@ struct ContextRecord {
   std::set<WorkerId> peers;              // sent a call of the context to us, or got one
   std::map<WorkerId, Error> lost;        // of the peers
   ContextGradients gradients;
-  std::map<PassId, Error> dead;      // passes that failed, and why
+  std::map<PassId, Error> dead;  // passes that failed, and why
   // Of these, those that were told of before they were known here: how many, by whom.
   std::map<WorkerId, uint64_t> told_dead;
   std::set<PassId> ended;            // passes that ended well: none begins again

@@ -52,7 +52,7 @@ class Diffusion {
   [[nodiscard]] uint64_t unanswered() const { return unanswered_; }
 
  private:
-  uint64_t unanswered_ = 0;  // messages of our own
+  uint64_t unanswered_ = 0;                                 // messages of our own
   std::map<std::pair<WorkerId, CausalId>, uint64_t> sent_;  // these, by receiver
   std::optional<Answer> engaged_by_;
 };

@@ -5,9 +5,13 @@
 #include <ATen/core/jit_type.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace rehearsal {
 namespace {
+
+// Of the head and of the parts that it names. Raised when an earlier program could not read them.
+constexpr int64_t kFormat = 1;
 
 std::vector<std::string> texts_in(const c10::IValue& list) {
   std::vector<std::string> texts;
@@ -52,6 +56,7 @@ size_t CheckpointHead::next_slot() const {
 
 c10::IValue to_ivalue(const CheckpointHead& head) {
   c10::impl::GenericDict value = any_dictionary();
+  value.insert("format", kFormat);
   c10::impl::GenericDict committed = any_dictionary();
   put_tag(committed, head.committed);
   value.insert("committed", committed);
@@ -74,6 +79,9 @@ c10::IValue to_ivalue(const CheckpointHead& head) {
 CheckpointHead checkpoint_head(const c10::IValue& value) {
   CheckpointHead head;
   const c10::impl::GenericDict fields = value.toGenericDict();
+  if (const int64_t format = fields.at("format").toInt(); format != kFormat)
+    throw std::runtime_error("it has format " + std::to_string(format) +
+                             ", and this program reads format " + std::to_string(kFormat));
   head.committed = tag_in(fields.at("committed").toGenericDict());
   const c10::impl::GenericList slots = fields.at("slots").toList();
   for (size_t i = 0; i < std::min(slots.size(), head.slots.size()); ++i) {

@@ -233,10 +233,10 @@ CheckpointChoice DistributedCheckpoint::State::choose() const {
     const std::vector<WorkerInfo> known = worker.workers();
     for (const std::string& each : workers)
       if (std::ranges::find(known, each, &WorkerInfo::name) == known.end())
-        fail_checkpoint(ErrorKind::storage,
-                        "'" + name + "' says that it was saved by '" + each +
-                            "', and there is no such worker",
-                        worker.name());
+        fail_checkpoint(
+            ErrorKind::storage,
+            "'" + name + "' says that it was saved by '" + each + "', and there is no such worker",
+            worker.name());
     for (const std::string& each : workers)
       asked.push_back(calls.rpc_async(each, &checkpoint_orders::held, name));
     std::vector<HeldCheckpoints> answers;

@@ -1,11 +1,43 @@
 #include "core/checkpoint/plain_pickle.h"
 
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/pickler.h>
+
+#include <utility>
+#include <vector>
 
 #include "core/values/tensor_form.h"
 
 namespace rehearsal {
+namespace {
+
+// The same with lists and dictionaries of any values: Python makes those of one type by functions
+// that it must be told to trust.
+c10::IValue of_any_values(const c10::IValue& value) {
+  if (value.isList()) {
+    c10::impl::GenericList list(c10::AnyType::get());
+    for (const c10::IValue& element : value.toListRef()) list.push_back(of_any_values(element));
+    return list;
+  }
+  if (value.isTuple()) {
+    std::vector<c10::IValue> elements;
+    for (const c10::IValue& element : value.toTupleRef().elements())
+      elements.push_back(of_any_values(element));
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  if (value.isGenericDict()) {
+    const c10::impl::GenericDict given = value.toGenericDict();
+    c10::impl::GenericDict dictionary(given.keyType(), c10::AnyType::get());
+    for (const auto& entry : given) dictionary.insert(entry.key(), of_any_values(entry.value()));
+    return dictionary;
+  }
+  return value;
+}
+
+}  // namespace
 
 std::string plain_pickle(const c10::IValue& value) {
   std::string pickle;
@@ -13,7 +45,7 @@ std::string plain_pickle(const c10::IValue& value) {
       [&pickle](const char* bytes, size_t count) { pickle.append(bytes, count); }, nullptr, nullptr,
       nullptr, nullptr, /*tag_aggregates=*/false);
   pickler.protocol();
-  pickler.pushIValue(value);
+  pickler.pushIValue(of_any_values(value));
   pickler.stop();
 
   // Of its size at once: it would grow by copying itself.

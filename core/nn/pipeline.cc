@@ -104,11 +104,13 @@ class PipelineRun {
 
  private:
   // The last stage's output. Never parks: what each stage waits for, it fetches itself.
+  // A stage waits for its turn as long as the step lasts, whatever the default of calls is.
   RRef<at::Tensor> forward(CallContext& call, uint32_t number) const {
+    const Calls unlimited = call.with_timeout(Timeout::never());
     const RRef<at::Tensor> input = call.rref(inputs_.at(number));
     std::vector<RRef<at::Tensor>> outputs;
     for (uint32_t stage = 0; stage < parts_->stages.size(); ++stage)
-      outputs.push_back(parts_->forward(call, seat_of(stage),
+      outputs.push_back(parts_->forward(unlimited, seat_of(stage),
                                         {PipelinePass::forward, stage, number}, input, outputs));
     return outputs.back();
   }

@@ -15,6 +15,8 @@ Node::Node(NodeOptions options, const Program& program, Environment environment)
 Node::~Node() {
   auto left =
       std::make_shared<std::vector<std::shared_ptr<void>>>(parts_->served.take_objects_left());
+  for (std::shared_ptr<void>& value : parts_->rrefs.take_values_left())
+    left->push_back(std::move(value));
   parts_->strand->post_always([strand = parts_->strand, left = std::move(left)]() mutable {
     strand->release_later(std::move(left));
     strand->outlive_node();

@@ -11,13 +11,13 @@
 
 #include "core/base/checkpoints.h"
 #include "core/base/ids.h"
+#include "core/base/peer_limits.h"
 #include "core/base/result.h"
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
 #include "core/base/transport.h"
 #include "core/base/value_view.h"
 #include "core/base/wait_view.h"
-#include "core/base/peer_limits.h"
 
 namespace rehearsal {
 

@@ -74,6 +74,11 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   std::vector<std::string> release_all();
   // Drops everything: the node ends.
   void clear();
+  // After `clear`: the values that references here still name. A stack that has asked for one with
+  // `local_value` may be using it: whoever takes them holds them until it has ended.
+  [[nodiscard]] std::vector<std::shared_ptr<void>> take_values_left() {
+    return std::exchange(values_left_, {});
+  }
 
   [[nodiscard]] uint64_t owner_count() const { return owners_.size(); }
   [[nodiscard]] uint64_t shared_owner_count() const;  // that other workers refer to
@@ -183,6 +188,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   // Of those that the shutdown has released: a function that still runs may have their handles.
   std::set<CausalId> released_unconfirmed_;
   std::map<CausalId, PendingChild> pending_children_;
+  std::vector<std::shared_ptr<void>> values_left_;
   std::map<WorkerId, std::pair<Incarnation, uint64_t>> next_counters_;  // by owner
   // By peer: values that it has created here, forks that it has had registered, forks that it has
   // given to this worker, and its uses of values that are to come. See PeerLimits.

@@ -31,12 +31,11 @@ RealNode::RealNode(RealNodeOptions options, const Program& program)
       metrics_(options_.metrics
                    ? std::make_unique<observe::Metrics>(options_.node.names, options_.node.id)
                    : nullptr),
-      metrics_server_(
-          metrics_ == nullptr
-              ? nullptr
-              : std::make_unique<MetricsServer>(
-                    *runtime_, MetricsServerOptions{.address = *options_.metrics},
-                    [this] { return metrics_text(snapshot()); })),
+      metrics_server_(metrics_ == nullptr
+                          ? nullptr
+                          : std::make_unique<MetricsServer>(
+                                *runtime_, MetricsServerOptions{.address = *options_.metrics},
+                                [this] { return metrics_text(snapshot()); })),
       timed_(timed()),
       recording_(recording()),
       node_(options_.node, program, environment()) {

@@ -34,11 +34,11 @@ struct RealNodeOptions {
   std::string checkpoints;  // the folder of all workers' checkpoints; empty: none can be saved
   // Null: calls carry all that process groups do. `stop` is called before the node dies.
   GlooCarriers* carriers = nullptr;
-  Trace* trace = nullptr;   // null: nothing is traced. Called on the strand; outlives the node
-  Trace* log = nullptr;     // the same, but it is not told when: for what needs no clock
+  Trace* trace = nullptr;  // null: nothing is traced. Called on the strand; outlives the node
+  Trace* log = nullptr;    // the same, but it is not told when: for what needs no clock
   // Looked at every second, on the strand; outlives the node. Null: nobody is.
   observe::SlowExecutions* slow = nullptr;
-  observe::SlowPasses* slow_passes = nullptr;  // looked at together with `slow`; may be null
+  observe::SlowPasses* slow_passes = nullptr;   // looked at together with `slow`; may be null
   std::optional<record::RecordOptions> record;  // empty: nothing is recorded
   // Where GET /metrics is answered (see metrics_server.h); empty: nowhere, and nothing is counted.
   std::optional<Address> metrics;

@@ -122,9 +122,7 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
-ScenarioFaults draw_faults(const Options&, Seed seed) {
-  return storm::draw_faults(seed, 25, 0);
-}
+ScenarioFaults draw_faults(const Options&, Seed seed) { return storm::draw_faults(seed, 25, 0); }
 
 }  // namespace
 

@@ -77,9 +77,7 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
-ScenarioFaults draw_faults(const Options&, Seed seed) {
-  return storm::draw_faults(seed, 25, 60);
-}
+ScenarioFaults draw_faults(const Options&, Seed seed) { return storm::draw_faults(seed, 25, 60); }
 
 }  // namespace
 

@@ -56,9 +56,7 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
-ScenarioFaults draw_faults(const Options&, Seed seed) {
-  return storm::draw_faults(seed, 30, 60);
-}
+ScenarioFaults draw_faults(const Options&, Seed seed) { return storm::draw_faults(seed, 30, 60); }
 
 // Nothing may have failed where no worker could be lost.
 std::optional<std::string> judge(const Results& results, const ScenarioFaults& plan) {

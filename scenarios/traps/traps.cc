@@ -24,9 +24,7 @@ Program program(const ScenarioRun& run) {
   return program;
 }
 
-ScenarioFaults draw_faults(const Options&, Seed seed) {
-  return storm::draw_faults(seed, 10, 0);
-}
+ScenarioFaults draw_faults(const Options&, Seed seed) { return storm::draw_faults(seed, 10, 0); }
 
 }  // namespace
 

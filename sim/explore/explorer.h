@@ -41,8 +41,8 @@ struct ExploreOptions {
   std::vector<Trace*> traces;
   std::ostream* event_lines = nullptr;
   HistorySink* history = nullptr;
-  bool strict_leaks = true;  // as in ClusterOptions
-  size_t faults_max = 1;     // of cuts, crashes and false suspicions in one run
+  bool strict_leaks = true;                   // as in ClusterOptions
+  size_t faults_max = 1;                      // of cuts, crashes and false suspicions in one run
   std::vector<std::vector<Transition>> only;  // these sets of faults instead; none: as above
 
   // Returns the failure of a run that ended well, if any.

@@ -3,6 +3,8 @@
 // a process in a network namespace of its own, under TLS; packets are lost, doubled, delayed and
 // reordered, the rate is low, the MTU changes, cables come out, processes stand still, are killed
 // and come back, some at another address. `check` judges what each group has recorded.
+#include "tests/bad_network/bad_network.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,9 +18,8 @@
 
 #include "core/base/hash.h"
 #include "scenarios/storm/actor.h"
-#include "tests/scenarios/tool_run.h"
-#include "tests/bad_network/bad_network.h"
 #include "tests/bad_network/machine_process.h"
+#include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
 
 namespace rehearsal::bad_network {

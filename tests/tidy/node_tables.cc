@@ -44,6 +44,7 @@ const std::map<std::string, Members>& tables() {
         {"to_come_", "awaited_values"},
         {"users_", "users and pending_users"},
         {"pending_children_", "pending_children"},
+        {"values_left_", "(of references that are counted; filled by the end)"},
         {"next_counters_", "(a number for each owner)"}}},
       {"core/rref/published_names.h", {{"names_", "published"}, {"waiting_", "lookups"}}},
       {"core/autograd/contexts.h",

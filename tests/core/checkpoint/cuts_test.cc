@@ -198,6 +198,28 @@ TEST(Cuts, WhoseFilesAreDamagedSayWhichInOneLine) {
   EXPECT_EQ(no_value.find('\n'), std::string::npos) << no_value;
 }
 
+TEST(Cuts, OfAnotherFormatAreNotTakenForTheirOwn) {
+  // Goal: what a later program has written is refused, and says so. Method: raise the number.
+  const std::string later = error_of([](Worker& worker, const auto&) {
+    int64_t position = 7;
+    DistributedCheckpoint checkpoint(worker, "one");
+    checkpoint.value("position", position);
+    ASSERT_EQ(checkpoint.resume(), 0);
+    checkpoint.save(3);
+    checkpoint.wait();
+    const c10::IValue head = *worker.load_checkpoint("one.head");
+    head.toGenericDict().insert_or_assign("format", int64_t{2});
+    worker.save_checkpoint("two.head", head);
+    DistributedCheckpoint again(worker, "two");
+    again.value("position", position);
+    static_cast<void>(again.resume());
+  });
+  EXPECT_NE(later.find("'two.head' is no head of one: it has format 2, and this program reads "
+                       "format 1"),
+            std::string::npos)
+      << later;
+}
+
 TEST(Cuts, RefuseWhatCannotBeSaved) {
   const std::string unnamed = error_of([](Worker& worker, const auto& layer) {
     DistributedOptimizer optimizer(worker, layer.remote_parameters(),

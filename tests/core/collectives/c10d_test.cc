@@ -1,6 +1,6 @@
 // Goal: code that is written against LibTorch's own interfaces, c10d::ProcessGroup and c10d::Store,
 // runs over a process group and over calls. Method: their functions as LibTorch calls them, through
-// its dispatcher, at simulated workers under faults.
+// its dispatcher, at simulated workers under faults and over TCP.
 #include <gtest/gtest.h>
 
 #include "core/api/c10d_group.h"
@@ -15,6 +15,7 @@
 #include "sim/gtest.h"
 #include "tests/core/collectives/group_program.h"
 #include "tests/effort.h"
+#include "tests/real_net/support/loopback_group.h"
 
 namespace rehearsal::testing {
 namespace {
@@ -31,6 +32,13 @@ constexpr uint32_t kMembers = 3;
   return sim::hunt(
       {.seeds = tries(seeds), .cluster = {.faults = FaultLevel::hostile}},
       [&](Seed seed, const ClusterOptions& options) { Cluster(seed, program, options).run(); });
+}
+
+void expect_to_hold_over_tcp(const Program& program) {
+  for (const uint32_t threads : {0, 2}) {
+    real::LoopbackGroup group(program, {.worker_threads = threads});
+    for (const Status& ended : group.run()) EXPECT_TRUE(ended.ok()) << to_string(ended.error());
+  }
 }
 
 at::Tensor full(int64_t size, double value) { return at::full({size}, value, at::kFloat); }
@@ -95,7 +103,7 @@ void gather_and_scatter(c10d::ProcessGroup& group) {
 }
 
 TEST(C10dGroup, HasTheOperationsOfLibTorchsProcessGroups) {
-  EXPECT_TRUE(holds(members(kMembers, [](Worker& worker) {
+  const Program program = members(kMembers, [](Worker& worker) {
     const ProcessGroup group(worker);
     const auto outside = as_c10d_group(group);
     reduce_and_move(*outside);
@@ -109,13 +117,14 @@ TEST(C10dGroup, HasTheOperationsOfLibTorchsProcessGroups) {
     const auto work = outside->allreduce(sum);
     const auto future = work->getFuture();
     work->wait();
-    worker.sleep(milliseconds(1));
-    EXPECT_TRUE(future->completed());
+    while (!future->completed()) worker.sleep(milliseconds(1));
     EXPECT_TRUE(at::equal(future->value().toTensorVector().at(0), full(2, 3)));
     // Operations of the group itself come between.
     group.barrier();
     outside->barrier()->wait();
-  })));
+  });
+  EXPECT_TRUE(holds(program));
+  expect_to_hold_over_tcp(program);
 }
 
 TEST(C10dGroup, TellsOfFailuresAndRefusesWhatItCannot) {
@@ -138,7 +147,7 @@ TEST(C10dGroup, TellsOfFailuresAndRefusesWhatItCannot) {
 }
 
 TEST(C10dStore, KeepsKeysAtOneWorkerForAll) {
-  EXPECT_TRUE(holds(members(kMembers, [](Worker& worker) {
+  const Program program = members(kMembers, [](Worker& worker) {
     const auto store = open_c10d_store(worker, "member2", "keys");
     const std::string name = worker.name();
     store->set("of " + name, name);
@@ -177,7 +186,9 @@ TEST(C10dStore, KeepsKeysAtOneWorkerForAll) {
       prefixed->set("key", std::vector<uint8_t>{1});
       EXPECT_TRUE(store->check({"run 1/key"}));
     }
-  })));
+  });
+  EXPECT_TRUE(holds(program));
+  expect_to_hold_over_tcp(program);
 }
 
 TEST(C10dStore, EndsTheWaitForAWorkerThatDies) {

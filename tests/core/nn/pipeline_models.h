@@ -37,8 +37,9 @@ inline at::Tensor gradient_of(CallContext& call, const RRef<at::Tensor>& paramet
   return get_gradients(call).find(parameter.local_value());
 }
 
-inline constexpr auto kForwardTime = milliseconds(100);
-inline constexpr auto kBackwardTime = milliseconds(200);
+// Several of them together take longer than any call may by default.
+inline constexpr auto kForwardTime = milliseconds(2000);
+inline constexpr auto kBackwardTime = milliseconds(4000);
 
 struct Rest {
   void rest(CallContext& call) { call.sleep(kBackwardTime); }

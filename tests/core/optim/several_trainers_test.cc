@@ -1,10 +1,11 @@
 // Goal: several trainers step over the same parameters, in turn or as it comes, and no step is lost
 // or torn. Method: gradients that do not depend on the parameters, of numbers whose sums are exact
-// in any order.
+// in any order; at simulated workers and over TCP.
 #include <gtest/gtest.h>
 
 #include "tests/core/optim/split_model.h"
 #include "tests/effort.h"
+#include "tests/real_net/support/loopback_group.h"
 
 namespace rehearsal::testing {
 namespace {
@@ -73,6 +74,8 @@ void expect_all_steps_count(bool in_turn) {
     sim::Cluster cluster(seed, program, {.faults = faults});
     cluster.run();
   }));
+  real::LoopbackGroup group(program, {.worker_threads = 2});
+  for (const Status& ended : group.run()) EXPECT_TRUE(ended.ok()) << to_string(ended.error());
 }
 
 TEST(SeveralTrainers, StepAsItComesAndEveryStepCounts) { expect_all_steps_count(false); }

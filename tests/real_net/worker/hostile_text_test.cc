@@ -87,9 +87,8 @@ TEST(HostileText, OfAPeersErrorReachesNoLogAndNoExceptionsWhatAsItIs) {
   EXPECT_EQ(log.find("\n2026-01-01T00:00:00"), std::string::npos) << "a line that we never wrote";
 }
 
-TEST(HostileText, OfWhoDoesNotJoinIsPlainInTheErrorOfThoseWhoWait) {
-  // Goal: a text that a stranger leaves in the store ends the group, in one plain line. Method:
-  // rank 1 refuses to join, with all there is for a reason.
+// The end of rank 0, whom rank 1 refuses to join, with all there is for a reason.
+Status end_of_who_waits(bool refuses_first) {
   const TemporaryFolder folder;
   const std::string store = folder.file("store");
   FunctionRegistry registry;
@@ -97,15 +96,28 @@ TEST(HostileText, OfWhoDoesNotJoinIsPlainInTheErrorOfThoseWhoWait) {
   program.worker("server").worker("client");
   WorkerOptions waits = options_of(0, store);
   waits.observe.log = "off";
+  const auto refuse = [&] {
+    refuse_to_join(options_of(1, store), {.kind = ErrorKind::bad_arguments, .text = kHostileText});
+  };
+  if (refuses_first) refuse();
   std::optional<Status> end;
   std::thread waiting([&] { end = run_worker(waits, program); });
-  refuse_to_join(options_of(1, store), {.kind = ErrorKind::bad_arguments, .text = kHostileText});
+  if (!refuses_first) refuse();
   waiting.join();
-  ASSERT_FALSE(end->ok());
-  const std::string shown = to_string(end->error());
-  EXPECT_TRUE(is_plain(shown)) << shown;
-  EXPECT_EQ(shown.find('\n'), std::string::npos);
-  EXPECT_NE(shown.find("\\x1b[2J"), std::string::npos) << shown;
+  return *end;
+}
+
+TEST(HostileText, OfWhoDoesNotJoinIsPlainInTheErrorOfThoseWhoWait) {
+  // Goal: a text that a stranger leaves in the store ends the group, in one plain line, also if the
+  // stranger came and went before anybody else. Method: refuse before and while another waits.
+  for (const bool refuses_first : {true, false}) {
+    const Status end = end_of_who_waits(refuses_first);
+    ASSERT_FALSE(end.ok());
+    const std::string shown = to_string(end.error());
+    EXPECT_TRUE(is_plain(shown)) << shown;
+    EXPECT_EQ(shown.find('\n'), std::string::npos);
+    EXPECT_NE(shown.find("\\x1b[2J"), std::string::npos) << shown;
+  }
 }
 
 }  // namespace

@@ -47,13 +47,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "pipeline --set size=tiny",
                     "pipeline --set stages=4 --set steps=2 --set channels=4 --set side=8",
                     "pipeline --set schedule=zero_bubble --set steps=1", "ddp_rpc --set size=tiny",
-                    "ddp_rpc --set epochs=5", "storm --set size=tiny"));
+                    "ddp_rpc --set epochs=5", "recovery --set size=tiny", "storm --set size=tiny"));
 
 TEST(Verify, FindsNothingInTheScenarios) {
   // Goal: a run is a function of its seed. Method: a seed of each, twice.
-  for (const char* name : {"quickstart", "rnn", "rl", "barcode", "traps", "parameter_server",
-                           "parameter_server --set trainers=3", "batch_parameter_server",
-                           "batch_rl --set episodes=3", "pipeline", "ddp_rpc --set epochs=2"}) {
+  for (const char* name :
+       {"quickstart", "rnn", "rl", "barcode", "traps", "parameter_server",
+        "parameter_server --set trainers=3", "batch_parameter_server", "batch_rl --set episodes=3",
+        "pipeline", "ddp_rpc --set epochs=2", "recovery --set size=tiny"}) {
     const ToolRun run = run_tool("verify --seeds " + std::to_string(tries(1)) + " " + name);
     EXPECT_EQ(run.status, 0) << run.out << run.err;
   }
@@ -70,9 +71,10 @@ TEST(Hunt, WorkersThatComeBackReportAgain) {
   // which it comes back, in a scenario of which one seed in eight failed when the second report was
   // refused, and a few seeds of all others, of which .ci/run hunts many.
   const std::string flags = " --set size=tiny --faults hostile --crashes 1 --restarts drawn";
-  for (const char* names : {"quickstart --set steps=1 --seeds 100",
-                            "rnn rl barcode random_model storm rref_fork traps parameter_server "
-                            "batch_parameter_server batch_rl pipeline ddp_rpc --seeds 4"}) {
+  for (const char* names :
+       {"quickstart --set steps=1 --seeds 100",
+        "rnn rl barcode random_model storm rref_fork traps parameter_server "
+        "batch_parameter_server batch_rl pipeline ddp_rpc recovery --seeds 4"}) {
     const ToolRun run = run_tool(std::string("hunt ") + names + flags);
     EXPECT_EQ(run.status, 0) << run.out << run.err;
   }

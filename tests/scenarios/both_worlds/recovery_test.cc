@@ -150,6 +150,10 @@ TEST(Recovery, OverTcpEachRoleMayBeKilled) {
   for (int rank = 0; rank < kWorkers; ++rank)
     EXPECT_TRUE(training.process(rank).ended_well())
         << rank << ": " << training.process(rank).errors();
+  // Not begun anew: what was lost last cost the leader's process a life, not its steps.
+  const std::string told = training.process(0).errors();
+  EXPECT_NE(told.find("trainer0: life "), std::string::npos) << told;
+  EXPECT_NE(told.find("trainer0 goes on from step "), std::string::npos) << told;
   const Json result = Json::parse(training.process(0).said());
   EXPECT_EQ(result.at("results").at("bits of one process"), 1) << result.dump();
 }

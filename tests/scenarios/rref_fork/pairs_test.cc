@@ -6,122 +6,14 @@
 #include <set>
 #include <sstream>
 
-#include "scenarios/rref_fork/rref_fork.h"
-#include "sim/explore/dpor.h"
-#include "sim/explore/explorer.h"
-#include "sim/explore/runs.h"
 #include "tests/pins.h"
-#include "tests/scenarios/rref_fork/under_way.h"
+#include "tests/scenarios/rref_fork/explored_stories.h"
 
 namespace rehearsal::sim::explore {
 namespace {
 
 using Kind = Transition::Kind;
 using enum Letter;
-
-constexpr std::array kFaults = {Kind::cut, Kind::crash, Kind::give_up};
-
-struct Story {
-  const char* name;
-  std::vector<std::string> options;
-  bool one_reference = true;
-};
-
-const std::vector<Story>& stories() {
-  static const std::vector<Story> all = {
-      {"created, passed on once and dropped", {}},
-      {"passed on twice, dropped by one, kept by the other",
-       {"waits=1", "keeps=1", "forks=2", "use=5"}},
-      {"passed on twice in one call", {"waits=1", "copies=2"}},
-      {"fetched while it is passed on", {"waits=1", "keeps=1", "fetches=1", "use=4"}},
-      {"passed on to be fetched", {"waits=1", "use=2"}},
-      {"fetched twice while it is created", {"forks=0", "fetches=2", "large=1"}},
-      {"passed on by a user", {"waits=1", "use=3"}},
-      {"passed on by the owner", {"waits=1", "keeps=1", "forks=0", "owner_use=2"}},
-      {"two references", {"references=2", "forks=0"}, false},
-  };
-  return all;
-}
-
-using Matrix = std::array<std::array<bool, kLetters>, kLetters>;
-
-// The pairs of letters that all stories together have brought on their way at once.
-struct Seen {
-  Matrix together{};
-  std::map<Kind, Matrix> at;
-  std::map<Kind, Matrix> after;
-};
-
-void include(Matrix& seen, const Pairs& pairs) {
-  for (size_t one = 0; one < kLetters; ++one)
-    for (size_t other = 0; other < kLetters; ++other)
-      if (pairs[one][other] > 0) seen[one][other] = true;
-}
-
-struct Explored {
-  Seen one_reference;
-  Seen any;
-  std::vector<std::string> failures;
-  std::vector<std::pair<std::string, uint64_t>> schedules;  // of each story
-};
-
-void include(Seen& seen, const UnderWay& under_way) {
-  include(seen.together, under_way.together());
-  for (const Kind fault : kFaults) {
-    include(seen.at[fault], under_way.with(fault).at);
-    include(seen.after[fault], under_way.with(fault).after);
-  }
-}
-
-std::string command_of(const Story& story, const Schedule& schedule) {
-  std::string command = "rehearsal explore rref_fork";
-  for (const std::string& option : story.options) command += " --set " + option;
-  return command + " --schedule '" + to_string(schedule) + "'";
-}
-
-// Runs all there are with these faults. Returns how many; 0 if one fails.
-uint64_t explore_all(const Program& program, const std::vector<Transition>& faults,
-                     const Story& story, Explored& explored) {
-  Dpor search;
-  UnderWay under_way(search);
-  const ExploreOptions options{.traces = {&under_way}};
-  Runs runs(program, options);
-  while (search.begin_run()) {
-    under_way.begin_run(faults);
-    const std::optional<RunReport> report = runs.run(faults, under_way);
-    if (report && !report->ok) {
-      explored.failures.push_back(describe_failure(*report) + "\n" +
-                                  command_of(story, schedule_of(faults, search)));
-      return 0;
-    }
-    if (report) under_way.count();
-    search.end_run();
-  }
-  include(explored.any, under_way);
-  if (story.one_reference) include(explored.one_reference, under_way);
-  return search.schedules();
-}
-
-Explored explore_stories() {
-  Explored explored;
-  const Scenario scenario = rref_fork_scenario();
-  for (const Story& story : stories()) {
-    Reporter reporter;
-    const Options options = scenario.options.parse(story.options, "tiny");
-    const Program program = scenario.program({options, Seed{1}, reporter});
-    uint64_t schedules = 0;
-    for (const auto& faults : fault_sets(static_cast<uint32_t>(program.names().size()), 1))
-      schedules += explore_all(program, faults, story, explored);
-    explored.schedules.emplace_back(story.name, schedules);
-  }
-  return explored;
-}
-
-// Explored once for all tests.
-const Explored& explored() {
-  static const Explored once = explore_stories();
-  return once;
-}
 
 using Pair = std::pair<Letter, Letter>;
 

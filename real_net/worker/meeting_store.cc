@@ -217,8 +217,8 @@ Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placem
   Result<StorePtr> made = StorePtr();
   try {
     if (!placement.file.empty()) {
-      // The last of so many removes the file. Who refuses to join does not know how many they are,
-      // and leaves it: others have yet to read why.
+      // The last of so many removes the file. A worker that refuses to join does not know how many
+      // they are, and leaves it: others have yet to read why.
       const int count = names.empty() ? -1 : static_cast<int>(names.size());
       const std::function<StorePtr()> work = [file = placement.file, count]() -> StorePtr {
         return c10::make_intrusive<c10d::FileStore>(file, count);

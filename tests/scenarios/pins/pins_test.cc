@@ -2,8 +2,10 @@
 // do, such as other fibers below the same protocol, is seen to change none of it.
 #include "tests/pins.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -63,6 +65,22 @@ TEST_F(PinsFile, IsRenewedLineByLine) {
   EXPECT_TRUE(pins_.hold("pairs", 8));
   EXPECT_EQ(read_whole_file(folder_.file("pins.json")),
             "{\n \"orders\": \"many\",\n \"pairs\": 8\n}\n");
+}
+
+TEST(PinnedKernels, ASquareRootIsTheNearestNumber) {
+  // Goal: the pins hang on no processor's approximation. Method: numbers of many sizes, in each of
+  // the three forms in which LibTorch takes roots.
+  const at::Tensor of = at::arange(1, 5'000, at::kFloat).pow(3).div_(7e9);
+  at::Tensor into = at::empty({0}, at::kFloat);
+  at::sqrt_out(into, of);
+  const at::Tensor root = of.sqrt();
+  const at::Tensor in_place = of.clone().sqrt_();
+  for (int64_t i = 0; i < of.numel(); ++i) {
+    const float nearest = std::sqrt(of[i].item<float>());
+    ASSERT_EQ(root[i].item<float>(), nearest);
+    ASSERT_EQ(in_place[i].item<float>(), nearest);
+    ASSERT_EQ(into[i].item<float>(), nearest);
+  }
 }
 
 struct Kind {

@@ -19,7 +19,7 @@ namespace rehearsal::sim::explore {
 
 using nlohmann::json;
 
-// What one process tells the other.
+// The results that one process tells the other.
 void to_json(json& out, const Seen& seen) { out = {seen.together, seen.at, seen.after}; }
 void from_json(const json& in, Seen& seen) {
   in.at(0).get_to(seen.together);

@@ -19,6 +19,7 @@
 #include "command_line/replay_arguments.h"
 #include "command_line/report_arguments.h"
 #include "command_line/run_file.h"
+#include "command_line/spin_flag.h"
 #include "command_line/strategy_flag.h"
 #include "command_line/suggestion.h"
 #include "command_line/wrong_use.h"
@@ -236,6 +237,7 @@ RunCommand Parser::run_command() const {
   take_record(command.settings);
   command.settings.liveness = parse_liveness(flags_, command.settings.net);
   command.settings.collectives = parse_collectives(flags_, command.settings);
+  command.settings.spin = parse_spin(flags_, command.settings.net);
   if (command.settings.net == Net::sim) {
     if (!flags_.checkpoints.empty())
       throw WrongUse(
@@ -387,6 +389,7 @@ WorkerCommand Parser::worker_command() const {
   take_record(command.settings);
   command.settings.liveness = parse_liveness(flags_, command.settings.net);
   command.settings.collectives = parse_collectives(flags_, command.settings);
+  command.settings.spin = parse_spin(flags_, command.settings.net);
   command.settings.exception_traces = flags_.exception_traces;
   constexpr uint32_t kWorkersMax = 1'000'000;
   const auto whole = [](const char* flag, const std::string& text, uint64_t min) {

@@ -141,6 +141,10 @@ void FlagsOf::declare_liveness_flags() {
             where +
                 "How long its port refuses connections until a worker is given up; 0: that "
                 "proves nothing [REHEARSAL_REFUSAL_LIMIT, or 1500ms]");
+  text_flag("--spin", flags_.spin,
+            where +
+                "How long a thread that waits looks again and again before it sleeps; 0: it "
+                "sleeps at once [REHEARSAL_SPIN, or 60us]");
   text_flag("--collectives", flags_.collectives,
             where +
                 "own: calls carry all that process groups do; gloo: it carries their large "

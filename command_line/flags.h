@@ -23,7 +23,7 @@ struct Flags {
   std::string rank, world_size, rendezvous, run_id, checkpoints;
   std::string watchdog;
   std::string metrics_port, spans, log, listen, advertise, auth;
-  std::string peer_timeout, heartbeat, refusal_limit, collectives;
+  std::string peer_timeout, heartbeat, refusal_limit, collectives, spin;
   bool crash_sweep = false;
   bool benign = false;
   bool exception_traces = false;

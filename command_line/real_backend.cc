@@ -77,6 +77,7 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   options.liveness = {settings.liveness.peer_timeout, settings.liveness.heartbeat,
                       settings.liveness.refusal_limit};
   options.collectives = settings.collectives;
+  options.spin = settings.spin;
   options.checkpoints = settings.checkpoints;
   options.observe = {.metrics = place.metrics, .spans = place.spans, .log = place.log};
   options.node.mutants = settings.mutants;

@@ -154,6 +154,7 @@ Json to_json(const RunSettings& settings) {
             {"checkpoints", settings.checkpoints},
             {"record_folder", settings.record_folder},
             {"collectives", settings.collectives},
+            {"spin", settings.spin},
             {"peer_timeout", settings.liveness.peer_timeout},
             {"heartbeat", settings.liveness.heartbeat},
             {"refusal_limit", settings.liveness.refusal_limit},
@@ -211,6 +212,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.checkpoints = json.at("checkpoints").get<std::string>();
   settings.record_folder = json.at("record_folder").get<std::string>();
   settings.collectives = json.at("collectives").get<std::string>();
+  settings.spin = json.at("spin").get<std::string>();
   settings.liveness = {json.at("peer_timeout").get<std::string>(),
                        json.at("heartbeat").get<std::string>(),
                        json.at("refusal_limit").get<std::string>()};

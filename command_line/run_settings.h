@@ -52,6 +52,7 @@ struct RunSettings {
   std::optional<uint64_t> record_bytes;   // of each of these records; without: the default
   LivenessTexts liveness;                 // of a real run
   std::string collectives;                // of a real run: own or gloo; empty: as it says outside
+  std::string spin;                       // of a real run: a time; empty: as it says outside
   std::vector<std::string> mutants;       // protocol rules left out; for tests of the oracles
   std::vector<sim::Override> decisions;   // choices that are given instead of drawn
   std::optional<double> watchdog;         // seconds; see sim/cluster_options.h; zero: off

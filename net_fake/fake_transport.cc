@@ -18,6 +18,7 @@ FakeTransport::~FakeTransport() { REHEARSAL_CHECK(ended_ || sink_ == nullptr, li
 
 void FakeTransport::start(Hello hello, FrameSink& sink) {
   REHEARSAL_CHECK(sink_ == nullptr);
+  REHEARSAL_CHECK(hello.greeting.size() <= kGreetingMax, hello.greeting.size());
   hello_ = std::move(hello);
   sink_ = &sink;
 }

@@ -99,6 +99,7 @@ void Link::happen(uint64_t ticket) {
 // Sending.
 
 void Link::send(int side, Frame&& frame) {
+  if (frame.body != nullptr) check_fits_frame(*frame.body);
   NetworkStats& stats = network_.stats_;
   End& end = ends_[at(side)];
   Direction& direction = out_of(side);

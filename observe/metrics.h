@@ -46,6 +46,15 @@ struct PeerCounts {
   bool operator==(const PeerCounts&) const = default;
 };
 
+// How a worker's threads have waited; see RealRuntime::PollingCounts.
+struct PollingCounts {
+  uint64_t looks = 0;
+  uint64_t yields = 0;
+  uint64_t sleeps = 0;
+  uint64_t wakes = 0;
+  bool operator==(const PollingCounts&) const = default;
+};
+
 // All that was counted, by value: what is shown, kept or compared.
 struct MetricsSnapshot {
   using Functions = std::map<std::string, std::map<uint32_t, CallCounts>>;  // by name, then peer
@@ -68,7 +77,8 @@ struct MetricsSnapshot {
   // Send functions that the contexts hold. No event tells of them: whoever has the node fills it
   // in.
   std::optional<uint64_t> send_functions;
-  std::optional<PeerPeaks> peaks;  // the same
+  std::optional<PeerPeaks> peaks;        // the same
+  std::optional<PollingCounts> polling;  // the same; of a real worker
 };
 
 // Counts what one worker does, and how long it takes. A call that this worker serves is waiting

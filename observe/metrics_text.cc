@@ -70,6 +70,7 @@ class Text {
     autograd();
     traffic();
     if (snapshot_.peaks) peaks(*snapshot_.peaks);
+    if (snapshot_.polling) polling(*snapshot_.polling);
     if (!snapshot_.notes.empty())
       head("rehearsal_note", "The latest number that the program has noted, by its name.", "gauge");
     for (const auto& [name, number] : snapshot_.notes)
@@ -227,6 +228,18 @@ class Text {
       for (const auto& [rank, counts] : snapshot_.peers)
         sample(row.name, {{"peer", peer(rank)}}, std::to_string(counts.*row.count));
     }
+  }
+
+  void polling(const PollingCounts& counts) {
+    counter("rehearsal_poll_looks_total", "How often a thread that waits looked at the network.",
+            std::to_string(counts.looks));
+    counter("rehearsal_poll_yields_total",
+            "How often it left the processor to others between two looks.",
+            std::to_string(counts.yields));
+    counter("rehearsal_poll_sleeps_total", "How often it slept until the network had something.",
+            std::to_string(counts.sleeps));
+    counter("rehearsal_thread_wakes_total", "How often a thread was woken by another.",
+            std::to_string(counts.wakes));
   }
 
   void peaks(const PeerPeaks& most) {

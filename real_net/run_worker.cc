@@ -20,6 +20,7 @@
 #include "real_net/worker/proof.h"
 #include "real_net/worker/real_node.h"
 #include "real_net/worker/rendezvous.h"
+#include "real_net/worker/spin_choice.h"
 
 namespace rehearsal::real {
 namespace {
@@ -246,6 +247,9 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
       std::move(watching).value(), node_options(options, placement, names, timed.value()), {}};
   Observers& observers = *made.observers;
   if (options.torch_threads == 1) use_one_interop_thread(observers.log());
+  const Result<Duration> spin = choose_spin(options.spin, options.environment);
+  if (!spin.ok()) return spin.error();
+  made.node.runtime.spin_max = spin.value();
   Result<std::optional<record::RecordOptions>> record =
       record_options(options.record, options.environment, names[placement.rank]);
   if (!record.ok()) return record.error();

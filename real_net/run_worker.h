@@ -44,6 +44,10 @@ struct WorkerOptions {
   // Threads that run user functions. Zero: they run on the main thread, while it waits. Default: as
   // many as there are cores, two at least.
   uint32_t num_worker_threads = default_worker_threads();
+  // How long a thread that waits looks at the network again and again before it sleeps: "60us",
+  // say; "0": it sleeps at once. Empty: as REHEARSAL_SPIN says, else 60us. See
+  // RuntimeOptions::spin_max.
+  std::string spin;
   // LibTorch's intra-op threads. More than one changes the bits of some results.
   int torch_threads = 1;
 

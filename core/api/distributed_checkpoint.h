@@ -115,7 +115,8 @@ class DistributedCheckpoint {
   DistributedCheckpoint& scaler(const std::string& name, DistributedGradScaler& scaler);
 
   // A value of this main: a position in the data, a best score, a reward's average. Numbers, texts
-  // and tensors are readable in Python; what describes its fields is kept as bytes.
+  // and tensors (elements, sizes and strides) are readable in Python; what describes its fields is
+  // kept as bytes.
   template <class T>
   DistributedCheckpoint& value(const std::string& name, T& value) {
     return add_value(

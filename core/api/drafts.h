@@ -100,6 +100,10 @@ void add_schema_arguments(const Caller& caller, Draft& draft, const A&... argume
                     .function = draft.function});
 }
 
+// Throws RpcError for a name that is too long to be an operator's: the worker's answer would be the
+// same.
+void check_operator_name(const Caller& caller, WorkerId to, const std::string& name);
+
 // A registered function by its name, or, where none has it, an ATen operator by its schema name (it
 // has "::").
 template <class R, class... A>
@@ -109,6 +113,7 @@ Draft named_draft(const Caller& caller, const Target& target, const std::string&
   draft.function = name;
   const bool is_operator = name.find("::") != std::string::npos && !name.starts_with("script::");
   if (is_operator && !caller.registry().contains(name)) {
+    check_operator_name(caller, draft.to, name);
     draft.call.kind = CallKind::operator_;
     draft.call.name = name;
     add_schema_arguments<R>(caller, draft, arguments...);

@@ -30,7 +30,9 @@ class Program {
     uint32_t restarts_max = 0;  // zero: its failure is final
   };
 
-  // Adds what the library itself calls: names that begin with "rehearsal.".
+  // Adds what the library itself calls: names that begin with "rehearsal.". Throws
+  // std::invalid_argument if the names and signatures of all functions take more than a MiB, which
+  // a worker says of itself to each that it meets.
   explicit Program(FunctionRegistry registry);
 
   // Throws std::invalid_argument if a name is taken or cannot be one: letters, digits, '-', '_' and

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <typeinfo>
@@ -30,6 +31,10 @@ struct Value<NamedReference> {
   }
   static void sign(WireSignature& signature) { signature += "named reference"; }
 };
+
+// The bytes of a published name, at most. None longer is published, looked up or taken back
+// (bad_arguments).
+inline constexpr size_t kPublishedNameMax = size_t{1} << 20;
 
 // The function that every program has: the reference of a name, at the worker that publishes it.
 void register_published(FunctionRegistry& registry);

@@ -60,9 +60,10 @@ class WorkerAccess : public Calls {
   }
 
   // Lets others have the reference, a new one each, by this worker's name and this one, which may
-  // be any text but an empty one. The value may be anybody's. The name holds it until it is taken
-  // back or the worker's life ends; at a shutdown it is not reported as left. Parks for a moment.
-  // Throws RpcError: bad_arguments if the name is taken, or, of unpublish, if nothing has it.
+  // be any text but an empty one, up to a MiB. The value may be anybody's. The name holds it until
+  // it is taken back or the worker's life ends; at a shutdown it is not reported as left. Parks for
+  // a moment. Throws RpcError: bad_arguments if the name is taken or too long, or, of unpublish, if
+  // nothing has it.
   template <class T>
   void publish(const std::string& name, const RRef<T>& rref) const {
     rehearsal::publish(*caller(), name, {rref.shared_handle(), type_name(typeid(T))});

@@ -137,7 +137,7 @@ Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients) const 
     for (const at::Tensor& gradient : payload.tensors)
       if (std::string why = gradient.defined() ? why_without_form(gradient) : ""; !why.empty())
         throw BadValue(why);
-    payload.sent = sent_tensors(payload.tensors);
+    ValueWriter(payload).finish();
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::autograd,
                     .text = std::string("a gradient cannot be sent: ") + bad.what(),

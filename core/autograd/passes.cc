@@ -16,6 +16,23 @@ bool all_below(const std::vector<uint32_t>& positions, size_t end) {
          (positions.empty() || positions.back() < end);
 }
 
+// A pass may mark as much as its context has sent: about so many tensors go in one message.
+constexpr size_t kMarkedMax = 1 << 16;
+
+std::vector<std::vector<Mark>> in_messages(std::vector<Mark> marks) {
+  std::vector<std::vector<Mark>> messages;
+  size_t marked = kMarkedMax;
+  for (Mark& mark : marks) {
+    if (marked >= kMarkedMax) {
+      messages.emplace_back();
+      marked = 0;
+    }
+    marked += 1 + mark.tensors.size();
+    messages.back().push_back(std::move(mark));
+  }
+  return messages;
+}
+
 }  // namespace
 
 // ---- starting and joining -----------------------------------------------------
@@ -252,10 +269,11 @@ void Passes::on_marks_leave(const PassId& id, std::vector<LeavingMark> marks) {
     by_peer[mark.route.peer].push_back({mark.route.message, std::move(mark.tensors)});
   for (const auto& [peer, of_peer] : by_peer)
     if (const MaybeError why = why_unreachable(pass, peer)) return fail(pass, *why);
-  for (auto& [peer, of_peer] : by_peer) {
-    pass.marks.note_sent(peer);
-    send(pass, peer, Message{Marks{pass.name, std::move(of_peer)}});
-  }
+  for (auto& [peer, of_peer] : by_peer)
+    for (std::vector<Mark>& of_message : in_messages(std::move(of_peer))) {
+      pass.marks.note_sent(peer);
+      send(pass, peer, Message{Marks{pass.name, std::move(of_message)}});
+    }
 }
 
 void Passes::on_marks(WorkerId from, ContextRecord* context, const Marks& message) {

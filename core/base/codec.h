@@ -16,6 +16,7 @@ class Codec {
   virtual ~Codec() = default;
 
   // The message's payload is ready to be sent (ValueWriter::finish): no code of LibTorch runs here.
+  // The body fits a frame: its errors are shortened.
   [[nodiscard]] virtual std::shared_ptr<const FrameBody> encode(const Message& message) = 0;
 
   // Every byte is checked: bad input is an Error of kind protocol. Tensors share the segments.

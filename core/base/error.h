@@ -47,7 +47,8 @@ class CarriedException {
   [[nodiscard]] virtual std::exception_ptr made_for(const Error& error) const = 0;
 };
 
-// An error is data: it crosses the network as it is.
+// An error is data: it crosses the network as it is, but for texts that are too long
+// (short_text.h).
 struct Error {
   ErrorKind kind = ErrorKind::protocol;
   std::string text;                // what happened, and what to do

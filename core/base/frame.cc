@@ -59,6 +59,12 @@ uint64_t FrameBody::bytes() const {
   return total;
 }
 
+void check_fits_frame(const FrameBody& body) {
+  REHEARSAL_CHECK(body.envelope.size() <= kEnvelopeBytesMax, body.envelope.size());
+  REHEARSAL_CHECK(body.segments.size() <= kSegmentCountMax, body.segments.size());
+  REHEARSAL_CHECK(body.bytes() <= kSegmentBytesMax, body.bytes());
+}
+
 void append_wire_prefix(const Frame& frame, std::string& out) {
   const size_t start = out.size();
   HeaderBytes header{};
@@ -71,8 +77,7 @@ void append_wire_prefix(const Frame& frame, std::string& out) {
   header.acknowledged = frame.header.acknowledged;
   for (size_t lane = 0; lane < 2; ++lane) header.received[lane] = frame.header.received[lane];
   if (frame.body) {
-    REHEARSAL_CHECK(frame.body->envelope.size() <= kEnvelopeBytesMax);
-    REHEARSAL_CHECK(frame.body->segments.size() <= kSegmentCountMax);
+    check_fits_frame(*frame.body);
     header.envelope_bytes = static_cast<uint32_t>(frame.body->envelope.size());
     header.segment_count = static_cast<uint32_t>(frame.body->segments.size());
   }

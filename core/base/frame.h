@@ -94,6 +94,10 @@ struct WireHeader {
   uint64_t checksum = 0;
 };
 
+// CHECKs that a frame may hold this body. No program's data decides it: what that makes too long is
+// refused or shortened before (ValueWriter::finish, short_text.h).
+void check_fits_frame(const FrameBody& body);
+
 // Appends header, segment table and envelope: everything before the segments.
 void append_wire_prefix(const Frame& frame, std::string& out);
 

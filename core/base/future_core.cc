@@ -6,6 +6,7 @@
 #include "core/base/future.h"
 #include "core/base/hash.h"
 #include "core/base/node_strand.h"
+#include "core/base/short_text.h"
 #include "core/base/user_code.h"
 
 namespace rehearsal {
@@ -115,6 +116,7 @@ PromiseCore::~PromiseCore() {
 }
 
 void PromiseCore::complete(Given given) const {
+  if (!given.ok()) shorten(given.error());  // The program may have made it.
   state_->strand()->post(Tagged(
       state_->tag(),
       [state = state_, given = std::move(given)]() mutable { settle(*state, std::move(given)); }));

@@ -20,6 +20,9 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
+// A greeting, and the text of a reason to close, have so many bytes at most.
+inline constexpr uint32_t kGreetingMax = 1 << 20;
+
 // Each end of a link gives it to the other when the link is made. `greeting` is the node's own text
 // (core/node/hello.h); the transport carries it unread. `position` is the giver's FrameSink's.
 struct Hello {
@@ -46,10 +49,11 @@ class Transport {
   // until the frame has left; the body is kept as long.
   virtual void send(WorkerId peer, Frame frame) = 0;
 
-  // Ends the link for good and stops making it again; tells the peer `reason` if it can, after what
-  // was sent before. No on_peer_lost follows. Later attempts of the same incarnation of the peer to
-  // connect are refused with the same reason (which the peer sees as on_peer_lost with
-  // closed_by_peer); a new incarnation of it is reported by on_peer_up as usual. `open` undoes it.
+  // Ends the link for good and stops making it again; tells the peer `reason`, which is short
+  // (short_text.h), if it can, after what was sent before. No on_peer_lost follows. Later attempts
+  // of the same incarnation of the peer to connect are refused with the same reason (which the peer
+  // sees as on_peer_lost with closed_by_peer); a new incarnation of it is reported by on_peer_up as
+  // usual. `open` undoes it.
   virtual void close(WorkerId peer, const Error& reason) = 0;
 
   // Bytes accepted by `send` that have not left this process.

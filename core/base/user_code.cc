@@ -6,6 +6,7 @@
 #include <exception>
 #include <typeinfo>
 
+#include "core/base/short_text.h"
 #include "core/base/symbols.h"
 
 namespace rehearsal {
@@ -16,7 +17,7 @@ Error remote_exception(std::string_view worker, std::string_view function,
   return {.kind = ErrorKind::remote_exception,
           .worker = std::string(worker),
           .function = std::string(function),
-          .type = type ? type_name(*type) : "unknown"};
+          .type = type ? short_name(type_name(*type)) : "unknown"};
 }
 
 Error error_from(const std::exception& thrown, std::string_view worker, std::string_view function) {
@@ -28,9 +29,9 @@ Error error_from(const std::exception& thrown, std::string_view worker, std::str
   Error error = remote_exception(worker, function, &typeid(thrown));
   // Its own text has addresses in it.
   if (const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown))
-    error.text = std::string("c10::Error: ") + of_torch->what_without_backtrace();
+    error.text = "c10::Error: " + short_text(of_torch->what_without_backtrace());
   else
-    error.text = error.type + ": " + thrown.what();
+    error.text = error.type + ": " + short_text(thrown.what());
   return error;
 }
 
@@ -44,10 +45,12 @@ Error current_exception_as_error(std::string_view worker, std::string_view funct
     throw;
   } catch (const std::exception& thrown) {
     Error error = error_from(thrown, worker, function);
+    shorten(error);
     if (hook != nullptr)
       hook->complete(error, thrown, function);
     else
       error.exception.reset();
+    shorten(error);  // The hook adds to it.
     return error;
   } catch (...) {
     Error error = remote_exception(worker, function, abi::__cxa_current_exception_type());

@@ -21,8 +21,9 @@ class ExceptionHook {
 
 // The exception being handled, as an Error of worker `worker` in `function`: one that came from a
 // call (error_of) keeps its kind and gains `worker` in its chain, any other becomes
-// remote_exception with the exception's type name and text. Without a `hook` the exception itself
-// is not carried. Call it inside a catch block. NodeKilled is rethrown.
+// remote_exception with the exception's type name and text. All of it is kept short
+// (short_text.h). Without a `hook` the exception itself is not carried. Call it inside a catch
+// block. NodeKilled is rethrown.
 [[nodiscard]] Error current_exception_as_error(std::string_view worker, std::string_view function,
                                                const ExceptionHook* hook = nullptr);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/api/worker_port.h"
+#include "core/base/short_text.h"
 #include "core/calls/deadlines.h"
 #include "core/calls/hooks.h"
 #include "core/calls/profiler_range.h"
@@ -21,9 +22,10 @@ WorkerId Caller::find(const Target& target) const {
   if (found != names_.end()) return WorkerId{static_cast<uint32_t>(found - names_.begin())};
   std::string known;
   for (const std::string& name : names_) known += " " + name;
-  throw RpcError({.kind = ErrorKind::bad_arguments,
-                  .text = "there is no worker named '" + target.name() + "'; there are:" + known,
-                  .worker = strand_->name()});
+  throw RpcError(
+      {.kind = ErrorKind::bad_arguments,
+       .text = "there is no worker named '" + short_name(target.name()) + "'; there are:" + known,
+       .worker = strand_->name()});
 }
 
 Draft Caller::draft(const Target& target) const {
@@ -154,7 +156,7 @@ Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
       return Unit{};
     } catch (const BadValue& bad) {
       return Error{.kind = ErrorKind::bad_arguments,
-                   .text = std::string("the result does not fit its type: ") + bad.what(),
+                   .text = "the result does not fit its type: " + short_text(bad.what()),
                    .worker = strand_->name()};
     }
   };

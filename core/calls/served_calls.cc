@@ -1,6 +1,7 @@
 #include "core/calls/served_calls.h"
 
 #include "core/base/check.h"
+#include "core/base/short_text.h"
 #include "core/base/user_code.h"
 #include "core/calls/profiler_range.h"
 #include "core/functions/operator_call.h"
@@ -242,7 +243,7 @@ auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invok
       return body();
     } catch (const BadValue& bad) {
       return Error{.kind = ErrorKind::bad_arguments,
-                   .text = bad.what(),
+                   .text = short_text(bad.what()),
                    .worker = strand_.name(),
                    .function = std::string(served.label)};
     }

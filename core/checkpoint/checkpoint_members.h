@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/api/worker.h"
+#include "core/base/short_text.h"
 
 namespace rehearsal {
 
@@ -33,7 +34,7 @@ class CheckpointMembers {
     } catch (const RpcError& error) {
       word.fail(error.error());
     } catch (const std::exception& error) {
-      word.fail({.kind = ErrorKind::remote_exception, .text = error.what()});
+      word.fail({.kind = ErrorKind::remote_exception, .text = short_text(error.what())});
     }
     const std::map<std::string, Word<T>> words = worker_.all_gather(word, names_, Timeout::never());
     std::vector<T> values;
@@ -60,8 +61,8 @@ class CheckpointMembers {
     void fail(const Error& error) {
       failed = true;
       kind = static_cast<uint8_t>(error.kind);
-      text = error.text;
-      worker = error.worker;
+      text = short_text(error.text);  // The word of one that is too long would not come.
+      worker = short_name(error.worker);
     }
     friend void describe(Word& word, auto&& fields) {
       fields(word.failed, word.kind, word.text, word.worker, word.value);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/api/call_context.h"
+#include "core/base/short_text.h"
 #include "core/base/user_code.h"
 #include "core/calls/gatherings.h"
 
@@ -99,7 +100,8 @@ void tell_others(const ProcessGroup::Membership& group, const Error& why) {
   for (const WorkerId worker : group.workers) {
     if (worker == caller.strand()->self()) continue;
     caller.start(draft_of(caller, worker, &abandon, group.name,
-                          GroupFailure{static_cast<uint8_t>(why.kind), why.text, why.worker}),
+                          GroupFailure{static_cast<uint8_t>(why.kind), short_text(why.text),
+                                       short_name(why.worker)}),
                  [](Result<Answer>&&) {});
   }
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "core/api/gather.h"
@@ -45,12 +46,13 @@ std::string list_of(const std::vector<std::string>& names) {
 
 // ---- the tensors of an operation --------------------------------------------------
 
-// The tensor as it is sent and written: without its history.
+// The tensor as it is sent and written: without its history, and without names of dimensions, which
+// each member's own tensor keeps.
 at::Tensor plain(const Membership& group, const at::Tensor& tensor) {
   if (!tensor.defined()) refuse(group, "an undefined tensor in a process group");
   if (tensor.layout() != at::kStrided || !tensor.device().is_cpu() || tensor.is_quantized())
     refuse(group, "a process group takes dense tensors in host memory, not " + tensor.toString());
-  return tensor.detach();
+  return tensor.has_names() ? tensor.detach().rename(std::nullopt) : tensor.detach();
 }
 
 Tensors all_plain(const Membership& group, const Tensors& tensors, size_t expected,

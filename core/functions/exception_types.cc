@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/base/short_text.h"
+
 namespace rehearsal {
 
 // ---- types ------------------------------------------------------------------
@@ -93,6 +95,7 @@ void ExceptionEncoder::complete(Error& error, const std::exception& thrown,
                                 std::string_view function) const {
   // An RpcError carries what it carries.
   if (dynamic_cast<const RpcError*>(&thrown) == nullptr) encode(error, thrown);
+  shorten(error);
   if (witness_) witness_(error);
   if (!traces_) return;
   if (const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown))
@@ -106,8 +109,8 @@ std::shared_ptr<const EncodedException> ExceptionEncoder::received(uint32_t posi
   std::shared_ptr<const ExceptionType> type = types_.at(position);
   if (type == nullptr) return nullptr;
   // It may go on to another worker, as it is. Received tensors are contiguous, and are shared.
-  const Status ready = run_user_code(strand_.name(), "exception",
-                                     [&] { payload.sent = sent_tensors(payload.tensors); });
+  const Status ready =
+      run_user_code(strand_.name(), "exception", [&] { ValueWriter(payload).finish(); });
   if (!ready.ok()) return nullptr;
   return std::make_shared<const EncodedException>(strand_.shared_from_this(), std::move(type),
                                                   std::move(payload));

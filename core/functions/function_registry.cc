@@ -6,6 +6,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "core/base/short_text.h"
 #include "core/base/symbols.h"
 #include "core/functions/script_library.h"
 
@@ -106,9 +107,10 @@ std::string FunctionRegistry::name_of(const Key& key) {
 Result<uint32_t> FunctionRegistry::position(const std::string& name) const {
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return found->second;
+  const std::string known = short_name(name);
   return Error{.kind = ErrorKind::unknown_function,
-               .text = "no function named '" + name + "' is registered",
-               .function = name};
+               .text = "no function named '" + known + "' is registered",
+               .function = known};
 }
 
 // ---- scripts ----------------------------------------------------------------

@@ -10,7 +10,7 @@
 namespace rehearsal {
 namespace {
 
-constexpr std::string_view kFirstLine = "rehearsal 4";
+constexpr std::string_view kFirstLine = "rehearsal 5";
 
 Error refused(std::string text, const std::string& worker) {
   return {.kind = ErrorKind::protocol, .text = std::move(text), .worker = worker};
@@ -49,6 +49,7 @@ std::string to_text(const Greeting& greeting) {
       << greeting.life << '\n'
       << greeting.world_size << '\n'
       << (greeting.dynamic ? "dynamic" : "static") << '\n'
+      << greeting.peer_timeout.count() << '\n'
       << greeting.libtorch << '\n'
       << greeting.isa << '\n'
       << greeting.threads << '\n'
@@ -72,6 +73,7 @@ Result<Greeting> greeting_from_text(const std::string& text) {
   const std::string_view life = take_line();
   const std::string_view world_size = take_line();
   const std::string_view kind = take_line();
+  const std::string_view peer_timeout = take_line();
   greeting.libtorch = take_line();
   greeting.isa = take_line();
   const std::string_view threads = take_line();
@@ -81,10 +83,13 @@ Result<Greeting> greeting_from_text(const std::string& text) {
     const auto [at, error] = std::from_chars(digits.data(), end, value);
     return error == std::errc{} && at == end;
   };
+  Duration::rep nanoseconds = 0;
   if (!number(life, greeting.life) || !number(world_size, greeting.world_size) ||
-      !number(threads, greeting.threads) || (kind != "dynamic" && kind != "static"))
+      !number(threads, greeting.threads) || (kind != "dynamic" && kind != "static") ||
+      !number(peer_timeout, nanoseconds) || nanoseconds < 0)
     return refused("the peer's greeting is malformed", greeting.name);
   greeting.dynamic = kind == "dynamic";
+  greeting.peer_timeout = Duration(nanoseconds);
   greeting.functions = rest;
   return greeting;
 }

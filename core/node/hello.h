@@ -3,21 +3,23 @@
 #include <string>
 
 #include "core/base/result.h"
+#include "core/base/time.h"
 
 namespace rehearsal {
 
 // The facts that a node gives about itself when a link is made: its name, which of its lives this
-// is, the number of workers it expects, the LibTorch it runs on, and every registered function. A
-// text, so that a difference can be shown.
+// is, the number of workers it expects, how long it bears silence, the LibTorch it runs on, and
+// every registered function. A text, so that a difference can be shown.
 struct Greeting {
   std::string name;
   uint32_t life = 0;
   size_t world_size = 0;
-  bool dynamic = false;   // the group is
-  std::string libtorch;   // version
-  std::string isa;        // instruction set that LibTorch chose
-  int threads = 1;        // intra-op
-  std::string functions;  // FunctionRegistry::describe
+  bool dynamic = false;     // the group is
+  Duration peer_timeout{};  // silence after which it takes a peer for dead; zero: not told
+  std::string libtorch;     // version
+  std::string isa;          // instruction set that LibTorch chose
+  int threads = 1;          // intra-op
+  std::string functions;    // FunctionRegistry::describe
 };
 
 [[nodiscard]] Greeting greeting_of_this_process(std::string name, size_t world_size,

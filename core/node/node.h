@@ -27,6 +27,7 @@ class Program;
 struct Message;
 
 // The options of one node; the same at every worker but for `id`, `incarnation` and `life`.
+// `peer_timeout` and `heartbeat` may differ: workers tell each other how long they bear silence.
 struct NodeOptions {
   WorkerId id;
   Incarnation incarnation;
@@ -38,7 +39,8 @@ struct NodeOptions {
 
   Duration rpc_timeout = std::chrono::seconds(60);   // of calls that name none; zero: none
   Duration peer_timeout = std::chrono::seconds(30);  // silence after which a peer is fenced
-  Duration heartbeat = std::chrono::seconds(5);      // an idle link says so this often
+  // An idle link says so this often, or four times in the `peer_timeout` of its other end.
+  Duration heartbeat = std::chrono::seconds(5);
   // A peer whose port has refused connections for so long has ended: it is fenced without waiting
   // for `peer_timeout`. Zero: refusals prove nothing, as where addresses are forwarded.
   Duration refusal_limit = std::chrono::milliseconds(1500);

@@ -54,6 +54,7 @@ Greeting greeting_of(const NodeOptions& options, const Program& program) {
                                                options.names.size(), program.registry().describe());
   greeting.life = options.life;
   greeting.dynamic = program.is_dynamic();
+  greeting.peer_timeout = options.peer_timeout;
   return greeting;
 }
 
@@ -89,6 +90,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
   least_lives_.resize(options.names.size());
+  peer_timeouts_.resize(options.names.size());
   strand->set_incarnation(options.incarnation);
   caller->set_parts({.calls = &pending,
                      .records = &contexts,
@@ -241,11 +243,13 @@ Status NodeParts::check_hello(const Hello& hello) {
                  .worker = name};
   if (MaybeError late = group->refuses(name)) return *late;
   least_life = theirs.value().life + 1;
+  peer_timeouts_[hello.worker.value] = theirs.value().peer_timeout;
   return Unit{};
 }
 
 void NodeParts::on_peer_joined(const Hello& hello) {
   const uint32_t life = least_lives_[hello.worker.value] - 1;
+  sessions.set_peer_timeout(hello.worker, peer_timeouts_[hello.worker.value]);
   gatherings.on_peer_joined(hello.worker, life);
   group->on_peer_joined(hello.worker, life);
 }

@@ -113,6 +113,7 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   std::vector<std::string> leaks_;           // a line for each thing that was held at the shutdown
   std::map<std::string, uint64_t> threads_;  // so many of each name were registered
   std::vector<uint32_t> least_lives_;        // by worker: one more than that of the latest we met
+  std::vector<Duration> peer_timeouts_;      // by worker: of the latest we met
 };
 
 }  // namespace rehearsal

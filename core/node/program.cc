@@ -12,11 +12,16 @@
 #include "core/api/process_group.h"
 #include "core/api/published.h"
 #include "core/base/symbols.h"
+#include "core/base/transport.h"
 
 namespace rehearsal {
 namespace {
 
 constexpr size_t kWorkerNameMax = 127;
+
+// So much a worker can say of its functions when a link is made. The rest of its greeting is
+// shorter than a page.
+constexpr size_t kFunctionsTextMax = kGreetingMax - 4096;
 
 bool is_worker_name(const std::string& name) {
   constexpr std::string_view allowed =
@@ -39,6 +44,11 @@ Program::Program(FunctionRegistry registry) {
     register_checkpoints(registry);
     register_optimizer_checkpoints(registry);
   }
+  const size_t bytes = registry.describe().size();
+  if (bytes > kFunctionsTextMax)
+    throw std::invalid_argument("the names and signatures of all functions have " +
+                                std::to_string(bytes) + " bytes, where " +
+                                std::to_string(kFunctionsTextMax) + " are allowed");
   registry_ = std::make_shared<const FunctionRegistry>(std::move(registry));
 }
 

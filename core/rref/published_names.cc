@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/short_text.h"
 #include "core/rref/rref_context.h"
 
 namespace rehearsal {
@@ -14,7 +15,8 @@ Error PublishedNames::error(ErrorKind kind, std::string text) const {
 Status PublishedNames::publish(const std::string& name, NamedReference reference) {
   const auto [place, fresh] = names_.emplace(name, std::move(reference));
   if (!fresh)
-    return error(ErrorKind::bad_arguments, "'" + name + "' is published here already, as a " +
+    return error(ErrorKind::bad_arguments, "'" + short_name(name) +
+                                               "' is published here already, as a " +
                                                place->second.type + ": unpublish it first");
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end() || options_.mutants.on(Mutant::publication_wakes_nobody))
@@ -26,15 +28,16 @@ Status PublishedNames::publish(const std::string& name, NamedReference reference
 
 Status PublishedNames::unpublish(const std::string& name) {
   if (names_.erase(name) > 0) return Unit{};
-  return error(ErrorKind::bad_arguments, "nothing is published here as '" + name + "'");
+  return error(ErrorKind::bad_arguments, "nothing is published here as '" + short_name(name) + "'");
 }
 
 void PublishedNames::answer(const std::string& name, const Waiting& waiting) const {
   const NamedReference& published = names_.at(name);
   if (published.type == waiting.type) return waiting.found->complete(published);
-  waiting.found->complete(error(ErrorKind::bad_arguments,
-                                "'" + name + "' of worker '" + strand_.name() + "' is a " +
-                                    published.type + ", and was looked up as a " + waiting.type));
+  waiting.found->complete(
+      error(ErrorKind::bad_arguments, "'" + short_name(name) + "' of worker '" + strand_.name() +
+                                          "' is a " + published.type + ", and was looked up as a " +
+                                          waiting.type));
 }
 
 void PublishedNames::look_up(const std::string& name, const std::string& type, Execution& asker,
@@ -43,7 +46,7 @@ void PublishedNames::look_up(const std::string& name, const std::string& type, E
   if (names_.contains(name)) return answer(name, waiting);
   if (closed_) {
     Error why = *closed_;
-    why.text += ", and publishes nothing as '" + name + "'";
+    why.text += ", and publishes nothing as '" + short_name(name) + "'";
     return found->complete(std::move(why));
   }
   if (asker.given_up) return;
@@ -65,7 +68,8 @@ void PublishedNames::forget(const std::string& name, uint64_t number) {
   const std::shared_ptr<FutureState<NamedReference>> found = std::move(one->found);
   all.erase(one);
   if (all.empty()) waiting_.erase(waiting);
-  found->complete(error(ErrorKind::cancelled, "whoever looked '" + name + "' up has given up"));
+  found->complete(
+      error(ErrorKind::cancelled, "whoever looked '" + short_name(name) + "' up has given up"));
 }
 
 void PublishedNames::publish_no_more(const Error& why) {
@@ -74,7 +78,7 @@ void PublishedNames::publish_no_more(const Error& why) {
   for (const auto& [name, all] : waiting)
     for (const Waiting& one : all) {
       Error error = why;
-      error.text += ", and publishes nothing as '" + name + "'";
+      error.text += ", and publishes nothing as '" + short_name(name) + "'";
       one.found->complete(std::move(error));
     }
 }
@@ -100,10 +104,10 @@ uint64_t PublishedNames::waiting() const {
 std::string PublishedNames::debug_info() const {
   std::string text;
   for (const auto& [name, published] : names_)
-    text += "published as '" + name + "': a " + published.type + ", " +
+    text += "published as '" + short_name(name) + "': a " + published.type + ", " +
             to_string(published.handle->id().causal) + "\n";
   for (const auto& [name, all] : waiting_)
-    text += std::to_string(all.size()) + " wait for '" + name + "' to be published\n";
+    text += std::to_string(all.size()) + " wait for '" + short_name(name) + "' to be published\n";
   return text;
 }
 

@@ -29,6 +29,7 @@ class Judge {
     demand(is_senders(call.id), "Call.id", kNotItsOwn);
     judge_forks(call.arguments, "Call.forks");
     demand(call.depth < kDepthMax, "Call.depth", "is deeper than calls can be nested");
+    demand(call.name.size() <= kOperatorNameMax, "Call.name", "is longer than a name can be");
     if (call.target) demand(call.target->owner == pair_.self, "Call.target", kNotOwnedHere);
     if (call.created) judge_creation(call);
     if (call.context) {

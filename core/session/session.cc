@@ -53,12 +53,12 @@ Sessions::Sessions(SessionOptions options, NodeStrand& strand, Transport& transp
 }
 
 void Sessions::start() {
-  last_tick_ = strand_.runtime().now();
+  const Instant now = strand_.runtime().now();
   for (uint32_t id = 0; id < peers_.size(); ++id) {
-    peers_[id].heard = last_tick_;
+    peers_[id].heard = now;
     if (WorkerId{id} != options_.self) transport_.open(WorkerId{id});
   }
-  tick_timer_ = strand_.runtime().call_at(last_tick_ + tick(), [this] { judge_silence(); });
+  set_tick_timer(now);
 }
 
 void Sessions::stop() {

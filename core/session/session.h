@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -107,6 +108,11 @@ class Sessions final : public FrameSink {
   // The most frames that were missing of one peer while later ones had come.
   [[nodiscard]] uint64_t gaps_peak() const { return gaps_peak_; }
 
+  // This incarnation of `peer` takes whoever is silent for so long for dead: an idle link to it
+  // says four times as often that we live, or as often as our own options say. Zero: it has not
+  // told.
+  void set_peer_timeout(WorkerId peer, Duration peer_timeout);
+
   // The peer has said that it leaves: its silence is no failure.
   void expect_silence(WorkerId peer);
 
@@ -207,6 +213,7 @@ class Sessions final : public FrameSink {
     Instant progressed{};         // when something new had passed
     Instant heard{};
     Instant spoke{};
+    Duration heartbeat{};  // an idle link says so this often; zero: as the options say
   };
 
   [[nodiscard]] Peer& peer(WorkerId id) {
@@ -244,7 +251,7 @@ class Sessions final : public FrameSink {
   void begin_session(const Hello& hello);
   void end_session(WorkerId id, const Error& why);
   // Closes the link; the other side hears why.
-  void tell_fenced(WorkerId id, std::string text);
+  void tell_fenced(WorkerId id, const std::string& text);
   [[nodiscard]] static bool is_possible(const Peer& from, uint64_t acknowledged,
                                         const std::array<uint64_t, 2>& received);
   void take_acknowledgement(WorkerId id, uint64_t acknowledged);
@@ -255,7 +262,9 @@ class Sessions final : public FrameSink {
   void judge(WorkerId id);
   void give_up(WorkerId id, const std::string& why);
   void progressed();
-  [[nodiscard]] Duration tick() const;
+  [[nodiscard]] Duration heartbeat_to(const Peer& to) const;
+  [[nodiscard]] Duration own_tick() const;
+  void set_tick_timer(Instant now);
 
   const SessionOptions options_;
   NodeStrand& strand_;
@@ -269,7 +278,7 @@ class Sessions final : public FrameSink {
   bool some_may_not_be_sent_ = false;  // of the messages that are held
   bool acknowledges_at_once_ = false;
   bool stopped_ = false;
-  Instant last_tick_{};
+  std::optional<Instant> tick_due_;  // when silence is judged next; none before the start
   TimerId tick_timer_{};
   Task on_progress_;
 };

@@ -1,4 +1,5 @@
 // Sessions: how they begin with a link, and how they end.
+#include "core/base/short_text.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
@@ -43,7 +44,9 @@ void Sessions::on_peer_up(const Hello& hello) {
 }
 
 void Sessions::refuse(const Hello& hello, const Error& why) {
-  transport_.close(hello.worker, why);
+  Error told = why;
+  shorten(told);
+  transport_.close(hello.worker, told);
   if (why.kind != ErrorKind::fenced) return listener_.on_hello_refused(hello.worker, why);
   strand_.mark("a link to an earlier life of a peer");
   peer(hello.worker).link.up = false;
@@ -107,10 +110,10 @@ std::optional<Violation> Sessions::judge(WorkerId from, const Message& message) 
                       options_);
 }
 
-void Sessions::tell_fenced(WorkerId id, std::string text) {
+void Sessions::tell_fenced(WorkerId id, const std::string& text) {
   if (options_.mutants.on(Mutant::fenced_side_not_told)) return;
   transport_.close(id, {.kind = ErrorKind::fenced,
-                        .text = std::move(text),
+                        .text = short_text(text),
                         .worker = options_.names[options_.self.value]});
 }
 

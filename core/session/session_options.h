@@ -18,7 +18,7 @@ struct SessionOptions {
   uint32_t life = 0;               // how many lives this worker has had before
   std::vector<std::string> names;  // of all workers, by id
   Duration peer_timeout{};         // silence after which a peer is fenced
-  Duration heartbeat{};            // an idle link says so this often
+  Duration heartbeat{};            // an idle link says so this often (Sessions::set_peer_timeout)
   Duration refusal_limit{};        // a peer that refuses connections so long is fenced; zero: never
   uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
   uint64_t window_frames = 0;

@@ -9,6 +9,11 @@ namespace {
 // So many connections must break in a row, without any progress, to be held against the peer.
 constexpr uint64_t kFutileLinksMax = 8;
 
+// A peer hears of us at least so many times in the silence that it bears.
+constexpr int64_t kBeatsInASilence = 4;
+
+constexpr Duration kTickMin = std::chrono::milliseconds(1);
+
 // So many refused attempts: fewer may be an accident, however long it takes.
 constexpr uint64_t kRefusalsMin = 3;
 
@@ -19,30 +24,51 @@ std::string in_milliseconds(Duration time) {
 
 }  // namespace
 
-Duration Sessions::tick() const {
-  return std::max<Duration>(std::min(options_.heartbeat, options_.peer_timeout / 8),
-                            std::chrono::milliseconds(1));
+Duration Sessions::heartbeat_to(const Peer& to) const {
+  return to.heartbeat > Duration::zero() ? to.heartbeat : options_.heartbeat;
+}
+
+// As often as our own limits need it.
+Duration Sessions::own_tick() const {
+  return std::max(std::min(options_.heartbeat, options_.peer_timeout / 8), kTickMin);
+}
+
+void Sessions::set_tick_timer(Instant now) {
+  Duration tick = own_tick();
+  for (const Peer& peer : peers_)
+    if (!peer.lost) tick = std::min(tick, std::max(heartbeat_to(peer), kTickMin));
+  tick_due_ = now + tick;
+  tick_timer_ = strand_.runtime().call_at(*tick_due_, [this] { judge_silence(); });
+}
+
+void Sessions::set_peer_timeout(WorkerId id, Duration peer_timeout) {
+  Peer& to = peer(id);
+  to.heartbeat = std::min(options_.heartbeat, peer_timeout / kBeatsInASilence);
+  if (stopped_ || !tick_due_) return;
+  const Instant now = strand_.runtime().now();
+  if (now + std::max(heartbeat_to(to), kTickMin) >= *tick_due_) return;
+  strand_.runtime().cancel(tick_timer_);
+  set_tick_timer(now);
 }
 
 void Sessions::judge_silence() {
   if (stopped_) return;
   const Instant now = strand_.runtime().now();
   // A worker that was itself stopped for a while has not listened: its peers are not to blame.
-  const bool was_away = now - last_tick_ > 2 * tick();
-  last_tick_ = now;
+  const bool was_away = now - *tick_due_ > own_tick();
   for (uint32_t id = 0; id < peers_.size(); ++id) {
     if (WorkerId{id} == options_.self) continue;
     if (was_away) peers_[id].heard = peers_[id].progressed = now;
     judge(WorkerId{id});
   }
-  tick_timer_ = strand_.runtime().call_at(now + tick(), [this] { judge_silence(); });
+  set_tick_timer(now);
 }
 
 void Sessions::judge(WorkerId id) {
   Peer& from = peer(id);
   if (from.lost || from.incarnation.value == 0) return;
   const Instant now = strand_.runtime().now();
-  if (from.link.up && now - from.spoke >= options_.heartbeat)
+  if (from.link.up && now - from.spoke >= heartbeat_to(from))
     transmit_bare(id, FrameKind::heartbeat);
   if (from.may_be_silent || options_.mutants.on(Mutant::no_fencing)) return;
   if (now - from.heard >= options_.peer_timeout) {

@@ -28,6 +28,11 @@ struct Fork {
 inline constexpr uint64_t kDecodedRatio = 16;
 inline constexpr uint64_t kDecodedBytes = uint64_t{64} << 20;
 
+// The memory that a receiver counts, before it reads them, for a tensor in a message of protobuf,
+// and for each byte of a list of numbers: about what they take (core/wire/decoded_weight.h).
+inline constexpr uint64_t kTensorFieldWeight = 512;
+inline constexpr uint64_t kNumberByteWeight = 40;
+
 // Encoded values: small ones as bytes, tensors and remote references beside them. The bytes name
 // both by their position.
 struct Payload {

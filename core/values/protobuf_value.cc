@@ -16,7 +16,8 @@ void write_message(ValueWriter& writer, const google::protobuf::MessageLite& mes
   if (message.ByteSizeLong() > kEnvelopeBytesMax)
     throw BadValue("a message '" + message.GetTypeName() + "' of " +
                    std::to_string(message.ByteSizeLong()) +
-                   " bytes is too large: large data travels in tensors");
+                   " bytes is too large: large data travels in tensors; " +
+                   std::to_string(kEnvelopeBytesMax) + " are allowed in a message");
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);

@@ -124,6 +124,17 @@ std::vector<at::Tensor> sparse_parts_of(const at::Tensor& tensor) {
   return {compressed.contiguous(), others.contiguous(), plain.values().contiguous()};
 }
 
+// A tensor means more than its elements, and would arrive meaning less.
+std::string why_elements_say_too_little(const at::Tensor& tensor) {
+  if (tensor.has_names())
+    return "a tensor whose dimensions have names cannot be sent: send it without them "
+           "(rename(std::nullopt)), and name them again where it arrives";
+  constexpr uint64_t kOnlyLevel = 0;  // LibTorch has no other.
+  if (tensor._fw_grad(kOnlyLevel).defined())
+    return "a dual tensor cannot be sent: send its primal and its tangent (at::_unpack_dual)";
+  return {};
+}
+
 // A tensor over a segment, or over any memory that an owner keeps.
 at::Tensor over(const Segment& elements, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                 c10::ScalarType dtype) {
@@ -173,6 +184,7 @@ FormCounts counts_of(TensorForm form, size_t dimensions) {
 
 std::string why_without_form(const at::Tensor& tensor) {
   if (tensor.is_nested()) return "a nested tensor cannot be sent: send its parts (unbind)";
+  if (std::string why = why_elements_say_too_little(tensor); !why.empty()) return why;
   if (tensor.layout() != c10::kStrided) {
     if (!form_of(tensor.layout()))
       return "a tensor of layout " + c10::str(tensor.layout()) +

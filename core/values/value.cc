@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/base/frame.h"
+#include "core/base/short_text.h"
+#include "core/values/sent_weight.h"
 #include "core/values/tensor_form.h"
 
 namespace rehearsal {
@@ -37,10 +39,31 @@ constexpr uint64_t kTensorEntryBytes = 64;
 constexpr uint64_t kDimensionBytes = 20;
 constexpr uint64_t kPartsMax = 3;
 constexpr uint64_t kForkEntryBytes = 128;
+// And for all that a message has beside its payload: an error, a name, what autograd adds.
 constexpr uint64_t kOtherEntriesBytes = 1 << 20;
+static_assert(kErrorBytesMax + kErrorNameMax <= kOtherEntriesBytes / 4 * 3);
 
-// Those without elements take hundreds of bytes of their receiver's memory, and few of the frame.
-constexpr uint64_t kEmptyTensorsMax = kDecodedBytes / 128;
+constexpr uint64_t kPayloadBytesMax = kEnvelopeBytesMax - kOtherEntriesBytes;
+
+[[noreturn, gnu::cold]] void refuse_bytes(uint64_t bytes, const Payload& payload) {
+  throw BadValue("too much for one message: " + std::to_string(bytes) + " bytes beside " +
+                 std::to_string(payload.tensors.size()) + " tensors, where " +
+                 std::to_string(kPayloadBytesMax) + " are allowed; large data travels in tensors");
+}
+
+[[noreturn, gnu::cold]] void refuse_tensors(const Payload& payload, const std::string& why) {
+  throw BadValue("too much for one message: " + std::to_string(payload.tensors.size()) +
+                 " tensors, " + why);
+}
+
+[[noreturn, gnu::cold]] void refuse_weight(const Payload& payload) {
+  refuse_tensors(payload,
+                 "most of them with few elements or none, would take more of their "
+                 "receiver's memory than the " +
+                     std::to_string(kDecodedBytes) + " bytes, and " +
+                     std::to_string(kDecodedRatio) +
+                     " for each that is sent, which are allowed: join them");
+}
 
 }  // namespace
 
@@ -127,20 +150,18 @@ void ValueWriter::versioned(std::span<const FieldAccess> fields, const UnknownFi
 void ValueWriter::finish() const {
   uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   uint64_t segments = 0;
-  uint64_t empty = 0;
   for (const at::Tensor& tensor : payload_.tensors) {
     const uint64_t entries = tensor.defined() && has_parts(tensor) ? 1 + kPartsMax : 1;
     const uint64_t dimensions = tensor.defined() ? tensor.dim() + 1 : 0;
     bytes += entries * (kTensorEntryBytes + dimensions * kDimensionBytes);
     segments += entries;
-    if (tensor.defined() && tensor.numel() == 0) empty += entries;
   }
-  if (bytes > kEnvelopeBytesMax - kOtherEntriesBytes || segments > kSegmentCountMax ||
-      empty > kEmptyTensorsMax)
-    throw BadValue("too much for one message: " + std::to_string(bytes) + " bytes beside " +
-                   std::to_string(payload_.tensors.size()) +
-                   " tensors; large data travels in tensors");
+  if (bytes > kPayloadBytesMax) refuse_bytes(bytes, payload_);
+  if (segments > kSegmentCountMax)
+    refuse_tensors(payload_, "of " + std::to_string(segments) + " parts, where " +
+                                 std::to_string(kSegmentCountMax) + " are allowed");
   payload_.sent = sent_tensors(payload_.tensors);
+  if (are_too_heavy(payload_.sent, payload_.values.size())) refuse_weight(payload_);
 }
 
 // ---- reading ------------------------------------------------------------------

@@ -70,7 +70,8 @@ class ValueWriter {
   void versioned(std::span<const FieldAccess> fields, const UnknownFields* kept);
 
   // Makes the payload ready to be sent: its tensors are taken apart here, where LibTorch may throw.
-  // Throws BadValue if there is more than one message can hold, or a tensor cannot be encoded.
+  // Throws BadValue if there is more than one message can hold, whichever message carries it, or
+  // than its receiver would take; or if a tensor cannot be encoded.
   void finish() const;
 
  private:

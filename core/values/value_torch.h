@@ -20,8 +20,22 @@
 // - sparse ones (COO, coalesced or not; CSR, CSC, BSR, BSC);
 // - quantised ones, by tensor or by channel, but for types below one byte.
 //
+// A tensor that means more than that is refused (bad_arguments): one whose dimensions have names, a
+// dual tensor of forward-mode differentiation, a nested one. Not kept, because it is the sender's
+// own or says nothing of the value:
+// - what its autograd holds: gradient, hooks, name. Gradients come back through calls that are
+//   recorded, and hooks run where they were registered;
+// - its memory: that it is a view, or that two share theirs;
+// - that it is lazy: a conjugate, a negative or a zero tensor arrives computed;
+// - the memory format of a quantised tensor, which arrives contiguous;
+// - that it was made in inference mode: it arrives as any other;
+// - that it is a wrapped number, whose type counts less than that of others in an operation: it
+//   arrives as a tensor without dimensions.
+// (tests/reference/carried_by_tensors_test.cc has each of these lines.)
+//
 // IValues of these kinds are values: none, tensors, numbers, text, devices; tuples, and lists and
-// dictionaries with their types. They are sent by value: what two hold in common is sent twice.
+// dictionaries with their types. They are sent by value: what two hold in common is sent twice. The
+// names of a named tuple's fields are not kept.
 namespace rehearsal {
 
 // The memory of LibTorch's containers, about (tests/core/values/decoded_size_test.cc measures it).

@@ -12,12 +12,12 @@ namespace rehearsal {
 namespace {
 
 // Bytes of memory, about: of a field that is text or a message (the largest is a fork: protobuf's
-// message, and ours in a vector that grows), of a tensor, of one that protobuf brings, and for each
-// byte of a list of numbers. Numbers of their own lie in the message that they belong to.
+// message, and ours in a vector that grows), and of a tensor. One that protobuf brings takes
+// kTensorFieldWeight. Numbers of their own lie in the message that they belong to. The
+// sender of tensors has counted them (core/values/sent_weight.h): an honest message is never too
+// heavy.
 constexpr uint64_t kFieldBytes = 320;
 constexpr uint64_t kTensorBytes = 384;
-constexpr uint64_t kTensorFieldBytes = 512;
-constexpr uint64_t kNumberByteBytes = 40;
 
 uint64_t weight_max(const FrameBody& body) {
   return kDecodedBytes + kDecodedRatio * (body.bytes() + body.segments.size() * kWireSegmentBytes);
@@ -120,7 +120,7 @@ class Scale {
   bool add_field(Shape shape, uint32_t type, int depth) {
     uint64_t ignored;
     uint32_t length;
-    if (shape == numbers) weight_ += kNumberByteBytes;
+    if (shape == numbers) weight_ += kNumberByteWeight;
     switch (type) {
       case 0:
         return in_.ReadVarint64(&ignored);
@@ -138,9 +138,9 @@ class Scale {
 
   bool add_bytes(Shape shape, int length, int depth) {
     if (shape == numbers)
-      weight_ += static_cast<uint64_t>(length) * kNumberByteBytes;
+      weight_ += static_cast<uint64_t>(length) * kNumberByteWeight;
     else
-      weight_ += shape == tensor ? kTensorFieldBytes : kFieldBytes;
+      weight_ += shape == tensor ? kTensorFieldWeight : kFieldBytes;
     if (shape == numbers || shape == plain) return in_.Skip(length);
     const auto limit = in_.PushLimit(length);
     const bool whole = add_fields(shape, depth + 1);
@@ -153,7 +153,7 @@ class Scale {
 };
 
 // So few bytes cannot be too much: a field has two at least.
-bool is_light(size_t bytes) { return bytes * kTensorFieldBytes / 2 <= kDecodedBytes; }
+bool is_light(size_t bytes) { return bytes * kTensorFieldWeight / 2 <= kDecodedBytes; }
 
 }  // namespace
 

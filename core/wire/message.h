@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,11 +33,14 @@ struct AutogradMetadata {
   WorkerId creator;  // of the context
 };
 
+// Of an operator: no name that is registered has so many bytes.
+inline constexpr size_t kOperatorNameMax = 4096;
+
 struct Call {
   CallId id;
   CallKind kind = CallKind::function;
   uint32_t function = 0;          // position in the registry
-  std::string name;               // of an operator
+  std::string name;               // of an operator; up to kOperatorNameMax
   std::optional<RRefId> target;   // the object of a method, or what is fetched
   std::optional<RRefId> created;  // `remote`: the result becomes this reference's value
   ForkId created_fork;            // and this is the creator's own fork of it

@@ -295,6 +295,7 @@ class ProtobufCodec final : public Codec {
       std::visit(Writer{*envelope, body->segments}, message.content);
       REHEARSAL_CHECK(envelope->SerializeToString(&body->envelope));
     }
+    check_fits_frame(*body);
     return body;
   }
 

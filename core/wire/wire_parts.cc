@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/short_text.h"
 #include "core/wire/messages.pb.h"
 
 namespace rehearsal {
@@ -50,12 +51,12 @@ Fork read(const wire::Fork& from) {
 
 void write(wire::Error& to, const Error& error) {
   to.set_kind(static_cast<uint32_t>(error.kind));
-  to.set_text(error.text);
-  to.set_worker(error.worker);
-  to.set_function(error.function);
-  for (const std::string& worker : error.chain) to.add_chain(worker);
-  if (!error.type.empty()) to.set_type(error.type);
-  if (!error.trace.empty()) to.set_trace(error.trace);
+  to.set_text(short_text(error.text));
+  to.set_worker(short_name(error.worker));
+  to.set_function(short_name(error.function));
+  for (std::string& worker : short_chain(error.chain)) to.add_chain(std::move(worker));
+  if (!error.type.empty()) to.set_type(short_name(error.type));
+  if (!error.trace.empty()) to.set_trace(short_text(error.trace));
 }
 
 Error read(const wire::Error& from) {

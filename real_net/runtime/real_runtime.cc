@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "real_net/runtime/engine_guard.h"
+#include "real_net/runtime/processors.h"
 
 namespace rehearsal::real {
 namespace {
@@ -21,13 +22,20 @@ constexpr size_t kTasksKept = 4096;
 
 RealRuntime::RealRuntime(const RuntimeOptions& options)
     : options_(options),
-      core_count_(static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+      processors_(static_cast<int>(usable_processors())),
       spin_(options.spin_max) {
   set_up_thread();
   relief_ = std::thread([this] { relief_loop(); });
 }
 
 RealRuntime::~RealRuntime() { stop(); }
+
+RealRuntime::PollingCounts RealRuntime::polling_counts() const {
+  return {.looks = poller_.wait_count(),
+          .yields = yields_.load(std::memory_order_relaxed),
+          .sleeps = sleeps_.load(std::memory_order_relaxed),
+          .wakes = wakes_.load(std::memory_order_relaxed)};
+}
 
 Instant RealRuntime::now() const {
   return Instant(std::chrono::steady_clock::now().time_since_epoch());

@@ -23,7 +23,9 @@ struct RuntimeOptions {
   // Threads that run executions. Zero: executions are fibers of the main thread (see MainThread)
   // and run while it waits.
   uint32_t worker_threads = 2;
-  // A waiting thread polls without sleeping for this long at most; zero: it sleeps at once.
+  // A waiting thread polls without sleeping for this long at most; zero: it sleeps at once. So it
+  // does where fewer than two processors may be used, or fewer than there are workers on the
+  // machine that this one is linked to, itself included.
   Duration spin_max = std::chrono::microseconds(60);
   // LibTorch's intra-op threads in every thread of the runtime.
   int torch_threads = 1;
@@ -95,8 +97,17 @@ class RealRuntime final : public Runtime, public Executions {
   // never run, and the network rests.
   void stop();
 
-  // How often a thread was woken by another, for measurements.
-  [[nodiscard]] uint64_t wake_count() const { return wakes_.load(std::memory_order_relaxed); }
+  // So many peers that this worker is linked to are on its machine. Any thread.
+  void set_neighbours(int count) { neighbours_.store(count, std::memory_order_relaxed); }
+
+  // How its threads have waited, so far.
+  struct PollingCounts {
+    uint64_t looks = 0;   // at the network, also those that sleep
+    uint64_t yields = 0;  // of the processor, between two looks of a poller that does not sleep
+    uint64_t sleeps = 0;  // in the network
+    uint64_t wakes = 0;   // of a thread by another
+  };
+  [[nodiscard]] PollingCounts polling_counts() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -117,9 +128,10 @@ class RealRuntime final : public Runtime, public Executions {
   bool do_other_work(ThreadRecord& me, std::deque<InlineBody>& bodies, Lock& lock);
   void wait_for_news(ThreadRecord& me, Lock& lock);
   void poll_turn(ThreadRecord& me, PollingRole::Seat& seat, Lock& lock);
+  [[nodiscard]] bool may_spin(const PollingRole::Seat& seat) const;
   [[nodiscard]] bool spin(const PollingRole::Seat& seat, Instant until);
-  [[nodiscard]] bool look(Duration limit);
-  [[nodiscard]] bool sleep_in_network(PollingRole::Seat& seat);
+  bool look(Duration limit);
+  void sleep_in_network(PollingRole::Seat& seat);
   void relief_loop();
   void leave_bodies(ThreadRecord& me);
   void unlock_and_carry_out(Lock& lock, Nudges& nudges);
@@ -138,11 +150,14 @@ class RealRuntime final : public Runtime, public Executions {
   void set_up_thread() const;
 
   const RuntimeOptions options_;
-  const int core_count_;
+  const int processors_;  // that this process may use, whole ones
   ThreadTable threads_;
   StrandQueue strand_;
   Poller poller_;
   std::atomic<uint64_t> wakes_{0};
+  std::atomic<uint64_t> yields_{0};
+  std::atomic<uint64_t> sleeps_{0};
+  std::atomic<int> neighbours_{0};
   std::atomic<int> computing_{0};  // threads that run an execution
 
   // The strand's.

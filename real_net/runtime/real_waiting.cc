@@ -115,41 +115,48 @@ void RealRuntime::wait_for_news(ThreadRecord& me, Lock& lock) {
 
 // Polls until anything came, for the network, the timers or this seat.
 void RealRuntime::poll_turn(ThreadRecord& me, PollingRole::Seat& seat, Lock& lock) {
-  const bool may_spin = &seat != &relief_seat_ && computing_ < core_count_;
-  const Duration spin_limit = may_spin ? spin_.present() : Duration::zero();
+  const Duration spin_limit = may_spin(seat) ? spin_.next() : Duration::zero();
   lock.unlock();
   me.polling = true;
-  const Instant start = now();
   bool slept = false;
-  bool came = spin(seat, start + spin_limit);
-  if (!came && !seat.notified) {
+  const bool found = spin(seat, now() + spin_limit);
+  if (!found && !seat.notified) {
     slept = true;
-    came = sleep_in_network(seat);
+    sleep_in_network(seat);
   }
   me.polling = false;
-  const Duration waited = now() - start;
   lock.lock();
-  if (may_spin && (came || slept)) spin_.note(waited, !slept);
+  if (spin_limit > Duration::zero() && (found || slept)) spin_.note(found);
   role_.end_turn(seat);
 }
 
-bool RealRuntime::spin(const PollingRole::Seat& seat, Instant until) {
-  do {
-    if (look(Duration::zero())) return true;
-    if (seat.notified) return false;
-  } while (now() < until);
-  return false;
+// Whether looking again and again can take nothing from whom it waits for: a processor is left for
+// it beside the executions here, and for each worker of this machine.
+bool RealRuntime::may_spin(const PollingRole::Seat& seat) const {
+  return &seat != &relief_seat_ && processors_ >= 2 && computing_ < processors_ &&
+         neighbours_.load(std::memory_order_relaxed) < processors_;
 }
 
-bool RealRuntime::sleep_in_network(PollingRole::Seat& seat) {
+// The kernel may have placed the other side on this very processor: between two looks it has a
+// turn.
+bool RealRuntime::spin(const PollingRole::Seat& seat, Instant until) {
+  for (;;) {
+    if (look(Duration::zero())) return true;
+    if (seat.notified || now() >= until) return false;
+    yields_.fetch_add(1, std::memory_order_relaxed);
+    std::this_thread::yield();
+  }
+}
+
+void RealRuntime::sleep_in_network(PollingRole::Seat& seat) {
   {
     const std::lock_guard lock(mutex_);
-    if (!role_.begin_sleep(seat)) return false;
+    if (!role_.begin_sleep(seat)) return;
   }
-  const bool came = look(Duration::max());
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
+  look(Duration::max());
   const std::lock_guard lock(mutex_);
   role_.end_sleep();
-  return came;
 }
 
 // Waits for the network, `limit` at most and never beyond the first timer.

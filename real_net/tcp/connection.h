@@ -13,6 +13,7 @@
 #include "real_net/tcp/frame_parser.h"
 #include "real_net/tcp/frame_writer.h"
 #include "real_net/tcp/handshake.h"
+#include "real_net/tcp/socket.h"
 
 namespace rehearsal::real {
 
@@ -99,6 +100,8 @@ class Connection final : public IoHandler, public std::enable_shared_from_this<C
   }
   // Of one that we began: nobody listens there.
   [[nodiscard]] bool refused() const { return refused_; }
+  // Whether the other end is on this machine.
+  [[nodiscard]] bool stays_here() const { return real::stays_here(fd_); }
   // Whether the other end may speak for this worker; see SecureChannel. Always without credentials.
   [[nodiscard]] bool proves(const std::string& worker) const;
 

@@ -40,7 +40,7 @@ struct Handshake {
 
 // The same length as a frame's header, but another magic: both are told apart by their first bytes.
 inline constexpr size_t kHandshakeBytes = kWireHeaderBytes;
-inline constexpr uint32_t kHandshakeTextMax = 1 << 20;
+inline constexpr uint32_t kHandshakeTextMax = kGreetingMax;
 
 // Workers whose run ids differ never link, wherever they find each other's addresses. Zero: of
 // none.

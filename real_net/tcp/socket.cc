@@ -187,6 +187,11 @@ std::optional<Address> peer_address(const FileDescriptor& socket) {
   return numeric_address(storage, length);
 }
 
+bool stays_here(const FileDescriptor& socket) {
+  const std::optional<Address> other = peer_address(socket);
+  return other && (is_loopback(other->host) || other->host == local_address(socket).host);
+}
+
 bool is_numeric(const std::string& host) {
   return resolve({.host = host, .port = 0}, SOCK_STREAM, AI_NUMERICHOST).ok();
 }

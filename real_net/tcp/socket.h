@@ -54,6 +54,9 @@ struct KeepAlive {
 // Where the other end of a connection is; nothing if it has gone.
 [[nodiscard]] std::optional<Address> peer_address(const FileDescriptor& socket);
 
+// Whether a connection leads to this machine, as far as its addresses tell.
+[[nodiscard]] bool stays_here(const FileDescriptor& socket);
+
 // Whether it is an address as the kernel knows it, and no name.
 [[nodiscard]] bool is_numeric(const std::string& host);
 

@@ -128,12 +128,17 @@ void TcpLink::abort() {
 }
 
 void TcpLink::forget_link() {
-  up_ = false;
+  const bool was_up = std::exchange(up_, false);
   above_high_water_ = false;
   standing_ = Pair{};
   end_reason_.reset();
   cancel(end_timer_);
   cancel(frame_timer_);
+  if (was_up) host_.on_change(*this);
+}
+
+bool TcpLink::is_beside() const {
+  return up_ && standing_.complete() && standing_.lanes[0]->stays_here();
 }
 
 void TcpLink::cancel(std::optional<TimerId>& timer) {
@@ -432,6 +437,7 @@ void TcpLink::link_up(Pair pair) {
   standing_ = std::move(pair);
   standing_.done = {};
   for (const auto& connection : standing_.lanes) connection->set_owner(*this);
+  host_.on_change(*this);
   host_.mark_dirty(*this);
   const auto lanes = standing_.lanes;
   host_.sink().on_peer_up(Hello(standing_.hello));

@@ -61,6 +61,8 @@ class LinkHost {
   [[nodiscard]] virtual bool believes(const Connection& connection, WorkerId worker) = 0;
   // The link has something to write.
   virtual void mark_dirty(TcpLink& link) = 0;
+  // The link has come up, or was lost.
+  virtual void on_change(const TcpLink& link) = 0;
   // Takes over a connection on which nothing more is said than what its writer holds.
   virtual void see_off(std::shared_ptr<Connection> connection) = 0;
   // The same after an answer that the peer can do without: if there are too many, it is cut.
@@ -86,6 +88,9 @@ class TcpLink final : public ConnectionOwner {
   [[nodiscard]] uint64_t queued_bytes() const;
 
   void flush();
+
+  // Whether it is up and leads to a worker on this machine.
+  [[nodiscard]] bool is_beside() const;
 
   // The peer said hello on a connection that it has made.
   void on_arrival(std::shared_ptr<Connection> connection, Handshake hello);

@@ -174,6 +174,15 @@ void TcpTransport::mark_dirty(TcpLink& link) {
   if (std::find(dirty_.begin(), dirty_.end(), &link) == dirty_.end()) dirty_.push_back(&link);
 }
 
+void TcpTransport::on_change(const TcpLink& link) {
+  if (link.is_beside()) {
+    beside_.insert(&link);
+  } else {
+    beside_.erase(&link);
+  }
+  runtime_.set_neighbours(static_cast<int>(beside_.size()));
+}
+
 void TcpTransport::flush() {
   for (TcpLink* link : dirty_) link->flush();
   dirty_.clear();

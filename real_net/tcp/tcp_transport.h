@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "real_net/runtime/real_runtime.h"
@@ -69,6 +70,7 @@ class TcpTransport final : public Transport, private LinkHost {
   }
   bool believes(const Connection& connection, WorkerId worker) override;
   void mark_dirty(TcpLink& link) override;
+  void on_change(const TcpLink& link) override;
   void see_off(std::shared_ptr<Connection> connection) override;
   void see_off_answer(std::shared_ptr<Connection> connection) override;
 
@@ -98,6 +100,7 @@ class TcpTransport final : public Transport, private LinkHost {
   std::map<WorkerId, Address> addresses_;
   std::map<WorkerId, std::unique_ptr<TcpLink>> links_;
   std::vector<TcpLink*> dirty_;
+  std::set<const TcpLink*> beside_;  // links to workers on this machine
 };
 
 }  // namespace rehearsal::real

@@ -9,6 +9,7 @@ namespace rehearsal::real {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -41,8 +42,11 @@ std::optional<Duration> parse_duration(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{} || number < 0) return std::nullopt;
   const std::string_view unit(stop, static_cast<size_t>(end - stop));
-  constexpr std::array<std::pair<std::string_view, Duration>, 4> kUnits = {
-      {{"ms", milliseconds(1)}, {"s", seconds(1)}, {"m", minutes(1)}, {"h", hours(1)}}};
+  constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits = {{{"us", microseconds(1)},
+                                                                            {"ms", milliseconds(1)},
+                                                                            {"s", seconds(1)},
+                                                                            {"m", minutes(1)},
+                                                                            {"h", hours(1)}}};
   for (const auto& [name, one] : kUnits)
     if (unit == name && number <= hours(24) / one) return one * number;
   return std::nullopt;
@@ -66,7 +70,7 @@ Result<NodeOptions> with_liveness(NodeOptions node, const LivenessOptions& optio
   }
   if (heartbeat.value()) node.heartbeat = *heartbeat.value();
   if (refusal_limit.value()) node.refusal_limit = *refusal_limit.value();
-  if (node.heartbeat > node.peer_timeout / 2)
+  if (heartbeat.value() && node.heartbeat > node.peer_timeout / 2)
     return wrong_arguments(
         "a heartbeat every " + text_of(node.heartbeat) + " and a peer time-out of " +
         text_of(node.peer_timeout) +

@@ -23,7 +23,8 @@ struct LivenessOptions {
 [[nodiscard]] std::optional<Duration> parse_duration(std::string_view text);
 
 // `node` with these times. The error (bad_arguments) is one line: what cannot be understood, or a
-// heartbeat that is more than half of the silence.
+// heartbeat that is asked for here and more than half of the silence. One that only the program
+// has left too long follows the silence (NodeOptions::heartbeat).
 [[nodiscard]] Result<NodeOptions> with_liveness(NodeOptions node, const LivenessOptions& options,
                                                 const Environment& environment);
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/base/check.h"
+#include "core/base/short_text.h"
 #include "real_net/worker/presence.h"
 
 namespace rehearsal::real {
@@ -412,7 +413,7 @@ Members Meeting::changed() {
 
 // The workers that still wait fail with the same reason, and those that still come.
 void Meeting::fail_group(const std::string& why) {
-  store_->set(group_ + "failure", why);
+  store_->set(group_ + "failure", short_text(why));
   store_->add(group_ + "news", 1);
   let_them_read(3 * kLooksApart);
 }
@@ -450,7 +451,7 @@ void Meeting::refuse(const Error& why) {
     const Result<bool> right = serves_this_run();
     if (!right.ok() || !right.value()) return Unit{};
     choose_group();
-    const std::string line = describe(rank()) + " refuses to join: " + why.text;
+    const std::string line = short_text(describe(rank()) + " refuses to join: " + why.text);
     const std::optional<GroupCard> first =
         store_->has({group_ + "card"}) ? decode_card(store_->get(group_ + "card")) : std::nullopt;
     const bool has_place = serves() || !first || (!first->dynamic && rank() < first->names.size());

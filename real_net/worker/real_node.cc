@@ -48,6 +48,11 @@ observe::MetricsSnapshot RealNode::snapshot() const {
   observe::MetricsSnapshot made = metrics_->snapshot(runtime_->now());
   made.send_functions = node_.census().send_functions;
   made.peaks = node_.peaks();
+  const RealRuntime::PollingCounts polling = runtime_->polling_counts();
+  made.polling = {.looks = polling.looks,
+                  .yields = polling.yields,
+                  .sleeps = polling.sleeps,
+                  .wakes = polling.wakes};
   return made;
 }
 

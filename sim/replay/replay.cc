@@ -412,6 +412,8 @@ std::optional<std::string> refusal(const record::Record& record, const Program& 
   Greeting ours =
       greeting_of_this_process(name, header.node.names.size(), program.registry().describe());
   ours.life = header.node.life;
+  ours.dynamic = program.is_dynamic();
+  ours.peer_timeout = header.node.peer_timeout;
   const std::string greeting = to_text(ours);
   if (header.greeting != greeting)
     return "was recorded with another program, LibTorch or kind of processor: it computed with " +

@@ -72,7 +72,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
       torch_threads_before_(use_one_thread()),
       decisions_(seed, options_.overrides, options_.otherwise, options_.record_choices,
                  options_.redraws),
-      peer_timeout_(node_options(WorkerId{0}, 0).peer_timeout),
+      peer_timeout_(least_peer_timeout()),
       plan_(draw_faults(decisions_, options_, names_.size(), peer_timeout_)),
       strategy_(strategy_of(options_, decisions_)),
       recorder_(world_.queue, decisions_),
@@ -182,6 +182,15 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
   if (options_.exception_traces)
     options.exception_witness = [this](const Error& error) { throws_->became(error); };
   return options;
+}
+
+// The shortest of all workers.
+Duration ClusterParts::least_peer_timeout() {
+  Duration least = node_options(WorkerId{0}, 0).peer_timeout;
+  if (!options_.adjust_node) return least;
+  for (uint32_t id = 1; id < names_.size(); ++id)
+    least = std::min(least, node_options(WorkerId{id}, 0).peer_timeout);
+  return least;
 }
 
 // A loss or a silence that mild or hostile faults make must stay well below `peer_timeout`.

@@ -79,6 +79,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
 
   void run_event(const EventQueue::Event& next, WorkerId worker);
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);
+  [[nodiscard]] Duration least_peer_timeout();
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
   void make_machines();
@@ -112,7 +113,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   std::optional<fibers::StackPool> own_stacks_;
   HeapPool pool_;
   World world_;
-  const Duration peer_timeout_;
+  const Duration peer_timeout_;  // the shortest of all workers
   FaultPlan plan_;
   std::unique_ptr<Strategy> strategy_;  // null: the order of instants
   Profile profile_;                     // empty unless it is asked for

@@ -37,7 +37,7 @@ NodeCounts::NodeCounts(real::RealNode& node)
     : reads(static_cast<double>(node.transport().census().reads)),
       writes(static_cast<double>(node.transport().census().writes)),
       polls(static_cast<double>(node.runtime().poller().wait_count())),
-      wakes(static_cast<double>(node.runtime().wake_count())) {}
+      wakes(static_cast<double>(node.runtime().polling_counts().wakes)) {}
 
 NodeCounts NodeCounts::since(const NodeCounts& before) const {
   NodeCounts counts = *this;

@@ -84,7 +84,7 @@ struct Counters {
         reads(node.transport().census().reads),
         writes(node.transport().census().writes),
         polls(node.runtime().poller().wait_count()),
-        wakes(node.runtime().wake_count()) {}
+        wakes(node.runtime().polling_counts().wakes) {}
   void report(benchmark::State& state) const {
     const Counters now(node);
     const auto calls = static_cast<double>(state.iterations());

@@ -262,7 +262,9 @@ TEST_F(MetricsTest, CountsContextsPassesAndSendFunctions) {
   EXPECT_EQ(seen.passes_failed, 1u);
   EXPECT_EQ(metrics_text(seen).find("rehearsal_send_functions"), std::string::npos);
   EXPECT_EQ(metrics_text(seen).find("rehearsal_peer_peak"), std::string::npos);
+  EXPECT_EQ(metrics_text(seen).find("rehearsal_poll_looks_total"), std::string::npos);
   seen.send_functions = 12;
+  seen.polling = PollingCounts{.looks = 9, .yields = 4, .sleeps = 2, .wakes = 1};
   seen.peaks = PeerPeaks{.gaps = 3, .references = 40};
   const std::string text = metrics_text(seen);
   for (const char* line : {"# TYPE rehearsal_autograd_contexts gauge\n"
@@ -273,6 +275,11 @@ TEST_F(MetricsTest, CountsContextsPassesAndSendFunctions) {
                            "rehearsal_peer_peak{worker=\"client\",thing=\"decoded_bytes\"} 0\n"
                            "rehearsal_peer_peak{worker=\"client\",thing=\"gaps\"} 3\n",
                            "rehearsal_peer_peak{worker=\"client\",thing=\"references\"} 40\n",
+                           "# TYPE rehearsal_poll_looks_total counter\n"
+                           "rehearsal_poll_looks_total{worker=\"client\"} 9\n",
+                           "rehearsal_poll_yields_total{worker=\"client\"} 4\n",
+                           "rehearsal_poll_sleeps_total{worker=\"client\"} 2\n",
+                           "rehearsal_thread_wakes_total{worker=\"client\"} 1\n",
                            "rehearsal_passes_running{worker=\"client\"} 1\n",
                            "# TYPE rehearsal_passes_started_total counter\n"
                            "rehearsal_passes_started_total{worker=\"client\"} 3\n",

@@ -69,7 +69,8 @@ const std::map<std::string, Members>& tables() {
       {"core/node/node_parts.h",
        {{"leaks_", "(lines of text, no more than are told)"},
         {"threads_", "(a number for each name)"},
-        {"least_lives_", "(a number for each worker)"}}},
+        {"least_lives_", "(a number for each worker)"},
+        {"peer_timeouts_", "(a time for each worker)"}}},
   };
   return listed;
 }

@@ -1,9 +1,11 @@
 // Goal: each operation of a process group gives what a serial computation gives, for every number
 // of members, type and form, and the same bits whatever the schedule. Method: simulated workers
 // under mild and hostile faults, with many seeds.
+#include <ATen/core/Dimname.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
 #include "sim/cluster.h"
 #include "sim/gtest.h"
@@ -225,6 +227,39 @@ TEST(Collectives, OfTwoGroupsAndManyOperationsAtOnceDoNotMeet) {
     });
     Cluster(seed, program, options).run();
   }));
+}
+
+TEST(Collectives, LeaveEachMembersNamesOfDimensionsAsTheyAre) {
+  // Goal: elements travel, names stay with the tensor that has them. Method: one member's tensors
+  // have names; operations of both directions, with values that were never sent before.
+  const auto named = [](const at::Tensor& tensor) {
+    const at::Dimname rows = at::Dimname::fromSymbol(at::Symbol::dimname("rows"));
+    return tensor.refine_names({rows, at::Dimname::wildcard()});
+  };
+  const Program program = members(2, [&named](Worker& worker) {
+    const ProcessGroup group(worker);
+    const bool has_names = group.rank() == 0;
+    const auto mine = [&](const at::Tensor& tensor) { return has_names ? named(tensor) : tensor; };
+    const auto expect = [&](const at::Tensor& tensor, double each) {
+      EXPECT_EQ(tensor.has_names(), has_names);
+      EXPECT_TRUE(at::equal(tensor.rename(std::nullopt), at::full({2, 3}, each)));
+    };
+    const at::Tensor sum = mine(at::full({2, 3}, 1.0 + group.rank()));
+    group.all_reduce(sum);
+    expect(sum, 3);
+    for (const uint32_t root : {0, 1}) {
+      const at::Tensor given = mine(at::full({2, 3}, 10.0 + group.rank()));
+      group.broadcast(given, root);
+      expect(given, 10.0 + root);
+    }
+    const at::Tensor letter = mine(at::full({2, 3}, 5.0));
+    if (has_names)
+      group.send(letter, 1);
+    else
+      group.recv(letter.zero_(), 0);
+    expect(letter, 5);
+  });
+  Cluster(Seed{1}, program, {.faults = FaultLevel::none}).run();
 }
 
 TEST(Collectives, OfASmallTensorTakeFewMessages) {

@@ -11,6 +11,7 @@ Greeting greeting() {
   return {.name = "ps",
           .life = 2,
           .world_size = 3,
+          .peer_timeout = std::chrono::seconds(4),
           .libtorch = "2.11.0",
           .isa = "AVX2",
           .threads = 1,
@@ -28,6 +29,7 @@ TEST(Hello, AGreetingComesBackFromItsText) {
   EXPECT_EQ(back.value().name, "ps");
   EXPECT_EQ(back.value().life, 2u);
   EXPECT_EQ(back.value().world_size, 3u);
+  EXPECT_EQ(back.value().peer_timeout, std::chrono::seconds(4));
   EXPECT_EQ(back.value().libtorch, "2.11.0");
   EXPECT_EQ(back.value().isa, "AVX2");
   EXPECT_EQ(back.value().threads, 1);
@@ -59,14 +61,19 @@ TEST(Hello, EveryTruncationIsAnErrorOrALessWellFilledGreeting) {
 TEST(Hello, NonsenseIsRefused) {
   EXPECT_EQ(greeting_from_text("rehearsal 1\nps\n0\n3\nx\ny\n1\n").error().text,
             "the peer speaks another version");
-  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n0\nthree\nstatic\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 5\nps\n0\nthree\nstatic\n4000\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n-1\n3\nstatic\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 5\nps\n-1\n3\nstatic\n4000\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n0\n3\nboth\nx\ny\n1\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 5\nps\n0\n3\nboth\n4000\nx\ny\n1\n").error().text,
             "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 4\nps\n0\n3\nstatic\nx\ny\n1x\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 5\nps\n0\n3\nstatic\n4000\nx\ny\n1x\n").error().text,
             "the peer's greeting is malformed");
+  for (const std::string wrong : {"-1", "", "4s", "9223372036854775808"})
+    EXPECT_EQ(
+        greeting_from_text("rehearsal 5\nps\n0\n3\nstatic\n" + wrong + "\nx\ny\n1\n").error().text,
+        "the peer's greeting is malformed")
+        << wrong;
 }
 
 TEST(Hello, WhatDiffersIsNamed) {

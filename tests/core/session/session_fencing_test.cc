@@ -3,8 +3,10 @@
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
+#include "core/base/short_text.h"
 #include "tests/core/session/session_fixture.h"
 #include "tests/core/wire/ready_message.h"
 
@@ -35,6 +37,23 @@ TEST_F(SessionFencingTest, BothSidesRefuseEachOtherOnceOneHasFenced) {
   EXPECT_EQ(b->fenced[0].why.worker, "a");
   EXPECT_EQ(b->fenced[0].incarnation, Incarnation{100});
   EXPECT_EQ(a->sessions.fenced(), (std::vector<Incarnation>{{200}}));
+}
+
+TEST_F(SessionFencingTest, AReasonIsToldInAsFewBytesAsAnyTransportTakes) {
+  // Goal: why a peer is fenced, or refused, is a short text on its way, however long it is here.
+  // Method: a reason of two MiB, for each.
+  Error why = lost();
+  why.text = std::string(2 << 20, 'w');
+  a->fence(1, why);
+  deliver_all();
+  ASSERT_EQ(b->fenced.size(), 1u);
+  EXPECT_TRUE(b->fenced[0].why.text.starts_with("fenced by 'a': www"));
+  EXPECT_TRUE(b->fenced[0].why.text.ends_with(" bytes more"));
+  EXPECT_LE(b->fenced[0].why.text.size(), kErrorTextMax);
+  b = begin(1, 201);
+  a->refuse_hello = Error{.kind = ErrorKind::protocol, .text = why.text, .worker = "b"};
+  connect();
+  EXPECT_EQ(network.end(0).closed().at(WorkerId{1}).text, short_text(why.text));
 }
 
 TEST_F(SessionFencingTest, MessagesToAFencedPeerAreWithdrawn) {

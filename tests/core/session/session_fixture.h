@@ -117,8 +117,8 @@ class SessionFixture : public ::testing::Test {
     return {.self = {self},
             .incarnation = {incarnation},
             .names = names,
-            .peer_timeout = kPeerTimeout,
-            .heartbeat = kHeartbeat,
+            .peer_timeout = peer_timeouts.at(self),
+            .heartbeat = heartbeat,
             .refusal_limit = refusal_limit,
             .window_bytes = window_bytes,
             .window_frames = window_frames,
@@ -155,6 +155,8 @@ class SessionFixture : public ::testing::Test {
   }
 
   std::vector<std::string> names = {"a", "b"};
+  std::vector<Duration> peer_timeouts = {kPeerTimeout, kPeerTimeout, kPeerTimeout};
+  Duration heartbeat = kHeartbeat;
   uint64_t window_bytes = 1 << 20;
   uint64_t window_frames = 64;
   PeerLimits limits;

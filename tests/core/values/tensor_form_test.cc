@@ -2,10 +2,13 @@
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Dimname.h>
 #include <ATen/quantized/Quantizer.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -136,6 +139,24 @@ TEST_F(TensorFormTest, LayoutsWithoutAFormAreRefused) {
   EXPECT_EQ(refusal_to_write(nested), "a nested tensor cannot be sent: send its parts (unbind)");
   EXPECT_EQ(refusal_to_write(at::ones({2, 2}).to_mkldnn()),
             "a tensor of layout Mkldnn cannot be sent: make it dense (to_dense)");
+}
+
+TEST_F(TensorFormTest, ATensorThatMeansMoreThanItsElementsIsRefused) {
+  // Goal: neither names of dimensions nor a tangent are lost in silence. Method: each alone, one
+  // name of two, in a list; without them the same tensor is sent.
+  const at::Dimname row = at::Dimname::fromSymbol(at::Symbol::dimname("row"));
+  const at::Tensor named = at::ones({2, 3}).refine_names({row, at::Dimname::wildcard()});
+  const std::string refused = refusal_to_write(named);
+  EXPECT_EQ(refused.substr(0, refused.find(':')),
+            "a tensor whose dimensions have names cannot be sent");
+  EXPECT_EQ(refusal_to_write(std::vector<at::Tensor>{at::ones(1), named}), refused);
+  EXPECT_EQ(refusal_to_write(named.rename(std::nullopt)), "accepted");
+  const uint64_t level = torch::autograd::forward_ad::enter_dual_level();
+  const at::Tensor dual = at::_make_dual(at::ones({2}), at::ones({2}), static_cast<int64_t>(level));
+  EXPECT_EQ(refusal_to_write(dual),
+            "a dual tensor cannot be sent: send its primal and its tangent (at::_unpack_dual)");
+  torch::autograd::forward_ad::exit_dual_level(level);
+  EXPECT_EQ(refusal_to_write(dual), "accepted");
 }
 
 TEST_F(TensorFormTest, MemoryThatWasFreedIsRefused) {

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/fibers/sanitizer.h"
+#include "core/values/value_io.h"
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
 #include "tests/core/wire/ready_message.h"
@@ -123,6 +127,71 @@ TEST(DecodedWeight, HonestMessagesAreNeverTooHeavy) {
         Message{Item{.call = id, .value = forks, .error = {}, .autograd = {}}}, Message{marks}}) {
     EXPECT_EQ(why_refused(*codec->encode(ready(message))), "accepted")
         << message_name(message.type());
+  }
+}
+
+// As ValueWriter makes it, each with its byte among the values; none if that is refused.
+std::optional<Payload> payload_of(uint64_t count, const at::Tensor& tensor) {
+  Payload payload;
+  payload.tensors.assign(count, tensor);
+  payload.values.assign(count, '\0');
+  try {
+    ValueWriter(payload).finish();
+    return payload;
+  } catch (const BadValue&) {
+    return std::nullopt;
+  }
+}
+
+// The most that are not refused, to within a thousand.
+uint64_t most_of(const at::Tensor& tensor) {
+  uint64_t accepted = 1'000;
+  uint64_t refused = 1 << 21;
+  while (refused - accepted > 1'000) {
+    const uint64_t middle = (accepted + refused) / 2;
+    (payload_of(middle, tensor) ? accepted : refused) = middle;
+  }
+  return accepted;
+}
+
+// Every message that carries tensors.
+std::vector<Message> carriers_of(const Payload& payload) {
+  const CausalId place{Incarnation{1}, {1, 2}, 3};
+  const CallId id{place};
+  Gradients gradients{.pass = {},
+                      .message = AutogradMessageId{place},
+                      .gradients = payload,
+                      .autograd = {},
+                      .unreached = std::vector<uint32_t>(payload.tensors.size())};
+  std::iota(gradients.unreached.begin(), gradients.unreached.end(), 0u);
+  gradients.pass.id.epoch = 1;
+  return {Message{Call{.id = id, .arguments = payload}},
+          Message{Response{.id = id, .value = payload, .error = {}, .autograd = {}}},
+          Message{Item{.call = id, .value = payload, .error = {}, .autograd = {}}},
+          Message{End{.call = id, .items = 0, .error = Error{}, .value = payload, .exception = 1}},
+          Message{std::move(gradients)}};
+}
+
+TEST(DecodedWeight, WhatASenderMayWriteNoReceiverFindsTooHeavy) {
+  // Goal: a list of tensors that no sender has refused, however long, fences nobody and ends no
+  // worker that calls itself. Method: of each kind the longest list, in every message that carries
+  // tensors.
+  const auto codec = make_protobuf_codec();
+  const std::vector<at::Tensor> kinds = {at::Tensor(),
+                                         at::empty({0}),
+                                         at::ones({1}),
+                                         at::scalar_tensor(1, at::kByte),
+                                         at::ones({1, 1, 1, 1, 1, 1, 1, 1}),
+                                         at::empty({0, int64_t{1} << 30}),
+                                         at::ones({2, 2}).to_sparse()};
+  for (const at::Tensor& tensor : kinds) {
+    const uint64_t count = most_of(tensor);
+    SCOPED_TRACE(std::to_string(count) + (tensor.defined() ? " of " + tensor.toString() : ""));
+    EXPECT_GT(count, 50'000u);
+    const std::optional<Payload> longest = payload_of(count, tensor);
+    ASSERT_TRUE(longest);
+    for (const Message& message : carriers_of(*longest))
+      EXPECT_EQ(why_refused(*codec->encode(message)), "accepted") << message_name(message.type());
   }
 }
 #endif

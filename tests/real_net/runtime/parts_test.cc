@@ -56,15 +56,33 @@ TEST(BackOff, DoublesUpToALimitAndIsSpreadOverTheUpperHalf) {
   EXPECT_NE(back_off(options, 3, 1), back_off(options, 3, 2));
 }
 
-TEST(SpinBudget, ShrinksAfterLongWaitsAndGrowsAfterShortOnes) {
+// The turns of `budget` that are given time, of so many of which each finds something or none does.
+int tries(SpinBudget& budget, int turns, bool found) {
+  int tried = 0;
+  for (int i = 0; i < turns; ++i) {
+    if (budget.next() == Duration::zero()) continue;
+    ++tried;
+    budget.note(found);
+  }
+  return tried;
+}
+
+TEST(SpinBudget, LooksWhereThatOftenFindsSomethingAndElseEverMoreRarely) {
+  // Goal: looking is judged by what it finds. Method: turns that find, that never do, one in four.
   SpinBudget budget(microseconds(60));
-  for (int i = 0; i < 40; ++i) budget.note(milliseconds(5), false);
-  EXPECT_EQ(budget.present(), Duration::zero());
-  for (int i = 0; i < 5; ++i) budget.note(microseconds(80), false);
-  EXPECT_EQ(budget.present(), microseconds(60));
+  EXPECT_EQ(tries(budget, 100, /*found=*/true), 100);
+  EXPECT_LE(tries(budget, 1'000, /*found=*/false), 20);
+  EXPECT_LE(tries(budget, 10'000, /*found=*/false), 12);
+  EXPECT_GE(tries(budget, 2'000, /*found=*/true), 900) << "it never tries again";
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(tries(budget, 3, /*found=*/false), 3) << i;
+    EXPECT_EQ(tries(budget, 1, /*found=*/true), 1) << i;
+  }
+}
+
+TEST(SpinBudget, OfNoTimeNeverLooks) {
   SpinBudget never{Duration::zero()};
-  never.note(microseconds(1), true);
-  EXPECT_EQ(never.present(), Duration::zero());
+  EXPECT_EQ(tries(never, 100, /*found=*/true), 0);
 }
 
 TEST(ThreadSignal, ASetBeforeTheWaitIsKeptAndSeveralCountAsOne) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,9 +19,10 @@ struct GroupOptions {
   NodeOptions node;           // timeouts; the rest is filled in
   std::string record_folder;  // for NAME.record of each worker; empty: nothing is recorded
   uint64_t record_bytes = uint64_t{16} << 20;
-  std::vector<Trace*> traces;      // of the workers, in rank order; empty: none
-  std::optional<Address> metrics;  // where each answers with its metrics; port 0
-  std::string checkpoints;         // the folder of all workers' checkpoints; empty: none
+  std::vector<Trace*> traces;                // of the workers, in rank order; empty: none
+  std::optional<Address> metrics;            // where each answers with its metrics; port 0
+  std::string checkpoints;                   // the folder of all workers' checkpoints; empty: none
+  std::function<void(NodeOptions&)> adjust;  // of one worker, when the rest is filled in
 };
 
 // All workers of a program as nodes of this process, on loopback; each runs on a thread of its own.
@@ -37,6 +39,7 @@ class LoopbackGroup {
       made.node.incarnation = {1000 + rank};
       made.node.seed = kSeed;
       made.node.names = names;
+      if (options.adjust) options.adjust(made.node);
       made.runtime.worker_threads = options.worker_threads;
       made.transport.back_off = {.min = std::chrono::milliseconds(2),
                                  .max = std::chrono::milliseconds(50)};

@@ -29,6 +29,7 @@ std::string complaint(const LivenessOptions& options,
 }
 
 TEST(Liveness, ATimeIsANumberWithItsUnit) {
+  EXPECT_EQ(parse_duration("60us"), std::chrono::microseconds(60));
   EXPECT_EQ(parse_duration("500ms"), milliseconds(500));
   EXPECT_EQ(parse_duration("10s"), seconds(10));
   EXPECT_EQ(parse_duration("2m"), minutes(2));
@@ -55,6 +56,15 @@ TEST(Liveness, AShorterSilenceAloneMakesTheHeartbeatFit) {
   const NodeOptions node = with_liveness({}, {.peer_timeout = "6s"}, environment_of({})).or_throw();
   EXPECT_EQ(node.peer_timeout, seconds(6));
   EXPECT_EQ(node.heartbeat, seconds(1));
+}
+
+TEST(Liveness, AHeartbeatThatNobodyAskedForHereIsNoMistake) {
+  // Goal: a program that makes the silence alone shorter starts; its heartbeats follow by
+  // themselves.
+  const NodeOptions of_program{.peer_timeout = seconds(4)};
+  const NodeOptions node = with_liveness(of_program, {}, environment_of({})).or_throw();
+  EXPECT_EQ(node.peer_timeout, seconds(4));
+  EXPECT_EQ(node.heartbeat, seconds(5));
 }
 
 TEST(Liveness, WhatCannotBeIsSaidInOneLine) {

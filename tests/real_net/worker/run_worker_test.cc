@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-int64_t add(int64_t a, int64_t b) { return a + b; }
+int64_t sum_of_two(int64_t a, int64_t b) { return a + b; }
 
 // Says into a pipe that it has begun.
 int64_t never_end(int64_t pipe_end) {
@@ -61,9 +61,9 @@ class ErrorsToFile {
   const int before_;
 };
 
-FunctionRegistry functions() {
+FunctionRegistry run_functions() {
   FunctionRegistry registry;
-  registry.function("add", &add)
+  registry.function("add", &sum_of_two)
       .function("never_end", &never_end)
       .function("spin_until", &spin_until)
       .function("refuse", &refuse);
@@ -71,9 +71,9 @@ FunctionRegistry functions() {
 }
 
 Program adding_program() {
-  Program program(functions());
+  Program program(run_functions());
   program.worker("ps", [](Worker&) {}).worker("trainer", [](Worker& worker) {
-    EXPECT_EQ(worker.rpc_sync("ps", &add, int64_t{2}, int64_t{3}), 5);
+    EXPECT_EQ(worker.rpc_sync("ps", &sum_of_two, int64_t{2}, int64_t{3}), 5);
   });
   return program;
 }
@@ -186,7 +186,7 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   const TemporaryFolder folder;
   const std::string store = folder.file("store");
   std::string published;
-  Program program(functions());
+  Program program(run_functions());
   program.worker("ps").worker("trainer", [&](Worker&) { published = read_whole_file(store); });
   std::array<std::optional<Status>, 2> ends;
   std::vector<std::thread> workers;
@@ -208,7 +208,7 @@ TEST(RunWorker, AFunctionThatLoopsIsNamedInTheLogOfItsWorker) {
   // there.
   const TemporaryFolder folder;
   const std::string file = folder.file("log");
-  Program program(functions());
+  Program program(run_functions());
   program.worker("ps").worker("trainer", [&file](Worker& worker) {
     const auto seconds = worker.with_timeout(Timeout(std::chrono::seconds(60)));
     try {
@@ -252,7 +252,7 @@ TEST(RunWorker, AnAddressThatCannotBeListenedOnIsToldBeforeAnybodyIsWaitedFor) {
 
 TEST(RunWorker, AVariableMakesReferencesThatAreLeftAFailure) {
   std::optional<RRef<int64_t>> kept;
-  Program program{functions()};
+  Program program{run_functions()};
   program.worker("solo", [&](Worker& worker) { kept = worker.rref<int64_t>(5); });
   const auto ended = [&](const std::string& value) {
     WorkerOptions made = options(leased_port(), 0);
@@ -275,7 +275,7 @@ TEST(RunWorker, AVariableMakesReferencesThatAreLeftAFailure) {
 
 TEST(RunWorker, AVariableOrAnOptionMakesErrorsSayWhereTheirExceptionsPassed) {
   // Goal: on request, by either, and not else. Method: a main that calls a function that throws.
-  Program program{functions()};
+  Program program{run_functions()};
   program.worker("solo", [](Worker& worker) { worker.rpc_sync("solo", &refuse, int64_t{1}); });
   const auto error = [&](const std::string& variable, bool option) {
     WorkerOptions made = options(leased_port(), 0);
@@ -416,7 +416,7 @@ int exit_status_of(const std::function<void()>& body) {
 
 TEST(RunWorker, AFunctionThatNeverEndsDoesNotKeepTheProcess) {
   // Goal: the process is left by _Exit(1), and not waited for. Method: real processes.
-  Program program(functions());
+  Program program(run_functions());
   program.worker("ps", [](Worker&) {}).worker("trainer", [](Worker& worker) {
     (void)worker.rpc_async("ps", &never_end, int64_t{0});
   });
@@ -434,7 +434,7 @@ TEST(RunWorker, APeerThatIsKilledIsNamed) {
   // Goal: a crash ends the others with an error that names the dead. Method: SIGKILL in a call.
   std::array<int, 2> in_call{};
   ASSERT_EQ(pipe(in_call.data()), 0);
-  Program program(functions());
+  Program program(run_functions());
   program.worker("ps", [](Worker&) {}).worker("trainer", [&in_call](Worker& worker) {
     worker.rpc_sync("ps", &never_end, int64_t{in_call[1]});
   });

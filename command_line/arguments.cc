@@ -67,6 +67,15 @@ double parse_watchdog(const std::string& text) {
   throw WrongUse("--watchdog " + text + ": type a time from 100ms to 24h, or 0 for none");
 }
 
+double parse_virtual_time_max(const std::string& text) {
+  constexpr double kSecondsMax = 10'000 * 3600;
+  if (text == "0") return 0;
+  const double seconds = parse_seconds("--virtual-time-max", text);
+  if (seconds <= kSecondsMax) return seconds;
+  throw WrongUse("--virtual-time-max " + text +
+                 ": type a time of up to 10000h, or 0 for one without an end");
+}
+
 int available_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
@@ -202,6 +211,8 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     check_known("--mutant", mutant, backends_.mutants);
   }
   if (!flags_.watchdog.empty()) settings.watchdog = parse_watchdog(flags_.watchdog);
+  if (!flags_.virtual_time_max.empty())
+    settings.virtual_time_max = parse_virtual_time_max(flags_.virtual_time_max);
   if (!flags_.crash_at.empty()) settings.crash_at = parse_crash_at(flags_.crash_at);
   settings.benign = flags_.benign;
   settings.mutants = flags_.mutants;
@@ -261,6 +272,7 @@ RunCommand Parser::run_command() const {
       {"--decide", !flags_.decisions.empty()},
       {"--benign", flags_.benign},
       {"--watchdog " + flags_.watchdog, !flags_.watchdog.empty()},
+      {"--virtual-time-max " + flags_.virtual_time_max, !flags_.virtual_time_max.empty()},
       {"--trace " + flags_.trace, !flags_.trace.empty()}};
   for (const auto& [flag, given] : simulated_only) {
     if (given) throw WrongUse(flag + " needs the simulator: type --net sim, or leave it out");

@@ -47,6 +47,9 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   options.exception_traces = settings.exception_traces;
   if (settings.watchdog)
     options.watchdog = std::chrono::milliseconds(std::llround(*settings.watchdog * 1000));
+  if (settings.virtual_time_max)
+    options.virtual_time_max =
+        std::chrono::milliseconds(std::llround(*settings.virtual_time_max * 1000));
   if (!settings.strategy.empty()) options.strategy = sim::parse_strategy(settings.strategy);
   for (const std::string& redraw : settings.redraws)
     options.redraws.push_back(sim::parse_redraw(redraw));

@@ -61,4 +61,10 @@ bool Spending::left(uint64_t runs, double share) const {
   return stopwatch_.seconds() < whole;
 }
 
+bool Overtime::over(uint64_t runs) {
+  if (!spending_.is_of_time() || spending_.left(runs)) return false;
+  if (!since_up_) since_up_.emplace();
+  return since_up_->seconds() > seconds_;
+}
+
 }  // namespace rehearsal::command_line

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "command_line/terminal.h"
@@ -33,6 +34,9 @@ class Spending {
   // Whether something is left when so many runs have been made; `share`: of that part of it.
   [[nodiscard]] bool left(uint64_t runs, double share = 1) const;
 
+  // Whether it ends in the middle of a run, as one of any time does.
+  [[nodiscard]] bool is_of_time() const { return budget_.unit != Budget::Unit::runs; }
+
  private:
   [[nodiscard]] double processor_seconds() const;
 
@@ -40,6 +44,24 @@ class Spending {
   const std::function<double()> children_;
   const double processor_before_;
   Stopwatch stopwatch_;
+};
+
+// Longer than the watchdog takes to tell of a run that hangs.
+inline constexpr double kSearchOvertimeSeconds = 15;
+
+// The runs that are under way when the time of a search is up may go on for a while: so long.
+class Overtime {
+ public:
+  // `spending` outlives it.
+  Overtime(const Spending& spending, double seconds) : spending_(spending), seconds_(seconds) {}
+
+  // Whether that is over, too. To be asked again and again once so many runs have been made.
+  [[nodiscard]] bool over(uint64_t runs);
+
+ private:
+  const Spending& spending_;
+  const double seconds_;
+  std::optional<Stopwatch> since_up_;
 };
 
 }  // namespace rehearsal::command_line

@@ -85,6 +85,15 @@ void Crew::replace(size_t child, const std::string& why, std::vector<Done>& done
   member.since_progress = Stopwatch();
 }
 
+void Crew::abandon() {
+  for (Member& member : members_) {
+    if (member.tasks.empty()) continue;
+    take_errors(member);
+    member.tasks.clear();
+    start(member);
+  }
+}
+
 std::vector<Crew::Done> Crew::wait() {
   std::vector<ChildProcess*> processes;
   for (Member& member : members_) processes.push_back(member.process.get());

@@ -43,6 +43,9 @@ class Crew {
   // `task` is the caller's number for this run. REQUIRES: can_take(child).
   void give(size_t child, size_t task, const RunSettings& settings);
 
+  // Ends the runs that have been given and are not done: nothing is heard of them any more.
+  void abandon();
+
   // Waits for something to happen, a short time at most, and returns what is done. A child that
   // died or took too long gives an outcome that says so, and is replaced.
   [[nodiscard]] std::vector<Done> wait();

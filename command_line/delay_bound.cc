@@ -47,12 +47,15 @@ class Search {
   // Every shard runs the schedule without deviations, which says where the others deviate.
   bool counts(const Skips& skips) const { return !skips.empty() || command_.shard == 0; }
 
+  bool is_out_of_time() { return !command_.budget.empty() && overtime_.over(result_.schedules); }
+
   void run_level() {
     next_ = 0;
     widths_.assign(last_level_ ? 0 : level_.size(), {});
     while (true) {
       hand_out();
       if (!crew_.busy()) return;
+      if (is_out_of_time()) return crew_.abandon();
       for (Crew::Done& done : crew_.wait()) take(done);
       progress_.show("hunt: " + std::to_string(result_.schedules) + " schedules, of " +
                      std::to_string(level_.size()) + " with " +
@@ -108,6 +111,7 @@ class Search {
   const RunSettings settings_;
   Crew crew_;
   const Spending spending_;
+  Overtime overtime_{spending_, kSearchOvertimeSeconds};
   Stopwatch stopwatch_;
   ProgressLine progress_;
   bool last_level_ = false;

@@ -23,6 +23,9 @@ namespace {
 
 constexpr double kSearchSeconds = 10;
 
+// Of a run that is told, or of one beside it: these may go on where the other one failed.
+constexpr double kToldSecondsMax = 60;
+
 std::string title_of(const RunSettings& settings) {
   return settings.scenario->name + ", seed " + std::to_string(settings.seed.value) +
          (settings.schedule.empty() ? "" : ", schedule " + settings.schedule);
@@ -31,7 +34,7 @@ std::string title_of(const RunSettings& settings) {
 // Runs in a child process, and takes down what happens.
 class Historian {
  public:
-  Historian() : crew_(make_crew(1, Crew::Errors::hidden)) {}
+  Historian() : crew_(make_crew(1, Crew::Errors::hidden, kToldSecondsMax)) {}
 
   void expect_hangs() { crew_.expect_hangs(); }
 
@@ -122,7 +125,7 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
 
 std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
                                            const sim::RunFailure& failure) {
-  if (failure.oracle == "comparison") return std::nullopt;
+  if (failure.oracle == "comparison" || failure.oracle == kUnfinished) return std::nullopt;
   std::optional<Explanation> explanation;
   try {
     explanation = explain_run(tool, settings, failure.oracle == "watchdog");

@@ -182,6 +182,8 @@ void FlagsOf::declare_run_flags() {
   text_flag("--watchdog", flags_.watchdog,
             "A simulated run without an event for so long, by the machine's clock, hangs and has "
             "failed; 0: it may [10s]");
+  text_flag("--virtual-time-max", flags_.virtual_time_max,
+            "A simulated run that lasts longer in virtual time has failed; 0: it may [168h]");
   declare_mutants();
 }
 

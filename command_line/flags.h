@@ -21,7 +21,7 @@ struct Flags {
   std::string compare, trace, crash_at, schedule, record, record_size;
   std::string seeds, time, first_seed, commit, jobs, shard, directory, shrink_time, junit;
   std::string rank, world_size, rendezvous, run_id, checkpoints;
-  std::string watchdog;
+  std::string watchdog, virtual_time_max;
   std::string metrics_port, spans, log, listen, advertise, auth;
   std::string peer_timeout, heartbeat, refusal_limit, collectives, spin;
   bool crash_sweep = false;

@@ -28,17 +28,21 @@ HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSea
   return result;
 }
 
+const char* what_came_of(Shrunk::End end) {
+  if (end == Shrunk::End::holds) return "held";
+  return end == Shrunk::End::unfinished ? "had not ended in time" : "was not the same";
+}
+
 std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
                                    const RunSettings& settings, const sim::RunFailure& failure) {
-  if (command.shrink_budget.empty()) return std::nullopt;
+  if (command.shrink_budget.empty() || failure.oracle == kUnfinished) return std::nullopt;
   Shrunk shrunk = shrink_run(settings, {.budget = command.shrink_budget,
                                         .file = file_in(command.directory, "failure.run"),
                                         .hangs = failure.oracle == "watchdog"});
   if (shrunk.end == Shrunk::End::shrunk) return shrunk;
-  std::cerr << "hunt: the same run "
-            << (shrunk.end == Shrunk::End::holds ? "held" : "was not the same")
-            << " when it was run again; '" << program_name(tool.program) << " verify "
-            << settings.scenario->name << "' says more" << std::endl;
+  std::cerr << "hunt: the same run " << what_came_of(shrunk.end) << " when it was run again; '"
+            << program_name(tool.program) << " verify " << settings.scenario->name << "' says more"
+            << std::endl;
   return std::nullopt;
 }
 

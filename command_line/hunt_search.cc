@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <iostream>
 #include <sstream>
 #include <utility>
 
@@ -11,7 +12,8 @@ HuntSearch::HuntSearch(const HuntCommand& command, const HuntTasks& tasks)
     : command_(command),
       tasks_(tasks),
       crew_(make_crew(command.jobs, Crew::Errors::shown)),
-      spending_(command.budget, [this] { return crew_.processor_seconds(); }) {
+      spending_(command.budget, [this] { return crew_.processor_seconds(); }),
+      overtime_(spending_, kSearchOvertimeSeconds) {
   for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
 }
 
@@ -20,9 +22,31 @@ std::optional<HuntSearch::Found> HuntSearch::search() {
     if (!found_) hand_out();
     const bool is_first = found_ && (given_.empty() || given_.begin()->first > found_->task);
     if (is_first || !crew_.busy()) return std::move(found_);
+    if (is_out_of_time()) {
+      end_unfinished();
+      return std::move(found_);
+    }
     for (Crew::Done& done : crew_.wait()) take(done);
     show_progress();
   }
+}
+
+bool HuntSearch::is_out_of_time() { return !command_.seed_count && overtime_.over(next_task_); }
+
+void HuntSearch::end_unfinished() {
+  crew_.abandon();
+  progress_.clear();
+  const auto& [task, settings] = *given_.begin();
+  std::cerr << "hunt: the time is up, and " << given_.size()
+            << (given_.size() == 1 ? " run has not ended: " : " runs have not ended, first: ")
+            << settings.scenario->name << " with seed " << settings.seed.value << std::endl;
+  if (done_count_ > 0) return;
+  const std::string passed = std::to_string(static_cast<int>(seconds()));
+  RunOutcome outcome;
+  outcome.failure = sim::RunFailure{
+      kUnfinished, "the run",
+      "it had not ended after " + passed + " s of the machine's time, when the hunt's was up"};
+  found_ = Found{task, settings, std::move(outcome)};
 }
 
 bool HuntSearch::tasks_left() const {

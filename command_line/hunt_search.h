@@ -24,7 +24,8 @@ class HuntSearch {
   HuntSearch(const HuntCommand& command, const HuntTasks& tasks);
 
   // Runs until something fails, or nothing is left of the tasks or the budget. Returns the failure
-  // with the smallest number.
+  // with the smallest number. Runs that have not ended some time after the budget's are ended, and
+  // told of; if no run has ended at all, the first of them has failed.
   [[nodiscard]] std::optional<Found> search();
 
   [[nodiscard]] double seconds() const { return stopwatch_.seconds(); }
@@ -39,6 +40,8 @@ class HuntSearch {
     return !tasks_.learns || learning_.ready_for(next_task_);
   }
   void hand_out();
+  [[nodiscard]] bool is_out_of_time();
+  void end_unfinished();
   void take(Crew::Done& done);
   void count_spent(const RunSettings& settings, const RunOutcome& outcome);
   void show_progress();
@@ -48,6 +51,7 @@ class HuntSearch {
   Crew crew_;
   Stopwatch stopwatch_;
   const Spending spending_;
+  Overtime overtime_;
   ProgressLine progress_;
   HuntLearning learning_;
   std::map<size_t, RunSettings> given_;  // what is being run

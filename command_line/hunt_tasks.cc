@@ -48,11 +48,11 @@ struct Sweep {
 
 }  // namespace
 
-Crew make_crew(int jobs, Crew::Errors errors) {
+Crew make_crew(int jobs, Crew::Errors errors, double run_seconds_max) {
   return Crew(
       std::vector<ChildSetup>(static_cast<size_t>(jobs),
                               {.arguments = {kChildCommand}, .environment = {}, .directory = {}}),
-      kRunSecondsMax, errors);
+      run_seconds_max, errors);
 }
 
 HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {

@@ -25,7 +25,8 @@ struct HuntTasks {
 // fails, it is the only task.
 [[nodiscard]] HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends);
 
-// Children that simulate what they are given.
-[[nodiscard]] Crew make_crew(int jobs, Crew::Errors errors);
+// Children that simulate what they are given. A run that takes longer is ended.
+[[nodiscard]] Crew make_crew(int jobs, Crew::Errors errors,
+                             double run_seconds_max = kRunSecondsMax);
 
 }  // namespace rehearsal::command_line

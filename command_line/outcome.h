@@ -46,6 +46,9 @@ struct RunOutcome {
 
 [[nodiscard]] Json to_json(const sim::RunFailure& failure, const std::string& replay);
 
+// The oracle of a run that had to be ended because the time of its search was up.
+inline constexpr const char* kUnfinished = "unfinished";
+
 // The run ended its process, or had to be ended with it.
 [[nodiscard]] bool ends_process(const sim::RunFailure& failure);
 

@@ -120,6 +120,8 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (!settings.collectives.empty()) add("--collectives", settings.collectives);
   for (const std::string& mutant : settings.mutants) add("--mutant", mutant);
   if (settings.watchdog) add("--watchdog", seconds_text(*settings.watchdog));
+  if (settings.virtual_time_max)
+    add("--virtual-time-max", seconds_text(*settings.virtual_time_max));
   if (settings.benign) arguments.emplace_back("--benign");
   if (settings.decisions.empty()) return arguments;
   const std::vector<std::string> workers = worker_names(settings);
@@ -176,6 +178,7 @@ Json to_json(const RunSettings& settings) {
   set_if_given(json, "crashes", settings.crashes);
   set_if_given(json, "mad", settings.mad);
   set_if_given(json, "watchdog", settings.watchdog);
+  set_if_given(json, "virtual_time_max", settings.virtual_time_max);
   set_if_given(json, "long_partitions", settings.long_partitions);
   set_if_given(json, "long_pauses", settings.long_pauses);
   return json;
@@ -199,6 +202,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.crashes = get_if_given<int>(json, "crashes");
   settings.mad = get_if_given<int>(json, "mad");
   settings.watchdog = get_if_given<double>(json, "watchdog");
+  settings.virtual_time_max = get_if_given<double>(json, "virtual_time_max");
   settings.long_partitions = get_if_given<bool>(json, "long_partitions");
   settings.long_pauses = get_if_given<bool>(json, "long_pauses");
   settings.network = json.at("network").get<std::string>();

@@ -32,37 +32,38 @@ struct RunSettings {
   Seed seed{1};
   Net net = Net::sim;
   // Each, where it is given, takes the place of this part only of what the scenario draws.
-  std::optional<sim::FaultLevel> faults;  // without: what the scenario draws, or mild
-  std::optional<int> mad;                 // without: none
-  std::optional<int> crashes;             // without: what the scenario draws, or none
-  std::optional<sim::Restart> restarts;   // the same
-  std::optional<bool> long_partitions;    // the same
-  std::optional<bool> long_pauses;        // the same
-  std::optional<CrashAt> crash_at;        // beside what else goes wrong
-  std::string network;                    // a preset; empty: drawn with the faults
-  std::vector<std::string> without;       // classes of faults that are left out
-  std::string strategy;                   // NAME[:k=v,…]; empty: the default one
-  std::vector<std::string> redraws;       // SALT/N: some choices are drawn anew, in this order
-  std::string trace_file;                 // empty: none
-  std::string spans_file;                 // of this process's runs; empty: none
-  std::string choices_file;               // for what is chosen, as it is chosen; empty: none
-  std::string history_file;               // for what explains the run; empty: none
-  std::string checkpoints;                // folder, of a real run; empty: none or a temporary one
-  std::string record_folder;              // for what each real worker was given; empty: nowhere
-  std::optional<uint64_t> record_bytes;   // of each of these records; without: the default
-  LivenessTexts liveness;                 // of a real run
-  std::string collectives;                // of a real run: own or gloo; empty: as it says outside
-  std::string spin;                       // of a real run: a time; empty: as it says outside
-  std::vector<std::string> mutants;       // protocol rules left out; for tests of the oracles
-  std::vector<sim::Override> decisions;   // choices that are given instead of drawn
-  std::optional<double> watchdog;         // seconds; see sim/cluster_options.h; zero: off
-  std::string schedule;                   // of `explore`: the run is this one; empty: none
-  std::vector<std::string> only_faults;   // of `explore`: runs with these only; empty: all
-  bool benign = false;                    // every other choice is the benign one, not drawn
-  bool exception_traces = false;          // a failure says where its exception was thrown
-  bool record = false;                    // the outcome tells what was chosen
-  bool tell_widths = false;               // and how many events each choice of the strategy was of
-  bool tell_features = false;             // and what the run has shown
+  std::optional<sim::FaultLevel> faults;   // without: what the scenario draws, or mild
+  std::optional<int> mad;                  // without: none
+  std::optional<int> crashes;              // without: what the scenario draws, or none
+  std::optional<sim::Restart> restarts;    // the same
+  std::optional<bool> long_partitions;     // the same
+  std::optional<bool> long_pauses;         // the same
+  std::optional<CrashAt> crash_at;         // beside what else goes wrong
+  std::string network;                     // a preset; empty: drawn with the faults
+  std::vector<std::string> without;        // classes of faults that are left out
+  std::string strategy;                    // NAME[:k=v,…]; empty: the default one
+  std::vector<std::string> redraws;        // SALT/N: some choices are drawn anew, in this order
+  std::string trace_file;                  // empty: none
+  std::string spans_file;                  // of this process's runs; empty: none
+  std::string choices_file;                // for what is chosen, as it is chosen; empty: none
+  std::string history_file;                // for what explains the run; empty: none
+  std::string checkpoints;                 // folder, of a real run; empty: none or a temporary one
+  std::string record_folder;               // for what each real worker was given; empty: nowhere
+  std::optional<uint64_t> record_bytes;    // of each of these records; without: the default
+  LivenessTexts liveness;                  // of a real run
+  std::string collectives;                 // of a real run: own or gloo; empty: as it says outside
+  std::string spin;                        // of a real run: a time; empty: as it says outside
+  std::vector<std::string> mutants;        // protocol rules left out; for tests of the oracles
+  std::vector<sim::Override> decisions;    // choices that are given instead of drawn
+  std::optional<double> watchdog;          // seconds; see sim/cluster_options.h; zero: off
+  std::optional<double> virtual_time_max;  // the same
+  std::string schedule;                    // of `explore`: the run is this one; empty: none
+  std::vector<std::string> only_faults;    // of `explore`: runs with these only; empty: all
+  bool benign = false;                     // every other choice is the benign one, not drawn
+  bool exception_traces = false;           // a failure says where its exception was thrown
+  bool record = false;                     // the outcome tells what was chosen
+  bool tell_widths = false;                // and how many events each choice of the strategy was of
+  bool tell_features = false;              // and what the run has shown
 
   // The faults of this run if it is simulated.
   [[nodiscard]] ScenarioFaults fault_plan() const;

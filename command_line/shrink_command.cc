@@ -20,6 +20,20 @@ int report_holds(const Tool& tool) {
   return kHolds;
 }
 
+int report_unfinished(const Tool& tool, const RunSettings& settings) {
+  const sim::RunFailure failure{kUnfinished, "the run",
+                                "it had not ended when the time was up: --for says how long"};
+  if (tool.json) {
+    const Json json{{"command", "shrink"},
+                    {"ok", false},
+                    {"scenario", settings.scenario->name},
+                    {"failure", to_json(failure, replay_command(tool.program, settings))}};
+    std::cout << printed(json) << std::endl;
+  }
+  print_failure(tool, settings, failure);
+  return kFailed;
+}
+
 // Exit status 3, as of `verify`, which says more.
 int report_differs(const Tool& tool, const Shrunk& shrunk) {
   const sim::RunFailure failure{
@@ -55,6 +69,7 @@ int shrink(const Tool& tool, const ShrinkCommand& command) {
   const Shrunk shrunk = shrink_run(command.settings, {command.budget, command.file});
   if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
   if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
+  if (shrunk.end == Shrunk::End::unfinished) return report_unfinished(tool, shrunk.settings);
   if (tool.json) {
     std::cout << printed(shrunk_json(tool, shrunk)) << std::endl;
   } else {

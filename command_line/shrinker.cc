@@ -20,6 +20,11 @@ constexpr double kSaveInterval = 0.5;  // of the file, in seconds
 // Of the budget, for fewer workers, operations and classes of faults: the rest is for decisions.
 constexpr double kStructureShare = 0.4;
 
+// A run that is under way when the time is up goes on for so long; one without which nothing could
+// be said, for longer.
+constexpr double kOvertimeSeconds = 2;
+constexpr double kNeededOvertimeSeconds = 60;
+
 constexpr size_t kPrintedDecisionsMax = 30;  // of a failure seen on the way
 
 // The same run with one class of faults less, or a milder one.
@@ -101,10 +106,14 @@ class Shrinker {
   Shrunk run() {
     if (!begin()) return finish();
     save();
+    needed_ = false;
     // A list of decisions belongs to one program and one set of faults.
     if (settings().decisions.empty()) shrink_structure();
     in_structure_ = false;
-    if (list_decisions()) {
+    needed_ = true;
+    const bool listed = list_decisions();
+    needed_ = false;
+    if (listed) {
       shrink_decisions();
       // The decisions that are left may need less than the whole program.
       while (accept_one_of(smaller(settings()))) shrink_decisions();
@@ -125,6 +134,7 @@ class Shrinker {
   bool begin() {
     const RunOutcome first = attempt(settings(), crew_);
     if (first.ok || !first.failure) return false;
+    if (is_unfinished(first)) return end_with(Shrunk::End::unfinished);
     result_.settings.strategy = first.strategy.empty() ? settings().strategy : first.strategy;
     result_.failure = *first.failure;
     Crew other = make_crew(1, Crew::Errors::hidden);
@@ -133,10 +143,20 @@ class Shrinker {
       other.expect_hangs();
     }
     const RunOutcome second = attempt(settings(), other);
+    if (is_unfinished(second)) return end_with(Shrunk::End::unfinished);
     const bool same = first.fingerprint == second.fingerprint && second.failure &&
                       text_to_compare(*first.failure) == text_to_compare(*second.failure);
     result_.end = same ? Shrunk::End::shrunk : Shrunk::End::differs;
     return same;
+  }
+
+  bool end_with(Shrunk::End end) {
+    result_.end = end;
+    return false;
+  }
+
+  static bool is_unfinished(const RunOutcome& outcome) {
+    return outcome.failure && outcome.failure->oracle == kUnfinished;
   }
 
   Shrunk finish() {
@@ -148,8 +168,13 @@ class Shrinker {
     ++result_.runs;
     show_progress();
     crew.give(0, result_.runs, candidate);
-    while (true)
+    Overtime& overtime = needed_ ? needed_overtime_ : overtime_;
+    while (!overtime.over(result_.runs))
       for (Crew::Done& done : crew.wait()) return std::move(done.outcome);
+    crew.abandon();
+    RunOutcome unfinished;
+    unfinished.failure = sim::RunFailure{kUnfinished, "the run", "the time is up"};
+    return unfinished;
   }
 
   bool accept(RunSettings candidate) {
@@ -158,8 +183,8 @@ class Shrinker {
     // A smaller program has other events: those that it does not have need not be given.
     sim::drop_absent(candidate.decisions, outcome.absent);
     if (!sim::alike(*outcome.failure, result_.failure)) {
-      // That a decision has nothing to decide is no failure of the program.
-      if (outcome.failure->oracle != "decisions")
+      // That a decision has nothing to decide is no failure of the program, nor that time is up.
+      if (outcome.failure->oracle != "decisions" && !is_unfinished(outcome))
         note_other({std::move(candidate), std::move(*outcome.failure)});
       return false;
     }
@@ -251,10 +276,13 @@ class Shrinker {
   const ShrinkOrder order_;
   Crew crew_;
   const Spending spending_;
+  Overtime overtime_{spending_, kOvertimeSeconds};
+  Overtime needed_overtime_{spending_, kNeededOvertimeSeconds};
   Stopwatch stopwatch_;
   ProgressLine progress_;
   double saved_ = 0;  // when
   bool in_structure_ = true;
+  bool needed_ = true;  // what is run: it has more time
   Shrunk result_;
 };
 

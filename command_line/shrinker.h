@@ -27,8 +27,9 @@ struct OtherFailure {
 
 struct Shrunk {
   enum class End {
-    holds,    // there is nothing to shrink
-    differs,  // two runs of it were not the same: nothing can be said of a third one
+    holds,       // there is nothing to shrink
+    differs,     // two runs of it were not the same: nothing can be said of a third one
+    unfinished,  // it had not ended when the time was up, nor for a while afterwards
     shrunk,
   };
   End end = End::holds;

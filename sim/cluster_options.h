@@ -66,10 +66,11 @@ struct ClusterOptions {
 
   // Faults come until this has passed; then all is healed and everything must finish.
   Duration storm = std::chrono::seconds(60);
-  // For so long, after the storm, nothing need be seen to move forward.
+  // For so long, after the storm, nothing need be seen to move forward. It counts from the end of
+  // what is due by itself: pauses of the program of at least a quarter of it, and acts of the test.
   Duration progress_bound = std::chrono::seconds(400);
-  // Zero: none. A run that lasts longer has failed.
-  Duration virtual_time_max{};
+  // A run that lasts longer in virtual time has failed; zero: it may last for ever.
+  Duration virtual_time_max = std::chrono::hours(24 * 7);
 
   // A run that has had no event for so long by the machine's clock hangs: the process ends with
   // exit status 1, after it has said which worker is in which function, and the stack. Zero: never.

@@ -32,7 +32,12 @@ struct LifeView {
   const NodeCensus* census_at_end = nullptr;  // see Node; null: there is none yet
   bool crashed = false;
   const Status* result = nullptr;  // of its main; null while that runs
+  Instant ended{};                 // when its main ended, or it crashed
   uint64_t live_stacks = 0;
+  // The label of code that goes on without waiting for anything, as one that asks in a loop does,
+  // and how many turns it has had so since it waited last; empty: there is none.
+  std::string_view busy_label;
+  uint64_t busy_turns = 0;
 };
 
 // A cluster between two events.
@@ -42,7 +47,11 @@ struct ClusterView {
   Instant calm_since{};
   bool disturbed = false;  // a worker crashed, or a partition may have outlasted `peer_timeout`
   bool idle = false;       // nothing will ever happen, although not all have ended
-  bool dynamic = false;    // the group is: workers leave while others refer to what they own
+  // When the last act happens, or has happened, that the test or the seed has planned: what was
+  // given to Cluster::at, a worker that comes back, the end of a pause.
+  Instant acts_until{};
+  uint64_t turns = 0;           // of the program's code so far
+  bool dynamic = false;         // the group is: workers leave while others refer to what they own
   std::vector<LifeView> lives;  // all there were, by worker and life
 };
 
@@ -59,10 +68,18 @@ class Findings {
   void fail(std::string_view oracle, std::string object, std::string message) {
     if (!first_) first_ = {std::string(oracle), std::move(object), std::move(message)};
   }
+  // The same for what the running code would go on with for ever: it has its node killed at its
+  // next call.
+  void fail_now(std::string_view oracle, std::string object, std::string message) {
+    fail(oracle, std::move(object), std::move(message));
+    stops_ = true;
+  }
   [[nodiscard]] const std::optional<Finding>& first() const { return first_; }
+  [[nodiscard]] bool stops() const { return stops_; }
 
  private:
   std::optional<Finding> first_;
+  bool stops_ = false;
 };
 
 // A set of kinds of events.
@@ -75,6 +92,11 @@ class EventKinds {
     EventKinds every{};
     every.bits_ = ~uint64_t{0};
     return every;
+  }
+  [[nodiscard]] constexpr EventKinds operator+(const EventKinds& others) const {
+    EventKinds both = *this;
+    both.bits_ |= others.bits_;
+    return both;
   }
   [[nodiscard]] constexpr bool has(EventKind kind) const { return (bits_ & bit(kind)) != 0; }
 

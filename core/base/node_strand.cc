@@ -81,8 +81,9 @@ Status NodeStrand::wait(std::string_view what, const CausalId& id,
 
 Execution& NodeStrand::running() {
   if (executions_ == nullptr) throw RpcError(*why_closed_);
+  Execution* const execution = executions_->running();  // Counts code that was killed.
   if (killed_) throw NodeKilled{};
-  if (Execution* const execution = executions_->running()) return *execution;
+  if (execution != nullptr) return *execution;
   // Only the strand knows whether the node has ended. Where nothing parks, the strand is free.
   const Status open = wait("the worker's state", {}, [](WaitHandle wait) { wait.end(); });
   const bool nothing_parks = !open.ok() && open.error().kind == ErrorKind::would_park;

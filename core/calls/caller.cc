@@ -127,13 +127,13 @@ std::optional<Instant> Caller::await_worker(WorkerId worker, Timeout timeout) co
 Future<Unit> Caller::after(Duration time) const {
   auto state = std::make_shared<FutureState<Unit>>(strand_, CausalId{});
   strand_->post([this, state, when = when_passed(time)] {
-    parts_.deadlines->add_loose(when, [state] { state->complete(Unit{}); });
+    parts_.deadlines->add_loose_pause(when, [state] { state->complete(Unit{}); });
   });
   return Future<Unit>(state);
 }
 
 DeadlineId Caller::call_at(Instant when, Task task) const {
-  return parts_.deadlines->add_loose(when, std::move(task));
+  return parts_.deadlines->add_loose_pause(when, std::move(task));
 }
 
 void Caller::take_back(const DeadlineId& id) const { parts_.deadlines->remove(id); }
@@ -141,7 +141,7 @@ void Caller::take_back(const DeadlineId& id) const { parts_.deadlines->remove(id
 void Caller::sleep(Duration time) const {
   const Instant when = when_passed(time);
   const Status slept = strand_->wait("time to pass", {}, [&](WaitHandle wait) {
-    parts_.deadlines->add(when, [wait] { wait.end(); });
+    parts_.deadlines->add_pause(when, [wait] { wait.end(); });
   });
   if (!slept.ok()) throw RpcError(slept.error());
 }

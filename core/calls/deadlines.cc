@@ -30,6 +30,13 @@ uint64_t Deadlines::loose_count() const {
                                              [](const auto& entry) { return entry.second.loose; }));
 }
 
+Duration Deadlines::pause_left(Duration at_least) const {
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(), [at_least](const auto& entry) {
+    return entry.second.pause.count() > 0 && entry.second.pause >= at_least;
+  });
+  return last == entries_.rend() ? Duration{} : std::max(time_until(last->first.when), Duration{});
+}
+
 // A timer that is too early costs one empty turn; one that is too late would be wrong.
 void Deadlines::arm() {
   if (entries_.empty()) return;

@@ -71,6 +71,10 @@ std::string Node::check_invariants() const {
 
 WaitViews Node::waits() const { return parts_->waits(); }
 
+Duration Node::pause_left(Duration at_least) const {
+  return parts_->deadlines.pause_left(at_least);
+}
+
 ValueViews Node::values(std::type_index type) const { return parts_->values(type); }
 
 }  // namespace rehearsal

@@ -179,6 +179,11 @@ class Node {
   // For oracles: who waits for what at this node.
   [[nodiscard]] WaitViews waits() const;
 
+  // For oracles: how long it takes until the last of those pauses of the program's own (`sleep`,
+  // `after`, the delay of a batch) is over that are at least so long from beginning to end; zero:
+  // there is none.
+  [[nodiscard]] Duration pause_left(Duration at_least) const;
+
   // For oracles: the worker's state of exactly this type, if it has one, then the values of this
   // type that references own here, in the order of their references' ids.
   [[nodiscard]] ValueViews values(std::type_index type) const;

@@ -23,7 +23,8 @@ Observers::Observers(observe::LogLevel level, Duration slow_after,
       log_(level, names.at(self.value)),
       log_trace_(log_, names),
       slow_(log_, names.at(self.value), slow_after),
-      slow_passes_(log_, names, slow_after) {}
+      slow_passes_(log_, names, slow_after),
+      failing_(log_, names) {}
 
 Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& options,
                                                    const Environment& environment,

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "observe/log/failing_callers.h"
 #include "observe/log/log.h"
 #include "observe/log/slow_executions.h"
 #include "observe/log/slow_passes.h"
@@ -66,7 +67,8 @@ class Observers {
   observe::LogTrace log_trace_;
   observe::SlowExecutions slow_;
   observe::SlowPasses slow_passes_;
-  observe::Traces log_traces_{std::vector<Trace*>{&log_trace_, &slow_, &slow_passes_}};
+  observe::FailingCallers failing_;
+  observe::Traces log_traces_{std::vector<Trace*>{&log_trace_, &slow_, &slow_passes_, &failing_}};
   bool logs_ = false;
   std::optional<observe::Spans> spans_;
   std::string spans_folder_, spans_file_;

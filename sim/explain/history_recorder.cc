@@ -95,18 +95,21 @@ void HistoryRecorder::on_event(const Observation& seen) {
   const bool is_call = event.kind == EventKind::api_call;
   const auto maker =
       is_call ? executions_.find({event.worker.value, event.id.path}) : executions_.end();
-  add({.event = event.kind,
-       .worker = seen.life.worker.value,
-       .life = seen.life.life,
-       .peer = event.peer.value,
-       .id = event.id == CausalId{} ? std::string() : to_string(event.id),
-       .message_type = event.message_type,
-       .number = event.number,
-       .text = std::string(event.text),
-       .detail = std::string(event.value),
-       .stack = is_call ? places_.calling_stack() : std::string(),
-       .parent = maker == executions_.end() ? std::string() : maker->second,
-       .autograd = autograd_note(event)});
+  const bool is_placed = is_call && !tries_.is_futile(seen.life);
+  Entry told{.event = event.kind,
+             .when = seen.when,
+             .worker = seen.life.worker.value,
+             .life = seen.life.life,
+             .peer = event.peer.value,
+             .id = event.id == CausalId{} ? std::string() : to_string(event.id),
+             .message_type = event.message_type,
+             .number = event.number,
+             .text = std::string(event.text),
+             .detail = std::string(event.value),
+             .stack = is_placed ? places_.calling_stack() : std::string(),
+             .parent = maker == executions_.end() ? std::string() : maker->second,
+             .autograd = autograd_note(event)};
+  for (Entry& entry : tries_.take(seen, std::move(told))) sink_.add(std::move(entry));
 }
 
 void HistoryRecorder::note_execution(const Event& event) {
@@ -128,6 +131,7 @@ void HistoryRecorder::on_throw(const std::type_info& type, const std::exception*
   const Execution* const execution = fibers::running_execution();
   // On the strand the library throws, and catches it itself.
   if (execution == nullptr || type == typeid(NodeKilled)) return;
+  if (tries_.is_futile(running_)) return;
   const bool is_from_call = thrown != nullptr && error_of(*thrown) != nullptr;
   add({.kind = EntryKind::thrown,
        .worker = running_.worker.value,

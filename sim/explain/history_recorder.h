@@ -12,6 +12,7 @@
 #include "core/node/node.h"
 #include "net_fake/witness.h"
 #include "sim/decisions/keyed_decisions.h"
+#include "sim/explain/futile_tries.h"
 #include "sim/explain/history.h"
 #include "sim/explain/source_places.h"
 #include "sim/explain/throw_watch.h"
@@ -71,6 +72,7 @@ class HistoryRecorder final : public net_fake::Witness, public ThrowListener {
   const std::vector<std::string> names_;
   const std::unique_ptr<Codec> codec_;
   SourcePlaces places_;
+  FutileTries tries_;
   LifeId running_{};                               // whose event is under way
   std::map<Path, std::string> executions_;         // what started each that has begun
   std::map<CausalId, const Function*> functions_;  // of each call that was sent

@@ -58,7 +58,12 @@ namespace rehearsal::sim {
 [[nodiscard]] std::unique_ptr<Oracle> make_invariants();
 
 // After the storm, nothing has moved forward for `bound`, or nothing will ever happen, and not all
-// have ended. Says who waits for what.
-[[nodiscard]] std::unique_ptr<Oracle> make_progress(Duration bound);
+// have ended. Time counts from when nothing is due any more: a pause of the program (`sleep`,
+// `after`) of at least a quarter of the bound, an act of the test, a worker that comes back. Says
+// who waits for what. Sooner, where somebody only tries again what fails at once: a call that fails
+// as soon as it is made is no progress. At any time: code goes on although its worker has ended, or
+// millions of times without a value. `names`: of all workers, in rank order.
+[[nodiscard]] std::unique_ptr<Oracle> make_progress(Duration bound,
+                                                    std::vector<std::string> names = {});
 
 }  // namespace rehearsal::sim

@@ -153,4 +153,29 @@ std::string describe_wait_graph(const std::vector<NodeWaits>& nodes) {
   return Graph(nodes).describe();
 }
 
+bool runs(const LifeView& life) {
+  return !life.crashed && life.result == nullptr && life.node != nullptr;
+}
+
+std::string names_of_running(const ClusterView& cluster) {
+  std::string names;
+  for (const LifeView& life : cluster.lives)
+    if (runs(life)) names += (names.empty() ? "" : ", ") + std::string(life.name);
+  return names;
+}
+
+std::string describe_waits(const ClusterView& cluster) {
+  std::string busy;
+  std::vector<NodeWaits> nodes;
+  for (const LifeView& life : cluster.lives) {
+    if (!runs(life)) continue;
+    nodes.push_back({life.id.worker, std::string(life.name), life.node->waits()});
+    if (life.busy_turns == 0) continue;
+    const bool is_main = life.busy_label == life.name;
+    busy += "  " + (is_main ? "main" : std::string(life.busy_label)) + " at " +
+            std::string(life.name) + " asks again and again, and never waits\n";
+  }
+  return busy + describe_wait_graph(nodes);
+}
+
 }  // namespace rehearsal::sim

@@ -5,6 +5,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/wait_view.h"
+#include "sim/oracle.h"
 
 namespace rehearsal::sim {
 
@@ -21,5 +22,13 @@ struct NodeWaits {
 // nothing runs for it at its callee, then each cycle, by its stacks in order: as long as all in it
 // wait, none can go on.
 [[nodiscard]] std::string describe_wait_graph(const std::vector<NodeWaits>& nodes);
+
+// Whether this life's main runs, and its node can be looked at.
+[[nodiscard]] bool runs(const LifeView& life);
+
+// Those lives: their names, and their wait-for graph, after a line for each that has code which
+// goes on without waiting for anything.
+[[nodiscard]] std::string names_of_running(const ClusterView& cluster);
+[[nodiscard]] std::string describe_waits(const ClusterView& cluster);
 
 }  // namespace rehearsal::sim

@@ -30,8 +30,6 @@ constexpr int kWindowPart = 64;
 constexpr Duration kStartAgain = std::chrono::milliseconds(100);
 constexpr uint32_t kStartAgainTimesMax = 100;
 
-constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
-
 // Returns the number of threads to go back to. The inter-op number can be set once in a process,
 // and not after its pool has been used: then it stays.
 int use_one_thread() {
@@ -86,6 +84,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
         "LibTorch as a shared library");
   if (options_.stacks == nullptr) own_stacks_.emplace();
   world_.decisions = &decisions_;
+  world_.findings = &recorder_.findings();
   world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
   world_.scheduling = plan_.scheduling;
   world_.clocks = plan_.machines.clocks;
@@ -105,7 +104,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     crashes_.push_back(draw_restart(decisions_, options_.restart,
                                     {.worker = point.worker, .event = point.decision},
                                     crashes_.size()));
-  add_judge(make_progress(options_.progress_bound));
+  add_judge(make_progress(options_.progress_bound, names_));
   add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
   if (options_.oracles) {
     add_judge(make_at_most_once());
@@ -248,6 +247,10 @@ bool ClusterParts::step(Instant limit) {
   if (failed()) return false;
   const auto next = world_.queue.peek();
   if (!next || next->when > limit) return false;
+  if (is_check_due(next->when)) {
+    check(/*idle=*/false);
+    if (failed()) return false;
+  }
   const WorkerId worker = next->what->worker(next->ticket);
   const bool of_worker = worker.value < decisions_of_.size();
   if (of_worker) {
@@ -284,6 +287,7 @@ void ClusterParts::run_event(const EventQueue::Event& next, WorkerId worker) {
   judge_values();
   pulse_->end();
   if (history_ && of_worker) history_->after_step(life(worker).id(), life(worker).node().census());
+  bound_instant();
   if (until_check_-- == 0) check(/*idle=*/false);
 }
 
@@ -322,10 +326,7 @@ void ClusterParts::run_to_end() {
       if (!failed()) check(/*idle=*/true);
       break;
     }
-    const Duration passed = world_.queue.now().time_since_epoch();
-    if (options_.virtual_time_max.count() > 0 && passed > options_.virtual_time_max)
-      recorder_.findings().fail("time", "the cluster",
-                                "the run is longer than the virtual time it was given");
+    bound_time();
   }
   over_at_ = world_.queue.now();
   if (!failed()) drain();
@@ -342,6 +343,7 @@ bool ClusterParts::all_over() {
 
 void ClusterParts::at(Instant when, std::function<void()> action) {
   actions_.push_back(std::move(action));
+  acts_until_ = std::max(acts_until_, when);
   world_.queue.at(when, *this, actions_.size() - 1);
 }
 
@@ -412,6 +414,7 @@ void ClusterParts::restart(WorkerId worker) {
 void ClusterParts::pause(WorkerId worker, Duration time) {
   if (!machines_) make_machines();
   long_pause_ |= time > peer_timeout_ / 2;
+  acts_until_ = std::max(acts_until_, world_.queue.now() + time);
   recorder_.note("pause", life(worker).id());
   machines_->pause(worker, time);
 }
@@ -440,8 +443,7 @@ void ClusterParts::calm() {
 // Run the events left when all mains have ended: frames on their way, deadlines of nobody.
 void ClusterParts::drain() {
   calm();
-  while (step()) {
-  }
+  while (step()) bound_time();
 }
 
 void ClusterParts::finish() {
@@ -453,26 +455,6 @@ void ClusterParts::finish() {
   }
   stop_recording_history();
   fill_report();
-}
-
-void ClusterParts::check(bool idle) {
-  until_check_ = options_.oracles && options_.check_interval > 0 ? options_.check_interval
-                                                                 : kRareCheckInterval;
-  const ClusterView cluster = view(idle);
-  for (const auto& oracle : oracles_) oracle->check(cluster, recorder_.findings());
-}
-
-ClusterView ClusterParts::view(bool idle) const {
-  ClusterView cluster{.now = world_.queue.now(),
-                      .calm = calm_,
-                      .calm_since = calm_since_,
-                      .disturbed = disturbed(),
-                      .idle = idle,
-                      .dynamic = program_.is_dynamic()};
-  cluster.lives.reserve(names_.size());
-  for (const auto& lives : lives_)
-    for (const auto& life : lives) cluster.lives.push_back(life->view());
-  return cluster;
 }
 
 }  // namespace rehearsal::sim

@@ -88,6 +88,9 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   void main_ended(const LifeId& life);
   void calm();
   void check(bool idle);
+  [[nodiscard]] bool is_check_due(Instant next) const;
+  void bound_time();
+  void bound_instant();
   void judge_values();
   void judge_mains();
   void drain();
@@ -131,6 +134,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   size_t over_before_ = 0;                                 // all workers before this one are over
   std::vector<std::function<void()>> actions_;
   size_t storm_end_ = 0;  // of them
+  Instant acts_until_{};  // when the last of them happens
 
   std::vector<PlannedCrash> crashes_;   // still to come
   std::vector<uint64_t> decisions_of_;  // events so far, by worker
@@ -140,6 +144,9 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   bool returned_ = false;    // a worker that had left comes again
   bool long_pause_ = false;  // one that a test asked for has outlasted `peer_timeout`
   uint64_t until_check_ = 0;
+  Instant checked_at_{};
+  Instant instant_{};  // of the last event
+  uint64_t events_in_instant_ = 0;
   bool begun_ = false;
   bool calm_ = false;
   Instant calm_since_{};

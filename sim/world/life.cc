@@ -24,6 +24,7 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
                                                    .transport = &tapped_,
                                                    .trace = this,
                                                    .checkpoints = &environment.disk});
+  runtime_->set_on_stopped([this] { runtime_->post([this] { node_->kill(); }); });
   transport_.start(node_->hello(), *this);
 }
 
@@ -42,6 +43,7 @@ void Life::start() {
 void Life::crash() {
   if (over()) return;
   crashed_ = true;
+  ended_ = queue_.now();
   transport_.crash();
   runtime_->post([this] { node_->kill(); });
   runtime_->kill();
@@ -68,6 +70,7 @@ void Life::discard_node() {
 }
 
 LifeView Life::view() const {
+  const SimRuntime::Busy busy = runtime_->busy();
   return {.id = id_,
           .name = name_,
           .incarnation = incarnation_,
@@ -75,7 +78,10 @@ LifeView Life::view() const {
           .census_at_end = node_ && node_->census_at_end() ? &*node_->census_at_end() : nullptr,
           .crashed = crashed_,
           .result = result_ ? &*result_ : nullptr,
-          .live_stacks = runtime_->live_stacks()};
+          .ended = ended_,
+          .live_stacks = runtime_->live_stacks(),
+          .busy_label = busy.label,
+          .busy_turns = busy.turns};
 }
 
 void Life::on_event(const Event& event) {

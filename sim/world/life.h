@@ -52,7 +52,7 @@ class Life final : private Trace, private FrameSink {
   [[nodiscard]] bool crashed() const { return crashed_; }
   [[nodiscard]] bool over() const { return crashed_ || result_.has_value(); }
   [[nodiscard]] const std::optional<Status>& result() const { return result_; }
-  // When the main ended, in virtual time.
+  // When the main ended or the life crashed, in virtual time.
   [[nodiscard]] Instant ended() const { return ended_; }
   [[nodiscard]] LifeView view() const;
 

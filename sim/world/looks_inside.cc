@@ -1,4 +1,4 @@
-// The looks into a cluster: of invariants, and of a debugger.
+// The looks into a cluster: of oracles, of invariants, and of a debugger.
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -9,6 +9,43 @@
 #include "sim/world/stack_words.h"
 
 namespace rehearsal::sim {
+namespace {
+
+constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
+
+// So often, at least, the oracles look during the time in which something has to move forward.
+constexpr int kChecksInProgressBound = 8;
+
+}  // namespace
+
+void ClusterParts::check(bool idle) {
+  until_check_ = options_.oracles && options_.check_interval > 0 ? options_.check_interval
+                                                                 : kRareCheckInterval;
+  checked_at_ = world_.queue.now();
+  const ClusterView cluster = view(idle);
+  for (const auto& oracle : oracles_) oracle->check(cluster, recorder_.findings());
+}
+
+// Before time goes on to `next`. In the calm hours may pass between two events: whoever only looks
+// after some of them does not see what they passed for.
+bool ClusterParts::is_check_due(Instant next) const {
+  return calm_ && next - checked_at_ > options_.progress_bound / kChecksInProgressBound;
+}
+
+ClusterView ClusterParts::view(bool idle) const {
+  ClusterView cluster{.now = world_.queue.now(),
+                      .calm = calm_,
+                      .calm_since = calm_since_,
+                      .disturbed = disturbed(),
+                      .idle = idle,
+                      .acts_until = acts_until_,
+                      .turns = world_.turns,
+                      .dynamic = program_.is_dynamic()};
+  cluster.lives.reserve(names_.size());
+  for (const auto& lives : lives_)
+    for (const auto& life : lives) cluster.lives.push_back(life->view());
+  return cluster;
+}
 
 void ClusterParts::add_invariant(NamedInvariant invariant) {
   REHEARSAL_CHECK(!begun_, "invariants are added before the run begins");

@@ -8,9 +8,12 @@
 
 #include "core/base/check.h"
 #include "core/base/error.h"
+#include "core/base/node_strand.h"
 #include "core/fibers/default_generator.h"
 #include "core/fibers/thread_state.h"
+#include "sim/oracle.h"
 #include "sim/world/sim_stack.h"
+#include "sim/world/turns.h"
 
 namespace rehearsal::sim {
 
@@ -74,9 +77,10 @@ void SimRuntime::enter(Task& task) {
 
 void SimRuntime::run_inline_bodies() {
   inline_running_ = true;
-  while (!inline_bodies_.empty()) {
+  for (uint64_t ran = 0; !inline_bodies_.empty() && (ran < kPassesInTurn || world_ == nullptr);) {
     Body body = inline_bodies_.pop();
     if (killed_) continue;
+    ++ran;
     const fibers::ScopedExecution scope(body.execution);
     if (world_ != nullptr) ++world_->turns;
     try {
@@ -85,6 +89,13 @@ void SimRuntime::run_inline_bodies() {
     }
   }
   inline_running_ = false;
+  if (!inline_bodies_.empty()) return put_off_bodies();
+  inline_turns_ = 0;
+}
+
+void SimRuntime::put_off_bodies() {
+  const Duration length = length_of_turn(++inline_turns_);
+  world_->queue.at(world_->queue.now() + length, bodies_left_, ++bodies_left_.serial);
 }
 
 // Executions.
@@ -111,8 +122,18 @@ void SimRuntime::stack_ended(SimStack& stack) {
 }
 
 Execution* SimRuntime::running() const {
-  if (killed_) count_killed_answer();
-  return on_strand_ ? nullptr : fibers::running_execution();
+  if (killed_ || stopped_) count_killed_answer();
+  if (on_strand_) return nullptr;
+  Execution* const execution = fibers::running_execution();
+  if (execution != nullptr) stop_if_failed();
+  return execution;
+}
+
+void SimRuntime::stop_if_failed() const {
+  if (stopped_ || world_ == nullptr || world_->findings == nullptr || !world_->findings->stops())
+    return;
+  stopped_ = true;
+  if (on_stopped_) on_stopped_();
 }
 
 bool SimRuntime::may_park() const {
@@ -126,7 +147,10 @@ ParkOutcome SimRuntime::park(Waiter& waiter) {
     count_killed_answer();
     return ParkOutcome::killed;
   }
-  if (!waiter.woken) current_->park(waiter);
+  if (waiter.woken)
+    current_->pass(*world_);
+  else
+    current_->park(waiter);
   if (killed_) return ParkOutcome::killed;
   REHEARSAL_CHECK(waiter.woken);
   return ParkOutcome::woken;
@@ -186,6 +210,14 @@ std::string SimRuntime::running_part() const {
   const Execution* const running = fibers::running_execution();
   if (!inline_running_ || running == nullptr) return {};
   return std::string(running->label()) + " runs";
+}
+
+SimRuntime::Busy SimRuntime::busy() const {
+  Busy most{.label = inline_turns_ > 0 ? kContinuation : "", .turns = inline_turns_};
+  for (const auto& stack : stacks_)
+    if (!stack->idle() && stack->turns() > most.turns)
+      most = {stack->execution().label(), stack->turns()};
+  return most;
 }
 
 std::string SimRuntime::describe_stacks() const {

@@ -19,6 +19,7 @@
 
 namespace rehearsal::sim {
 
+class Findings;
 class SimStack;
 
 // How long ready work waits before it runs: what a busy machine's scheduler adds.
@@ -34,8 +35,9 @@ struct World {
   net_fake::Decisions* decisions = nullptr;
   fibers::StackPool* stacks = nullptr;
   SchedulingModel scheduling;
-  std::vector<LocalClock> clocks;  // by worker; empty: every clock shows virtual time
-  uint64_t turns = 0;              // of the program's code, on whatever stack, so far
+  std::vector<LocalClock> clocks;      // by worker; empty: every clock shows virtual time
+  uint64_t turns = 0;                  // of the program's code, on whatever stack, so far
+  const Findings* findings = nullptr;  // of the run; null: nobody judges it
   // Called between two events that a machine lets happen as one; null: nobody looks there.
   std::function<void()> between_events;
 };
@@ -66,6 +68,10 @@ class SimRuntime final : public Runtime, public Executions {
   // The clock has jumped: timers are due when it shows their instant.
   void clock_jumped();
 
+  // Called, once, off the strand, when the run has failed so that its code must not go on: by its
+  // own next call.
+  void set_on_stopped(std::function<void()> on_stopped) { on_stopped_ = std::move(on_stopped); }
+
   // Kills the life: timers and unstarted executions are dropped, and every parked stack unwinds
   // before this returns, in the order in which the stacks were made. Off the strand.
   void kill();
@@ -77,6 +83,13 @@ class SimRuntime final : public Runtime, public Executions {
   [[nodiscard]] uint64_t live_stacks() const { return live_stacks_; }
   [[nodiscard]] uint64_t pending_timers() const { return timers_.size(); }
   [[nodiscard]] net_fake::LifeId life() const { return life_; }
+
+  // Code that goes on without waiting for anything: for most turns, if there is more than one.
+  struct Busy {
+    std::string_view label;  // empty: there is none
+    uint64_t turns = 0;
+  };
+  [[nodiscard]] Busy busy() const;
 
   // The labels of the executions that are parked or ready, one a line.
   [[nodiscard]] std::string describe_stacks() const;
@@ -101,8 +114,27 @@ class SimRuntime final : public Runtime, public Executions {
     Task task;
   };
 
+  // The bodies that a turn has left go on in the next one, unless an entry to the strand comes
+  // before.
+  struct BodiesLeft final : net_fake::Occurrence {
+    explicit BodiesLeft(SimRuntime& of) : runtime(of) {}
+    WorkerId worker(uint64_t) const override { return runtime.life_.worker; }
+    net_fake::Chain chain(uint64_t) const override {
+      return {net_fake::Chain::Kind::rest, runtime.life_.worker.value, runtime.life_.life};
+    }
+    bool due(uint64_t ticket) const override {
+      return ticket == serial && !runtime.inline_bodies_.empty();
+    }
+    void happen(uint64_t) override { runtime.run_inline_bodies(); }
+
+    SimRuntime& runtime;
+    uint64_t serial = 0;  // of the event that is scheduled
+  };
+
   void enter(Task& task);
   void run_inline_bodies();
+  void put_off_bodies();
+  void stop_if_failed() const;
   void stack_ended(SimStack& stack);
   void count_killed_answer() const;
 
@@ -116,12 +148,16 @@ class SimRuntime final : public Runtime, public Executions {
   bool killed_ = false;
   Ring<Task> tasks_;
   Ring<Body> inline_bodies_;
-  Ring<Task> dropped_;  // to be destroyed off the strand
+  BodiesLeft bodies_left_{*this};
+  uint64_t inline_turns_ = 0;  // in a row, each of which left some
+  Ring<Task> dropped_;         // to be destroyed off the strand
 
   SimStack* current_ = nullptr;  // whose code is running; null on the event loop's stack
   std::vector<std::unique_ptr<SimStack>> stacks_;  // in the order in which they were made
   std::vector<SimStack*> idle_stacks_;
   uint64_t live_stacks_ = 0;
+  std::function<void()> on_stopped_;
+  mutable bool stopped_ = false;
   mutable uint64_t killed_answers_ = 0;
 };
 

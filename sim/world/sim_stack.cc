@@ -25,6 +25,7 @@ void SimStack::begin(World& world, Execution& execution, Task body) {
   phase_ = Phase::starting;
   execution_ = &execution;
   parks_ = 0;
+  passes_ = 0;
   fiber_.emplace(std::string(execution.label()), std::move(stack).value(), std::move(body));
   world.queue.at(world.queue.now() + latency(world, /*starts=*/true), *this, ++serial_);
 }
@@ -42,9 +43,17 @@ Duration SimStack::latency(World& world, bool starts) const {
 void SimStack::park(Waiter& waiter) {
   waiter.slot = this;
   ++parks_;
+  passes_ = 0;
   phase_ = Phase::parked;
   fiber_->suspend();
   waiter.slot = nullptr;
+}
+
+void SimStack::pass(World& world) {
+  if (++passes_ % kPassesInTurn != 0) return;
+  phase_ = Phase::ready;
+  world.queue.at(world.queue.now() + length_of_turn(turns()), *this, ++serial_);
+  fiber_->suspend();
 }
 
 void SimStack::make_ready(World& world) {

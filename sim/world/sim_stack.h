@@ -7,6 +7,7 @@
 #include "core/base/runtime.h"
 #include "core/fibers/fiber.h"
 #include "net_fake/schedule.h"
+#include "sim/world/turns.h"
 
 namespace rehearsal::sim {
 
@@ -25,6 +26,11 @@ class SimStack final : public net_fake::Occurrence {
 
   // On the stack itself: suspends it until `make_ready`, or until it is killed.
   void park(Waiter& waiter);
+  // On the stack itself, where `park` would have had nothing to wait for. After too many of these
+  // in a row the stack gives way, as if it were woken at once, and time passes.
+  void pass(World& world);
+  // So many times it has given way since it waited last.
+  [[nodiscard]] uint64_t turns() const { return passes_ / kPassesInTurn; }
   // Schedules the parked stack to go on.
   void make_ready(World& world);
 
@@ -57,7 +63,8 @@ class SimStack final : public net_fake::Occurrence {
   uint64_t serial_ = 0;  // of the event that runs it next; any other event is called off
   Execution* execution_ = nullptr;
   std::optional<fibers::Fiber> fiber_;
-  uint64_t parks_ = 0;  // of this execution
+  uint64_t parks_ = 0;   // of this execution
+  uint64_t passes_ = 0;  // since its last park
 };
 
 }  // namespace rehearsal::sim

@@ -44,5 +44,18 @@ TEST(Budget, OfProcessorTimeIsSpentByThisProcessAndItsChildren) {
   EXPECT_FALSE(by_child.left(0));
 }
 
+TEST(Budget, OfTimeHasAnOvertimeThatBeginsWhenItIsSpent) {
+  // Method: budgets that are spent, and not, each with little and with much overtime.
+  const Spending spent({Budget::Unit::seconds, 0});
+  const Spending left({Budget::Unit::seconds, 3600});
+  const Spending runs({Budget::Unit::runs, 1});
+  Overtime brief(spent, 0);
+  while (!brief.over(0)) {
+  }
+  EXPECT_FALSE(Overtime(spent, 3600).over(0));
+  EXPECT_FALSE(Overtime(left, 0).over(0));
+  EXPECT_FALSE(Overtime(runs, 0).over(7));
+}
+
 }  // namespace
 }  // namespace rehearsal::command_line

@@ -133,12 +133,13 @@ TEST(Run, EachFlagOfFaultsOverridesItsOwnPartOfWhatTheScenarioDraws) {
 TEST(Run, ThePrintedLineRepeatsThePlan) {
   // Goal: what a flag has switched off stays off. Method: a failure with flags of both kinds.
   const ToolRun run = run_tool(
-      "run other --seed 4 --set fail_at=4 --partitions short --pauses long --watchdog 1500ms");
+      "run other --seed 4 --set fail_at=4 --partitions short --pauses long --watchdog 1500ms "
+      "--virtual-time-max 48h");
   EXPECT_EQ(run.status, 1);
   const std::string last = run.out_lines().back();
   EXPECT_EQ(last.substr(last.find(" run ")),
             " run other --seed 4 --set fail_at=4 --partitions short --pauses long --watchdog "
-            "1500ms");
+            "1500ms --virtual-time-max 172800s");
 }
 
 class Compare : public testing::Test {

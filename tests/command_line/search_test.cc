@@ -63,6 +63,23 @@ TEST(Hunt, ABudgetThatIsSpentEndsIt) {
         7);
 }
 
+TEST(Hunt, ARunThatDoesNotEndDoesNotKeepAHuntForATime) {
+  // Goal: --for is kept whatever a program does. Method: a toy of which the only run, or one of
+  // many, never ends.
+  const ToolRun only = run_tool("hunt toy --set hang_at=1 --jobs 1 --for 1s --json");
+  EXPECT_EQ(only.status, 1) << only.err;
+  EXPECT_EQ(only.json()["seed"], 1);
+  EXPECT_EQ(only.json()["failure"]["oracle"], "unfinished");
+  EXPECT_EQ(only.json()["runs"], 0);
+  const ToolRun other = run_tool("hunt toy --set hang_at=4 --jobs 1 --for 1s --json");
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(other.json()["runs"], 3);
+  EXPECT_NE(
+      other.err.find("hunt: the time is up, and 2 runs have not ended, first: toy with seed 4"),
+      std::string::npos)
+      << other.err;
+}
+
 TEST(Hunt, CrashSweepCrashesEveryWorkerAtEveryEvent) {
   // Goal: one run for each event, and the line that repeats the one that fails. Method: a toy with
   // seven events that does not survive one of the crashes.

@@ -166,6 +166,11 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --partitions long needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --pauses short",
              " run: --pauses short needs the simulator: type --net sim, or leave it out"},
+        Case{"hunt toy --virtual-time-max 10001h",
+             " hunt: --virtual-time-max 10001h: type a time of up to 10000h, or 0 for one without "
+             "an end"},
+        Case{"run toy --net tcp --virtual-time-max 5h",
+             " run: --virtual-time-max 5h needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --watchdog 5s",
              " run: --watchdog 5s needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --pauses long",

@@ -74,5 +74,26 @@ TEST_F(DeadlinesTest, MayAddRemoveAndClearWhileTheyExpire) {
   EXPECT_EQ(world_.timers(), 0u);
 }
 
+TEST_F(DeadlinesTest, KnowTheLastLongPauseOfTheProgram) {
+  // Goal: whoever looks for progress knows how long the program lets time pass. Method: deadlines
+  // of both kinds, asked for by their whole length, before and after each is over.
+  using std::chrono::seconds;
+  on_strand([&] {
+    (void)deadlines_.add(world_.now() + seconds(900), [] {});
+    (void)deadlines_.add_pause(world_.now() + seconds(20), [] {});
+    (void)deadlines_.add_loose_pause(world_.now() + seconds(60), [] {});
+    (void)deadlines_.add_pause(world_.now() + seconds(5), [] {});
+  });
+  EXPECT_EQ(deadlines_.pause_left(seconds(1)), seconds(60));
+  EXPECT_EQ(deadlines_.pause_left(seconds(61)), Duration{});
+  EXPECT_EQ(deadlines_.loose_count(), 1u);
+  world_.advance(seconds(50));
+  EXPECT_EQ(deadlines_.pause_left(seconds(60)), seconds(10));
+  EXPECT_EQ(deadlines_.size(), 2u);
+  world_.advance(seconds(10));
+  EXPECT_EQ(deadlines_.pause_left(Duration{}), Duration{});
+  EXPECT_EQ(deadlines_.size(), 1u);
+}
+
 }  // namespace
 }  // namespace rehearsal

@@ -85,6 +85,48 @@ TEST(Locked, ALoopThatIsInterruptedHereOrThereIsTheSameFailureTwice) {
   EXPECT_EQ(told(run.out, "broken FAILED with seed 1: watchdog: 'act'"), "");
 }
 
+// With a pause of so many milliseconds.
+class RetryingLoop : public testing::TestWithParam<const char*> {};
+
+TEST_P(RetryingLoop, IsFoundByAHuntMadeSmallAndReplays) {
+  // Goal: a failure with its seed, within the time of the hunt, whatever the pause. Method: a crash
+  // that the seed draws; a run holds where it is the trainer that crashes.
+  const ToolRun run = run_tool("hunt retrying --crashes 1 --for 60s --shrink-for 12runs --json " +
+                               ("--set pause=" + std::string(GetParam())));
+  EXPECT_EQ(run.status, 1) << run.err;
+  const Json failure = run.json().at("failure");
+  EXPECT_EQ(failure.at("oracle"), "progress");
+  EXPECT_EQ(failure.at("object"), "trainer");
+  EXPECT_EQ(told(failure.at("message"), "trainer has called `one` at 'ps' "), "");
+  EXPECT_EQ(told(failure.at("message"), "; each failed at once: peer_lost, 'ps' crashed at "), "");
+  const std::string replay = failure.at("replay");
+  const ToolRun again = run_tool(replay.substr(replay.find(" run ")) + " --json");
+  EXPECT_EQ(again.status, 1);
+  EXPECT_EQ(again.json()["failure"]["message"], failure.at("message"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pauses, RetryingLoop, testing::Values("0", "1", "1000"));
+
+TEST(Retrying, HoldsWhereTheServerComesBack) {
+  for (const std::string pause : {"0", "1", "1000"}) {
+    const ToolRun run =
+        run_tool("hunt retrying --crashes 1 --restarts amnesia --seeds 20 --set pause=" + pause);
+    EXPECT_EQ(run.status, 0) << run.out << run.err;
+  }
+}
+
+TEST(Retrying, AHuntForATimeEndsThoughEachCallHasAValue) {
+  // Goal: --for is kept by a program that moves forward for ever. Method: calls without a pause.
+  const ToolRun run =
+      run_tool("hunt retrying --set endless=1 --jobs 1 --for 1s --faults none --json");
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_EQ(run.json()["failure"]["oracle"], "unfinished");
+  const ToolRun bounded =
+      run_tool("run retrying --set endless=1 --faults none --virtual-time-max 1s --json");
+  EXPECT_EQ(bounded.status, 1);
+  EXPECT_EQ(bounded.json()["failure"]["oracle"], "time");
+}
+
 struct Ending {
   const char* how;
   const char* signal;

@@ -106,6 +106,33 @@ Program broken_program(const ScenarioRun& run) {
   return program;
 }
 
+// ---- retrying ---------------------------------------------------------------
+
+int64_t one() { return 1; }
+
+// Gets 50 values, or goes on for ever; a pause of zero is none.
+void retry(Worker& worker, bool endless, Duration pause) {
+  for (int64_t done = 0; endless || done < 50;) {
+    try {
+      done += worker.rpc_sync("ps", &one);
+      if (!endless) worker.sleep(std::chrono::milliseconds(100));
+    } catch (const RpcError&) {
+      if (pause.count() > 0) worker.sleep(pause);
+    }
+  }
+}
+
+Program retrying_program(const ScenarioRun& run) {
+  FunctionRegistry registry;
+  registry.function("one", &one);
+  const Duration pause = std::chrono::milliseconds(run.options.integer("pause"));
+  const bool endless = run.options.integer("endless") == 1;
+  Program program(std::move(registry));
+  program.worker("ps", [](Worker&) {});
+  program.worker("trainer", [pause, endless](Worker& worker) { retry(worker, endless, pause); });
+  return program;
+}
+
 }  // namespace
 
 std::vector<Scenario> scenarios() {
@@ -121,7 +148,13 @@ std::vector<Scenario> scenarios() {
                                  "abort", "noexcept", "throw", "main"},
                                 "what it does"});
   broken.program = broken_program;
-  return {locked, broken};
+  Scenario retrying;
+  retrying.name = "retrying";
+  retrying.summary = "a loop that tries again whatever fails";
+  retrying.options.integer("pause", {0, 0, 0, 1'000'000, "behind a failure, in milliseconds"})
+      .integer("endless", {0, 0, 0, 1, "1: it also goes on when it succeeds"});
+  retrying.program = retrying_program;
+  return {locked, broken, retrying};
 }
 
 }  // namespace rehearsal::locked

@@ -1,5 +1,6 @@
 // Programs whose user code ends a run, or never comes to its end: `locked` holds a std::mutex
-// across a call; `broken` does in a served function what its option `how` says.
+// across a call; `broken` does in a served function what its option `how` says; `retrying` tries
+// again whatever fails.
 #pragma once
 
 #include <vector>

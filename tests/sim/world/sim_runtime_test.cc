@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/fibers/stack_pool.h"
 #include "sim/decisions/keyed_decisions.h"
+#include "sim/world/turns.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -134,6 +135,72 @@ TEST_F(SimRuntimeTest, ADetachedRuntimeStillRunsPostsAndDropsTheRest) {
   });
   EXPECT_EQ(ran, 1);
   EXPECT_FALSE(world.queue.peek());
+}
+
+TEST_F(SimRuntimeTest, AStackThatAsksWithoutWaitingGivesWay) {
+  // Goal: time passes, others go on, and what it asks for may come. Method: waits that are over
+  // already, until another event has happened; then one that is not.
+  bool come = false;
+  uint64_t asked = 0;
+  runtime.post(
+      [&] { runtime.call_at(Instant{std::chrono::milliseconds(5)}, [&come] { come = true; }); });
+  Instant seen;
+  execute(one, [&] {
+    while (!come) {
+      ++asked;
+      Waiter waiter;
+      runtime.post([&] { runtime.wake(waiter); });
+      EXPECT_EQ(runtime.park(waiter), ParkOutcome::woken);
+    }
+    seen = runtime.now();
+    EXPECT_GT(runtime.busy().turns, 0u);
+    EXPECT_EQ(runtime.busy().label, "one");
+    Waiter waiter;
+    runtime.post([&] {
+      runtime.call_at(runtime.now() + std::chrono::milliseconds(1), [&] { runtime.wake(waiter); });
+    });
+    EXPECT_EQ(runtime.park(waiter), ParkOutcome::woken);
+    EXPECT_EQ(runtime.busy().turns, 0u);
+  });
+  run_all();
+  EXPECT_TRUE(come);
+  EXPECT_GE(seen, Instant{std::chrono::milliseconds(5)});
+  EXPECT_LE(asked, 7 * kPassesInTurn);
+}
+
+TEST_F(SimRuntimeTest, BodiesThatMakeBodiesGiveWayToo) {
+  // Goal: the same of what runs inline. Method: each body starts the next one, until another event
+  // has happened; all of them run, in order.
+  bool come = false;
+  uint64_t ran = 0;
+  Task body;
+  const auto start_next = [&] {
+    runtime.post([&] {
+      runtime.execute(one, StackPlacement::inline_, [&] {
+        ++ran;
+        if (!come) body();
+      });
+    });
+  };
+  body = start_next;
+  runtime.post(
+      [&] { runtime.call_at(Instant{std::chrono::milliseconds(5)}, [&come] { come = true; }); });
+  start_next();
+  EXPECT_EQ(ran, kPassesInTurn);
+  run_all();
+  EXPECT_TRUE(come);
+  EXPECT_GT(ran, kPassesInTurn);
+  EXPECT_LE(ran, 7 * kPassesInTurn);
+  EXPECT_EQ(runtime.busy().turns, 0u);
+}
+
+TEST(Turns, GetLongerOnceCodeIsNotJustBusy) {
+  for (uint64_t turn = 1; turn <= 16; ++turn)
+    EXPECT_EQ(length_of_turn(turn), std::chrono::milliseconds(1));
+  EXPECT_EQ(length_of_turn(17), std::chrono::milliseconds(2));
+  EXPECT_EQ(length_of_turn(20), std::chrono::milliseconds(16));
+  EXPECT_EQ(length_of_turn(26), std::chrono::milliseconds(1024));
+  EXPECT_EQ(length_of_turn(1000), std::chrono::milliseconds(1024));
 }
 
 using SimRuntimeDeathTest = SimRuntimeTest;

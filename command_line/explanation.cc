@@ -10,6 +10,7 @@
 #include "command_line/neighbours.h"
 #include "command_line/program_name.h"
 #include "command_line/temporary_folder.h"
+#include "command_line/terminal.h"
 #include "command_line/wrong_use.h"
 #include "core/base/printable.h"
 #include "sim/explain/critical_pair.h"
@@ -21,7 +22,8 @@
 namespace rehearsal::command_line {
 namespace {
 
-constexpr double kSearchSeconds = 10;
+constexpr double kSearchSeconds = 10;   // for the runs beside a failure that hold
+constexpr double kCompareSeconds = 10;  // with them; the first is compared in any case
 
 // Of a run that is told, or of one beside it: these may go on where the other one failed.
 constexpr double kToldSecondsMax = 60;
@@ -66,11 +68,13 @@ class Historian {
   Crew crew_;
 };
 
-// The best of the pairs that the neighbours give.
+// The best of the pairs that the neighbours give, as far as there is time.
 std::optional<sim::CriticalPair> best_pair(Historian& historian, const sim::Chronicle& failing,
                                            const std::vector<Neighbour>& neighbours) {
   std::optional<sim::CriticalPair> best;
+  const Stopwatch stopwatch;
   for (const Neighbour& neighbour : neighbours) {
+    if (stopwatch.seconds() > kCompareSeconds) break;
     RunOutcome outcome;
     const auto holding = historian.chronicle_of(neighbour.holding, outcome);
     const auto near = historian.chronicle_of(neighbour.failing, outcome);
@@ -91,13 +95,14 @@ void write_file(const std::string& name, const std::string& text) {
 
 }  // namespace
 
-std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run, bool hangs) {
+std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run, bool hangs,
+                                       bool with_spans) {
   if (run.net != Net::sim) return std::nullopt;
   RunSettings settings = run;
   settings.trace_file.clear();  // It was written by the run itself.
   Historian historian;
   if (hangs) historian.expect_hangs();
-  settings.spans_file = historian.spans_file();
+  settings.spans_file = with_spans ? historian.spans_file() : "";
   RunOutcome outcome;
   std::optional<sim::Chronicle> chronicle = historian.chronicle_of(settings, outcome);
   if (!chronicle) return std::nullopt;
@@ -124,11 +129,11 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
 }
 
 std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
-                                           const sim::RunFailure& failure) {
+                                           const sim::RunFailure& failure, bool with_spans) {
   if (failure.oracle == "comparison" || failure.oracle == kUnfinished) return std::nullopt;
   std::optional<Explanation> explanation;
   try {
-    explanation = explain_run(tool, settings, failure.oracle == "watchdog");
+    explanation = explain_run(tool, settings, failure.oracle == "watchdog", with_spans);
   } catch (const std::exception& error) {  // The failure itself must still be reported.
     std::cerr << program_name(tool.program)
               << ": the run cannot be told: " << printable_lines(error.what()) << std::endl;

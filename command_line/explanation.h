@@ -20,13 +20,15 @@ struct Explanation {
 // process. Of a failure all of whose choices are given (--benign, --schedule) it looks, for some
 // seconds, for the pair of events whose order decides. Empty if there is nothing to tell: the run
 // is not simulated, or left no history. `hangs`: it is known to, and need not be watched for long.
+// `with_spans`: somebody keeps them; of a run with very many calls, writing them takes longer than
+// the run.
 [[nodiscard]] std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
-                                                     bool hangs);
+                                                     bool hangs, bool with_spans);
 
 // The same for a run that failed, and prints the diagram where people read it; `print_failure`
 // comes after it.
 std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& settings,
-                                           const sim::RunFailure& failure);
+                                           const sim::RunFailure& failure, bool with_spans);
 
 // Writes the page and the trace; an empty name is for none. Throws WrongUse if one cannot be
 // written.

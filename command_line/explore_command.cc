@@ -45,7 +45,8 @@ int report_failed(const Tool& tool, const ExploreCommand& command, const RunSett
   const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   const std::string replay = replay_command(tool.program, run);
   leave_run(command.directory, report_json(run, outcome, 0, replay), run, failure);
-  leave_pictures(command.directory, explain_failure(tool, run, failure));
+  const bool keeps = !command.directory.empty();
+  leave_pictures(command.directory, explain_failure(tool, run, failure, /*with_spans=*/keeps));
   std::ostream& out = tool.json ? std::cerr : std::cout;
   out << to_text(failure) << "\n" << replay << std::endl;
   return kFailed;

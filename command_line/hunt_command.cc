@@ -39,7 +39,14 @@ std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
   Shrunk shrunk = shrink_run(settings, {.budget = command.shrink_budget,
                                         .file = file_in(command.directory, "failure.run"),
                                         .hangs = failure.oracle == "watchdog"});
-  if (shrunk.end == Shrunk::End::shrunk) return shrunk;
+  const bool is_shrunk = shrunk.end == Shrunk::End::shrunk;
+  if (is_shrunk && fits_a_command(replay_command(tool.program, shrunk.settings))) return shrunk;
+  if (is_shrunk) {
+    std::cerr << "hunt: in the time of --shrink-for it could not be made small enough for a "
+                 "command line; told is the run as it was found"
+              << std::endl;
+    return std::nullopt;
+  }
   std::cerr << "hunt: the same run " << what_came_of(shrunk.end) << " when it was run again; '"
             << program_name(tool.program) << " verify " << settings.scenario->name << "' says more"
             << std::endl;
@@ -75,7 +82,9 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
   if (shrunk) report["shrunk"] = to_json(last.failure, last.replay);
   leave_run(command.directory, report, smallest, last.failure);
   if (shrunk) (tool.json ? std::cerr : std::cout) << others_text(tool, *shrunk);
-  leave_pictures(command.directory, explain_failure(tool, smallest, last.failure));
+  const bool keeps = !command.directory.empty();
+  leave_pictures(command.directory,
+                 explain_failure(tool, smallest, last.failure, /*with_spans=*/keeps));
   return last;
 }
 

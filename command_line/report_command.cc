@@ -49,7 +49,7 @@ int report(const Tool& tool, const ReportCommand& command) {
   check_output("--html", command.html_file, command.file);
   check_output("--perfetto", command.perfetto_file, command.file);
   const std::optional<Explanation> explanation =
-      explain_run(tool, command.settings, /*hangs=*/false);
+      explain_run(tool, command.settings, /*hangs=*/false, /*with_spans=*/false);
   if (!explanation) {
     std::cerr << program_name(tool.program) << " report: the run left nothing to tell" << std::endl;
     return kFailed;

@@ -96,7 +96,7 @@ int run(const Tool& tool, const RunCommand& command) {
   }
   if (outcome.ok) return kHolds;
   const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
-  static_cast<void>(explain_failure(tool, settings, failure));
+  static_cast<void>(explain_failure(tool, settings, failure, /*with_spans=*/false));
   print_failure(tool, settings, failure);
   return kFailed;
 }

@@ -134,6 +134,11 @@ std::string replay_command(const std::string& program, const RunSettings& settin
   return shell_command(program, run_arguments(settings));
 }
 
+bool fits_a_command(const std::string& command) {
+  constexpr size_t kBytesMax = 100'000;  // a system refuses some two million, or a part of that
+  return command.size() <= kBytesMax;
+}
+
 std::string shell_command(const std::string& program, const std::vector<std::string>& arguments) {
   std::string command = quoted(program);
   for (const std::string& argument : arguments) command += " " + quoted(argument);

@@ -79,6 +79,9 @@ struct RunSettings {
 // The command that repeats this run, quoted for a shell; `program` is what the person typed.
 [[nodiscard]] std::string replay_command(const std::string& program, const RunSettings& settings);
 
+// Whether every shell takes it: a run that is told by all of its decisions may have megabytes.
+[[nodiscard]] bool fits_a_command(const std::string& command);
+
 // The same of other arguments.
 [[nodiscard]] std::string shell_command(const std::string& program,
                                         const std::vector<std::string>& arguments);

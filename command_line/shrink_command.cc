@@ -77,8 +77,14 @@ int shrink(const Tool& tool, const ShrinkCommand& command) {
               << " decisions are left, after " << shrunk.runs << " runs and " << std::fixed
               << std::setprecision(1) << shrunk.seconds << " s" << std::endl;
   }
-  static_cast<void>(explain_failure(tool, shrunk.settings, shrunk.failure));
-  print_failure(tool, shrunk.settings, shrunk.failure);
+  static_cast<void>(explain_failure(tool, shrunk.settings, shrunk.failure, /*with_spans=*/false));
+  if (fits_a_command(replay_command(tool.program, shrunk.settings))) {
+    print_failure(tool, shrunk.settings, shrunk.failure);
+  } else {
+    std::cerr << "shrink: too much is left for a command line; told is the run as it was given"
+              << std::endl;
+    print_failure(tool, command.settings, shrunk.failure);
+  }
   return kFailed;
 }
 

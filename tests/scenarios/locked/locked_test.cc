@@ -85,14 +85,21 @@ TEST(Locked, ALoopThatIsInterruptedHereOrThereIsTheSameFailureTwice) {
   EXPECT_EQ(told(run.out, "broken FAILED with seed 1: watchdog: 'act'"), "");
 }
 
-// With a pause of so many milliseconds.
-class RetryingLoop : public testing::TestWithParam<const char*> {};
+struct Loop {
+  const char* pause;       // in milliseconds
+  const char* shrink_for;  // a run, and its story, take seconds
+  bool becomes_small;
+};
+
+class RetryingLoop : public testing::TestWithParam<Loop> {};
 
 TEST_P(RetryingLoop, IsFoundByAHuntMadeSmallAndReplays) {
-  // Goal: a failure with its seed, within the time of the hunt, whatever the pause. Method: a crash
-  // that the seed draws; a run holds where it is the trainer that crashes.
-  const ToolRun run = run_tool("hunt retrying --crashes 1 --for 60s --shrink-for 12runs --json " +
-                               ("--set pause=" + std::string(GetParam())));
+  // Goal: a failure with its seed, within the time of the hunt, whatever the pause; a line that a
+  // shell takes, also if there was no time to make it small. Method: a crash that the seed draws; a
+  // run holds where it is the trainer that crashes.
+  const Loop& loop = GetParam();
+  const ToolRun run = run_tool(std::string("hunt retrying --crashes 1 --for 60s --json") +
+                               " --shrink-for " + loop.shrink_for + " --set pause=" + loop.pause);
   EXPECT_EQ(run.status, 1) << run.err;
   const Json failure = run.json().at("failure");
   EXPECT_EQ(failure.at("oracle"), "progress");
@@ -100,12 +107,19 @@ TEST_P(RetryingLoop, IsFoundByAHuntMadeSmallAndReplays) {
   EXPECT_EQ(told(failure.at("message"), "trainer has called `one` at 'ps' "), "");
   EXPECT_EQ(told(failure.at("message"), "; each failed at once: peer_lost, 'ps' crashed at "), "");
   const std::string replay = failure.at("replay");
+  EXPECT_LE(replay.size(), 100'000u);
+  EXPECT_EQ(replay.find(" --benign") != std::string::npos, loop.becomes_small) << replay;
   const ToolRun again = run_tool(replay.substr(replay.find(" run ")) + " --json");
   EXPECT_EQ(again.status, 1);
   EXPECT_EQ(again.json()["failure"]["message"], failure.at("message"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Pauses, RetryingLoop, testing::Values("0", "1", "1000"));
+INSTANTIATE_TEST_SUITE_P(Pauses, RetryingLoop,
+                         testing::Values(Loop{"0", "0s", false}, Loop{"1", "2runs", false},
+                                         Loop{"1000", "40runs", true}),
+                         [](const testing::TestParamInfo<Loop>& info) {
+                           return std::string(info.param.pause) + "ms";
+                         });
 
 TEST(Retrying, HoldsWhereTheServerComesBack) {
   for (const std::string pause : {"0", "1", "1000"}) {

@@ -125,7 +125,7 @@ void retry(Worker& worker, bool endless, Duration pause) {
 Program retrying_program(const ScenarioRun& run) {
   FunctionRegistry registry;
   registry.function("one", &one);
-  const Duration pause = std::chrono::milliseconds(run.options.integer("pause"));
+  const Duration pause = std::chrono::milliseconds(std::stoi(run.options.text("pause")));
   const bool endless = run.options.integer("endless") == 1;
   Program program(std::move(registry));
   program.worker("ps", [](Worker&) {});
@@ -151,7 +151,8 @@ std::vector<Scenario> scenarios() {
   Scenario retrying;
   retrying.name = "retrying";
   retrying.summary = "a loop that tries again whatever fails";
-  retrying.options.integer("pause", {0, 0, 0, 1'000'000, "behind a failure, in milliseconds"})
+  // The first is the one that takes the fewest tries: a failure is made small with it.
+  retrying.options.choice("pause", {{"1000", "1", "0"}, "behind a failure, in milliseconds"})
       .integer("endless", {0, 0, 0, 1, "1: it also goes on when it succeeds"});
   retrying.program = retrying_program;
   return {locked, broken, retrying};

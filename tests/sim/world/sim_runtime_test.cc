@@ -195,11 +195,11 @@ TEST_F(SimRuntimeTest, BodiesThatMakeBodiesGiveWayToo) {
 }
 
 TEST(Turns, GetLongerOnceCodeIsNotJustBusy) {
-  for (uint64_t turn = 1; turn <= 16; ++turn)
+  for (uint64_t turn = 1; turn <= 128; ++turn)
     EXPECT_EQ(length_of_turn(turn), std::chrono::milliseconds(1));
-  EXPECT_EQ(length_of_turn(17), std::chrono::milliseconds(2));
-  EXPECT_EQ(length_of_turn(20), std::chrono::milliseconds(16));
-  EXPECT_EQ(length_of_turn(26), std::chrono::milliseconds(1024));
+  EXPECT_EQ(length_of_turn(129), std::chrono::milliseconds(2));
+  EXPECT_EQ(length_of_turn(132), std::chrono::milliseconds(16));
+  EXPECT_EQ(length_of_turn(138), std::chrono::milliseconds(1024));
   EXPECT_EQ(length_of_turn(1000), std::chrono::milliseconds(1024));
 }
 

@@ -119,6 +119,7 @@ PeerRefused take_peer_refused(ByteReader& in, bool& fits) {
   PeerRefused item{take_worker(in, fits), {}};
   item.refusals.count = in.number();
   item.refusals.lasting = Duration(static_cast<int64_t>(in.word()));
+  item.refusals.at = in.text();
   return item;
 }
 
@@ -237,6 +238,7 @@ void append_bytes(const PeerRefused& item, std::string& out) {
   put_number(out, item.peer.value);
   put_number(out, item.refusals.count);
   put_word(out, static_cast<uint64_t>(item.refusals.lasting.count()));
+  put_text(out, item.refusals.at);
 }
 
 void append_bytes(const Fired& item, std::string& out) {

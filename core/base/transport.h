@@ -68,6 +68,7 @@ class Transport {
 struct Refusals {
   uint64_t count = 0;
   Duration lasting{};  // from the first of them to the last
+  std::string at = {};  // its address, for people; empty: it has none
 };
 
 // The reports of a Transport; called on the strand, one at a time.

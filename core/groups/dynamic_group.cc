@@ -6,6 +6,11 @@
 #include "core/session/session.h"
 
 namespace rehearsal {
+namespace {
+
+constexpr WorkerId kFounder{0};
+
+}  // namespace
 
 DynamicGroup::DynamicGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
                            Deadlines& deadlines, NodeView& view, std::vector<bool> has_main)
@@ -85,16 +90,13 @@ void DynamicGroup::on_peer_fenced(WorkerId id, const Error&) {
 
 // ---- joining ----------------------------------------------------------------
 
-bool DynamicGroup::is_founder() const { return options_.self.value == 0 && options_.life == 0; }
+bool DynamicGroup::is_founder() const { return options_.self == kFounder && options_.life == 0; }
 
 void DynamicGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
   join_done_ = std::move(done);
   join_timeout_ = timeout;
-  join_deadline_ = deadlines_.add(strand_.runtime().now() + timeout, [this] {
-    finish_join(Error{.kind = ErrorKind::timeout,
-                      .text = "the group has not been joined in time; " + missing_from_join(),
-                      .worker = strand_.name()});
-  });
+  join_deadline_ =
+      deadlines_.add(strand_.runtime().now() + timeout, [this] { finish_join(join_timed_out()); });
   sessions_.start();
   if (is_founder()) become_member();
 }
@@ -115,6 +117,11 @@ void DynamicGroup::on_view(WorkerId from, const GroupView& view) {
   if (comes) arrivals_.arrived(from);
 }
 
+bool DynamicGroup::has_met_member() const {
+  const std::vector<WorkerId> others = met();
+  return std::any_of(others.begin(), others.end(), [&](WorkerId id) { return peer(id).member; });
+}
+
 // That life of the worker, or a later one, has met us, or was lost to us.
 bool DynamicGroup::knows(const MetMember& other) const {
   if (other.worker == options_.self) return true;
@@ -124,11 +131,8 @@ bool DynamicGroup::knows(const MetMember& other) const {
 }
 
 void DynamicGroup::settle_join() {
-  if (member_ || !join_done_) return;
+  if (member_ || !join_done_ || !has_met_member()) return;
   const std::vector<WorkerId> others = met();
-  const bool has_member =
-      std::any_of(others.begin(), others.end(), [&](WorkerId id) { return peer(id).member; });
-  if (!has_member) return;
   const bool known = std::all_of(others.begin(), others.end(), [&](WorkerId id) {
     const auto& theirs = peer(id).met;
     return theirs && std::all_of(theirs->begin(), theirs->end(),
@@ -156,33 +160,50 @@ bool DynamicGroup::may_have_left(WorkerId peer) const {
   return sessions_.unavailable(peer).has_value();
 }
 
-void DynamicGroup::on_hello_refused(WorkerId, const Error& why) {
-  if (why.kind == ErrorKind::node_stopped)
-    strand_.mark("a worker that had left refused a newcomer");
-  else
-    finish_join(why);
+void DynamicGroup::on_hello_refused(WorkerId id, const Error& why) {
+  if (why.kind != ErrorKind::node_stopped) return finish_join(why);
+  peer(id).had_left = true;
+  strand_.mark("a worker that had left refused a newcomer");
 }
 
-std::string DynamicGroup::missing_from_join() const {
+Error DynamicGroup::join_timed_out() const {
+  const std::vector<WorkerId> missed = missing();
+  return {.kind = ErrorKind::timeout,
+          .text = "the group has not been joined in time; missing: " + describe_missing(),
+          .worker = missed.empty() ? strand_.name() : options_.names[missed.front().value]};
+}
+
+// Without a member nobody joins: it is the founder that is missed, which brings all others in.
+std::vector<WorkerId> DynamicGroup::missing() const {
+  if (!has_met_member()) return {kFounder};
   const std::vector<WorkerId> others = met();
-  if (others.empty())
-    return "no worker of it was found: does '" + options_.names.front() + "', its founder, run?";
-  std::vector<bool> missing(peers_.size(), false);
-  bool has_member = false;
+  std::vector<bool> missed(peers_.size(), false);
   for (const WorkerId id : others) {
-    has_member |= peer(id).member;
     if (!peer(id).met) {
-      missing[id.value] = true;
+      missed[id.value] = true;
       continue;
     }
     for (const MetMember& other : *peer(id).met)
-      if (!knows(other)) missing[other.worker.value] = true;
+      if (!knows(other)) missed[other.worker.value] = true;
   }
-  std::string text =
-      has_member ? "it waits for:" : "nobody whom it has met is a member; waits for:";
-  for (uint32_t id = 0; id < missing.size(); ++id)
-    if (missing[id]) text += " '" + options_.names[id] + "'";
-  return text;
+  std::vector<WorkerId> workers;
+  for (uint32_t id = 0; id < missed.size(); ++id)
+    if (missed[id]) workers.push_back(WorkerId{id});
+  return workers;
+}
+
+std::string DynamicGroup::describe_missing() const {
+  std::string list;
+  for (const WorkerId id : missing()) add_to_list(list, options_.names[id.value], absence(id));
+  return list;
+}
+
+std::string DynamicGroup::absence(WorkerId id) const {
+  if (has_met_member()) return sessions_.absence(id);
+  if (peer(id).had_left) return "it founded the group and has left it; nobody else is a member";
+  if (id == options_.self || sessions_.joined(id))
+    return "it has come again, and founds the group in its first life only";
+  return "it founds the group: " + sessions_.absence(id);
 }
 
 // ---- leaving ----------------------------------------------------------------
@@ -349,7 +370,7 @@ void DynamicGroup::fail(const Error& why) {
 }
 
 std::string DynamicGroup::describe() const {
-  if (join_done_) return "join: " + missing_from_join() + "\n";
+  if (join_done_) return "join waits for " + describe_missing() + "\n";
   if (leave_done_) return "leave: " + missing_from_leaving() + "\n";
   return {};
 }

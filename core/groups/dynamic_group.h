@@ -44,6 +44,7 @@ class DynamicGroup final : public Group {
   [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
+  void on_tick() override {}  // Whom it has met is told at once.
   void fail(const Error& why) override;
 
   // Once this worker has told the others that it goes.
@@ -64,14 +65,19 @@ class DynamicGroup final : public Group {
     bool asks_nothing = false;  // it has said so
     bool told_nothing = false;  // we have
     bool has_left = false;      // in good order, in its latest life
+    bool had_left = false;      // when we came: it has refused us
   };
 
   [[nodiscard]] Peer& peer(WorkerId id) { return peers_[id.value]; }
   [[nodiscard]] const Peer& peer(WorkerId id) const { return peers_[id.value]; }
   [[nodiscard]] std::vector<WorkerId> met() const;
   [[nodiscard]] bool is_founder() const;
+  [[nodiscard]] bool has_met_member() const;
   [[nodiscard]] bool knows(const MetMember& other) const;
-  [[nodiscard]] std::string missing_from_join() const;
+  [[nodiscard]] std::vector<WorkerId> missing() const;
+  [[nodiscard]] std::string describe_missing() const;
+  [[nodiscard]] std::string absence(WorkerId id) const;
+  [[nodiscard]] Error join_timed_out() const;
   [[nodiscard]] std::string missing_from_leaving() const;
   void send_view(WorkerId to);
   void settle_join();

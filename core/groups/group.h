@@ -62,6 +62,9 @@ class Group {
   // Something that the end depends on may have changed. Cheap while nobody waits for it.
   virtual void progressed() = 0;
 
+  // Some time has passed.
+  virtual void on_tick() = 0;
+
   // Ends whatever waits.
   virtual void fail(const Error& why) = 0;
 
@@ -80,6 +83,12 @@ class Group {
   // The waits in here, for people: a line each.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
+
+// Adds a worker, and what is said of it, to a list for people: "'a' (never met), 'b' (silent)".
+inline void add_to_list(std::string& list, const std::string& worker, const std::string& remark) {
+  list += (list.empty() ? "'" : ", '") + worker + "'";
+  if (!remark.empty()) list += " (" + remark + ")";
+}
 
 // The tasks that wait for a worker to come. On the strand.
 class Arrivals {

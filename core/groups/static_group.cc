@@ -15,6 +15,7 @@ StaticGroup::StaticGroup(const SessionOptions& options, NodeStrand& strand, Sess
       sessions_(sessions),
       deadlines_(deadlines),
       view_(view),
+      misses_(options.names.size()),
       lives_(options.names.size()) {
   lives_[options.self.value] = options.life;
 }
@@ -33,54 +34,14 @@ WorkerId StaticGroup::coordinator() const {
   return first;
 }
 
-// ---- joining ----------------------------------------------------------------
-
-void StaticGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
-  join_done_ = std::move(done);
-  join_deadline_ = deadlines_.add(strand_.runtime().now() + timeout, [this] {
-    finish_join(Error{.kind = ErrorKind::timeout,
-                      .text = "not all workers have joined in time; missing:" + missing_from_join(),
-                      .worker = strand_.name()});
-  });
-  sessions_.start();
-  settle_join();
-}
-
-std::string StaticGroup::missing_from_join() const {
-  std::string missing;
-  for (uint32_t id = 0; id < options_.names.size(); ++id)
-    if (WorkerId{id} != options_.self && !ready_.contains(WorkerId{id}))
-      missing += " '" + options_.names[id] + "'";
-  return missing;
-}
-
-void StaticGroup::settle_join() {
-  const size_t all = options_.names.size();
-  // Each worker is looked at once: one that is lost ends the joining.
-  while (met_ < all && sessions_.joined(WorkerId{met_})) ++met_;
-  if (!told_ready_ && met_ == all) {
-    told_ready_ = true;
-    for (uint32_t id = 0; id < all; ++id)
-      if (WorkerId{id} != options_.self) sessions_.send(WorkerId{id}, Message{Ready{}});
-  }
-  if (told_ready_ && ready_.size() + 1 == all) finish_join(Unit{});
-}
-
-void StaticGroup::finish_join(Status status) {
-  if (!join_done_) return;
-  deadlines_.remove(join_deadline_);
-  joined_ = status.ok();
-  auto done = std::move(join_done_);
-  join_done_ = nullptr;
-  done(std::move(status));
-}
-
 void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   lives_[peer.value] = life;
   std::erase_if(lost_, [peer](const auto& entry) { return entry.first == peer; });
   arrivals_.arrived(peer);
   // A worker that came back waits for everybody once more.
   ready_.erase(peer);
+  misses_[peer.value].clear();
+  told_met_.clear();
   if (told_ready_) sessions_.send(peer, Message{Ready{}});
   if (join_done_) settle_join();
   if (!arrived_ || leaving_) return;
@@ -115,6 +76,10 @@ void StaticGroup::group_changed(WorkerId worker) {
 bool StaticGroup::on_message(WorkerId from, const Message& message) {
   if (std::holds_alternative<Ready>(message.content))
     on_ready(from);
+  else if (const auto* view = std::get_if<GroupView>(&message.content))
+    on_view(from, *view);
+  else if (const auto* goodbye = std::get_if<Goodbye>(&message.content))
+    on_goodbye(from, goodbye->error);
   else if (const auto* probe = std::get_if<ShutdownProbe>(&message.content))
     on_probe(from, *probe);
   else if (const auto* report = std::get_if<ShutdownReport>(&message.content))
@@ -125,14 +90,6 @@ bool StaticGroup::on_message(WorkerId from, const Message& message) {
     return false;
   return true;
 }
-
-void StaticGroup::on_ready(WorkerId from) {
-  ready_.insert(from);
-  sessions_.begin_to_serve(from);
-  if (join_done_) settle_join();
-}
-
-void StaticGroup::on_hello_refused(WorkerId, const Error& why) { finish_join(why); }
 
 // All that have said that they are quiet may have been told to go. The coordinator goes last, and
 // says so before.
@@ -410,7 +367,7 @@ void StaticGroup::fail(const Error& why) {
 }
 
 std::string StaticGroup::describe() const {
-  if (join_done_) return "join waits for" + missing_from_join() + "\n";
+  if (join_done_) return "join waits for " + describe_missing() + "\n";
   if (shutdown_done_) return "shutdown: " + missing_from_shutdown() + "\n";
   return {};
 }

@@ -19,7 +19,8 @@ class Sessions;
 // The static group: how it comes together and how it ends. On the strand.
 //
 // Join: each worker that has a session with every other says Ready to all; who has heard it from
-// all has joined.
+// all has joined. One that waits for long tells those whom it has met whom else it has (GroupView):
+// each can say who is missing, be it that another one misses it.
 //
 // Graceful shutdown (termination detection by two waves; Mattern 1987): a worker whose main has
 // returned serves on. The first living worker in rank order collects reports. When all living
@@ -48,6 +49,7 @@ class StaticGroup final : public Group {
   [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
+  void on_tick() override;
   void fail(const Error& why) override;
 
   // Once the group has agreed to end.
@@ -59,12 +61,18 @@ class StaticGroup final : public Group {
 
  private:
   void on_ready(WorkerId from);
+  void on_view(WorkerId from, const GroupView& view);
+  void on_goodbye(WorkerId from, const Error& why);
   void on_report(WorkerId from, const ShutdownReport& report);
   void on_probe(WorkerId from, const ShutdownProbe& probe);
   void on_leave(WorkerId from);
   [[nodiscard]] WorkerId coordinator() const;
   [[nodiscard]] std::vector<WorkerId> living() const;
-  [[nodiscard]] std::string missing_from_join() const;
+  [[nodiscard]] std::vector<WorkerId> missing() const;
+  [[nodiscard]] std::string describe_missing() const;
+  [[nodiscard]] std::string names_of(const std::vector<WorkerId>& workers) const;
+  [[nodiscard]] Error join_timed_out() const;
+  void tell_whom_we_met();
   [[nodiscard]] std::string missing_from_shutdown() const;
   [[nodiscard]] std::string left() const;
   [[nodiscard]] ShutdownReport report_now(uint64_t wave) const;
@@ -99,8 +107,11 @@ class StaticGroup final : public Group {
   std::set<WorkerId> ready_;  // who said so
   bool told_ready_ = false;
   bool joined_ = false;
+  std::vector<MetMember> told_met_;            // others have been told so last
+  std::vector<std::vector<WorkerId>> misses_;  // by worker: whom it has not met, when it last said
   UniqueFunction<void(Status)> join_done_;
   DeadlineId join_deadline_;
+  DeadlineId half_time_;
 
   // Shutting down.
   bool arrived_ = false;

@@ -113,6 +113,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       });
   strand->set_on_progress([this] { progressed(); });
   sessions.set_on_progress([this] { progressed(); });
+  sessions.set_on_tick([this] { group->on_tick(); });
   rrefs.set_on_progress([this] { progressed(); });
   contexts.set_on_progress([this] { progressed(); });
 }
@@ -208,6 +209,7 @@ struct NodeParts::Router {
   void operator()(PassFinished& finished) const { node.contexts.on_finished(from, finished); }
   void operator()(PassFailed& failed) const { node.contexts.on_failed(from, failed); }
   void operator()(Goodbye& goodbye) const {
+    (void)node.group->on_message(from, Message{goodbye});
     node.sessions.fence(from, {.kind = ErrorKind::peer_lost,
                                .text = "worker '" + node.options.names[from.value] +
                                        "' has ended: " + goodbye.error.text,

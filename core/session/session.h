@@ -131,6 +131,14 @@ class Sessions final : public FrameSink {
   // Runs when all_acknowledged may have become true.
   void set_on_progress(Task task) { on_progress_ = std::move(task); }
 
+  // Runs now and then, when silence has been judged.
+  void set_on_tick(Task task) { on_tick_ = std::move(task); }
+
+  // Why `peer` does not take part, as far as it shows, for people: "never met", "at
+  // 10.0.0.4:4711, refuses since 12 s", "silent for 40 s". Empty: its link stands, and it says
+  // something now and then.
+  [[nodiscard]] std::string absence(WorkerId peer) const;
+
   // Nothing is sent or received any more.
   void stop();
 
@@ -180,6 +188,12 @@ class Sessions final : public FrameSink {
     uint64_t largest_sent = 0;  // the bytes of the largest message that left on it
     std::array<Pace, 2> paces;  // by lane
   };
+  // The refusals of its port since a link to it stood.
+  struct Refused {
+    Instant since;
+    Instant last;
+    std::string at;
+  };
   struct Queued {  // a message that waits for room
     Message message;
     SendOptions options;
@@ -192,6 +206,7 @@ class Sessions final : public FrameSink {
     bool suspected = false;
     MaybeError lost;
     MaybeError leaves;
+    std::optional<Refused> refused;
     uint64_t next_sequence = 1;
     Ring<Unacked> unacked;
     uint64_t unacked_bytes = 0;
@@ -281,6 +296,7 @@ class Sessions final : public FrameSink {
   std::optional<Instant> tick_due_;  // when silence is judged next; none before the start
   TimerId tick_timer_{};
   Task on_progress_;
+  Task on_tick_;
 };
 
 }  // namespace rehearsal

@@ -49,6 +49,7 @@ void Sessions::begin_link(const Hello& hello, bool again) {
              .resends_below = to.next_sequence,
              .told_soon = to.link.arrived_messages < kCarriesMany ? kToldSoon : 1};
   to.suspected = false;
+  to.refused.reset();
   to.heard = strand_.runtime().now();
   if (!to.unacked.empty()) strand_.mark("frames are resent");
   for (size_t i = 0; i < to.unacked.size(); ++i) to.unacked.at(i).sent = false;

@@ -17,9 +17,18 @@ constexpr Duration kTickMin = std::chrono::milliseconds(1);
 // So many refused attempts: fewer may be an accident, however long it takes.
 constexpr uint64_t kRefusalsMin = 3;
 
+// A port that still refuses says so once a second.
+constexpr Duration kRefusesStill = std::chrono::seconds(5);
+
 std::string in_milliseconds(Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) +
          " ms";
+}
+
+// "12 s", or "300 ms" of less than a second.
+std::string in_seconds(Duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return seconds.count() == 0 ? in_milliseconds(time) : std::to_string(seconds.count()) + " s";
 }
 
 }  // namespace
@@ -62,6 +71,7 @@ void Sessions::judge_silence() {
     judge(WorkerId{id});
   }
   set_tick_timer(now);
+  if (on_tick_ && !stopped_) on_tick_();
 }
 
 void Sessions::judge(WorkerId id) {
@@ -95,6 +105,8 @@ void Sessions::on_refused(WorkerId id, const Refusals& refusals) {
   if (stopped_ || id.value >= peers_.size() || id == options_.self) return;
   strand_.mark("a peer refuses connections");
   Peer& from = peer(id);
+  const Instant now = strand_.runtime().now();
+  from.refused = Refused{.since = now - refusals.lasting, .last = now, .at = refusals.at};
   if (from.lost || from.link.up || from.incarnation.value == 0) return;
   if (from.may_be_silent || options_.mutants.on(Mutant::no_fencing)) return;
   const Duration limit = options_.refusal_limit;
@@ -104,6 +116,20 @@ void Sessions::on_refused(WorkerId id, const Refusals& refusals) {
   if (listener_.may_have_left(id)) return;
   give_up(id, "has ended: its port refuses connections (" + std::to_string(refusals.count) +
                   " in " + in_milliseconds(refusals.lasting) + ")");
+}
+
+std::string Sessions::absence(WorkerId id) const {
+  if (id == options_.self) return {};
+  const Peer& of = peer(id);
+  const Instant now = strand_.runtime().now();
+  if (of.refused && !of.link.up && now - of.refused->last <= kRefusesStill)
+    return (of.refused->at.empty() ? "" : "at " + of.refused->at + ", ") + "refuses since " +
+           in_seconds(now - of.refused->since);
+  if (of.incarnation.value == 0) return "never met";
+  if (of.lost) return of.lost->text;
+  const Duration silence = now - of.heard;
+  if (of.link.up && silence < options_.peer_timeout / 2) return {};
+  return "silent for " + in_seconds(silence);
 }
 
 }  // namespace rehearsal

@@ -222,7 +222,8 @@ struct MetMember {
   auto operator<=>(const MetMember&) const = default;
 };
 
-// In a dynamic group: whether the sender has joined it, and whom it has met and not lost.
+// Whether the sender has joined the group, and whom it has met and not lost. In a static group one
+// says so that waits for long.
 struct GroupView {
   bool member = false;
   std::vector<MetMember> met;

@@ -268,7 +268,8 @@ void TcpLink::dial_refused() {
   ++failures_;
   if (refusals_++ == 0) refused_since_ = runtime().now();
   schedule_dial(/*first=*/false);
-  host_.sink().on_refused(peer_, {refusals_, runtime().now() - refused_since_});
+  host_.sink().on_refused(
+      peer_, {refusals_, runtime().now() - refused_since_, address_ ? to_string(*address_) : ""});
 }
 
 Handshake TcpLink::say(HandshakeKind kind, size_t lane, uint64_t token) const {

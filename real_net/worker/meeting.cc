@@ -17,8 +17,6 @@ constexpr auto kAnswerLimit = std::chrono::seconds(2);
 constexpr auto kAllAnswerLimit = std::chrono::seconds(5);
 // A store of another run that is about to end is waited for so long.
 constexpr auto kEndLimit = std::chrono::seconds(3);
-constexpr char kGone[] = "gone";    // instead of a record
-constexpr char kEnded[] = "ended";  // instead of a card
 constexpr char kGroups[] = "groups";
 constexpr char kForeigners[] = "foreigners";
 
@@ -43,18 +41,6 @@ Meeting::Meeting(const RendezvousOptions& options)
       patience_(options.timeout, options.first_word, options.tell) {}
 
 Meeting::~Meeting() = default;
-
-// c10d reports everything by exceptions of several types.
-template <class Value, class Body>
-Result<Value> Meeting::try_to(Body body) {
-  try {
-    return body();
-  } catch (const ForeignText& text) {
-    return foreign(text);
-  } catch (const std::exception& error) {
-    return store_failed(error);
-  }
-}
 
 // It cannot say who it is to those who wait: that somebody came they may believe anybody.
 Error Meeting::foreign(const ForeignText& text) {
@@ -391,9 +377,8 @@ MaybeError Meeting::ended_with_store() const {
   const Placement& placement = options_.placement;
   const bool needed = !options_.dynamic && MeetingStore::served_by_worker(placement);
   if (!needed || rank() == 0 || MeetingStore::reachable(placement)) return std::nullopt;
-  Error why =
-      failure(ErrorKind::peer_lost, describe(0) + ", which served the rendezvous at " + place() +
-                                        ", ended before " + describe(rank()) + " had joined");
+  Error why = failure(ErrorKind::peer_lost, describe(0) + ", which served the rendezvous at " +
+                                                place() + ", ended before this worker had joined");
   why.worker = options_.names.front();
   return why;
 }
@@ -407,79 +392,6 @@ Members Meeting::changed() {
   for (uint32_t other = 0; other < world_size(); ++other)
     if (other != rank() && known_[other] != before[other]) news[other] = known_[other];
   return news;
-}
-
-// ---- telling others ---------------------------------------------------------
-
-// The workers that still wait fail with the same reason, and those that still come.
-void Meeting::fail_group(const std::string& why) {
-  store_->set(group_ + "failure", short_text(why));
-  store_->add(group_ + "news", 1);
-  let_them_read(3 * kLooksApart);
-}
-
-void Meeting::note_refusal(const std::string& line) {
-  const int64_t number = store_->add(group_ + "refusals", 1);
-  store_->set(group_ + "refusal/" + std::to_string(number), line);
-  store_->add(group_ + "news", 1);
-}
-
-// The store ends with the worker that serves it.
-void Meeting::let_them_read(Duration limit) {
-  if (!serves()) return;
-  const uint32_t all = options_.placement.world_size.value_or(world_size());
-  const auto deadline = Clock::now() + limit;
-  while (Clock::now() < deadline && store_->add(group_ + "read", 0) + 1 < int64_t{all})
-    std::this_thread::sleep_for(kLooksApart / 5);
-}
-
-void Meeting::give_up(const Error& why) {
-  if (!forms_) return;
-  (void)try_to<Unit>([&]() -> Result<Unit> {
-    fail_group(describe(rank()) + " cannot join: " + why.text);
-    return Unit{};
-  });
-}
-
-void Meeting::refuse(const Error& why) {
-  (void)try_to<Unit>([&]() -> Result<Unit> {
-    if (options_.dynamic && !serves()) return Unit{};  // nobody waits for it
-    auto opened = MeetingStore::open(options_.placement, options_.names, seal_, patience_);
-    if (!opened.ok()) return Unit{};
-    store_ = std::move(opened).value();
-    store_->set_patience(&patience_);
-    const Result<bool> right = serves_this_run();
-    if (!right.ok() || !right.value()) return Unit{};
-    choose_group();
-    const std::string line = short_text(describe(rank()) + " refuses to join: " + why.text);
-    const std::optional<GroupCard> first =
-        store_->has({group_ + "card"}) ? decode_card(store_->get(group_ + "card")) : std::nullopt;
-    const bool has_place = serves() || !first || (!first->dynamic && rank() < first->names.size());
-    if (!has_place || store_->has({group_ + "formed"}) ||
-        store_->add(key("claims", rank()), 0) > 0) {
-      note_refusal(line);
-      return Unit{};
-    }
-    store_->set(group_ + "failure", line);
-    store_->add(group_ + "news", 1);
-    let_them_read(patience_.deadline() - Clock::now());
-    return Unit{};
-  });
-}
-
-void Meeting::leave(bool with_all) {
-  (void)try_to<Unit>([&]() -> Result<Unit> {
-    const bool lasts = rank() == 0 || !MeetingStore::served_by_worker(options_.placement);
-    if (!options_.dynamic) {
-      if (with_all && lasts) end_group();
-    } else if (lasts || MeetingStore::reachable(options_.placement)) {
-      store_->set(key("members", rank()), kGone);
-      store_->add(group_ + "changes", 1);
-      if (alone()) end_group();
-    }
-    if (serves()) store_->announce(kEnded);
-    return Unit{};
-  });
 }
 
 }  // namespace rehearsal::real

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,8 +58,20 @@ class Meeting {
   [[nodiscard]] Members changed();
 
  private:
+  static constexpr char kGone[] = "gone";    // instead of a record
+  static constexpr char kEnded[] = "ended";  // instead of a card
+
+  // c10d reports everything by exceptions of several types.
   template <class Value, class Body>
-  Result<Value> try_to(Body body);
+  Result<Value> try_to(Body body) {
+    try {
+      return body();
+    } catch (const ForeignText& text) {
+      return foreign(text);
+    } catch (const std::exception& error) {
+      return store_failed(error);
+    }
+  }
   [[nodiscard]] Error store_failed(const std::exception& error) const;
   [[nodiscard]] Error foreign(const ForeignText& text);
 
@@ -96,7 +109,9 @@ class Meeting {
   // Telling others.
   void fail_group(const std::string& why);
   void note_refusal(const std::string& line);
-  void let_them_read(Duration limit);
+  [[nodiscard]] int64_t all_others() const;
+  [[nodiscard]] int64_t others_there();
+  void let_them_read(int64_t readers, Duration limit);
 
   const RendezvousOptions& options_;
   const Seal seal_;

@@ -9,6 +9,12 @@
 #include "real_net/worker/meeting.h"
 
 namespace rehearsal::real {
+namespace {
+
+// The last words of a worker come within this, also where the machine is busy.
+constexpr auto kGoodbye = std::chrono::milliseconds(1000);
+
+}  // namespace
 
 // Looks at the store from a thread of its own.
 class Rendezvous::Follower {
@@ -58,8 +64,10 @@ class Rendezvous::Follower {
         if (news[rank]) listener_.moved({rank}, news[rank]->address);
       return true;
     } catch (const std::exception&) {
-      // The store is gone. A group goes on without, if all of it is there.
-      if (const MaybeError why = meeting_.ended_with_store()) listener_.over(*why);
+      // The store is gone. A group goes on without, if all of it is there. Whoever served it may
+      // have said goodbye, and why: that comes first.
+      const MaybeError why = meeting_.ended_with_store();
+      if (why && sleep(kGoodbye)) listener_.over(*why);
       return false;
     }
   }

@@ -34,6 +34,7 @@ class GroupMember final : public SessionListener {
     network.attach(options_.self.value, *runtime, sessions,
                    {options_.self, options_.incarnation, to_text(greeting_)});
     sessions.set_on_progress([this] { group.progressed(); });
+    sessions.set_on_tick([this] { group.on_tick(); });
   }
   ~GroupMember() override {
     runtime->post([this] {

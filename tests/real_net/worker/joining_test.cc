@@ -210,7 +210,7 @@ TEST(Joining, AWorkerThatHasYetToJoinIsToldWhenRankZeroEndsWithItsStore) {
   const Error why = told.get();
   EXPECT_EQ(why.worker, "ps");
   expect_words(why.text, {"rank 0 ('ps'), which served the rendezvous at 127.0.0.1:",
-                          "ended before rank 1 ('trainer0') had joined"});
+                          "ended before this worker had joined"});
   group[1].rendezvous->stop_following();
 }
 

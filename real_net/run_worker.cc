@@ -15,6 +15,8 @@
 
 #include "core/base/check.h"
 #include "core/fibers/default_generator.h"
+#include "real_net/tcp/host_addresses.h"
+#include "real_net/tcp/own_addresses.h"
 #include "real_net/worker/bounded.h"
 #include "real_net/worker/collectives_choice.h"
 #include "real_net/worker/proof.h"
@@ -42,21 +44,23 @@ Incarnation fresh_incarnation() {
 std::string host_of_this_machine(const Placement& placement) {
   constexpr auto kLimit = std::chrono::seconds(10);
   if (!placement.file.empty()) return "127.0.0.1";
-  const std::function<std::string()> work = [master = placement.master] {
-    return address_towards(master);
+  const std::function<std::string()> work = [placement] {
+    return address_towards(placement.master, placement.for_others);
   };
   return within(std::chrono::steady_clock::now() + kLimit, work).value_or("127.0.0.1");
 }
 
-bool listens_anywhere(const Address& address) {
-  return address.host == "0.0.0.0" || address.host == "::";
+// Whether workers of other machines may come: none may before it is said how they prove themselves.
+bool may_have_others(const WorkerOptions& options) {
+  const Result<Auth> auth = choose_auth(options.auth, options.environment);
+  return auth.ok() && auth.value().kind != Auth::Kind::unsaid;
 }
 
 void choose_addresses(const WorkerOptions& options, const Placement& placement,
                       RealNodeOptions& made) {
   const std::string host = host_of_this_machine(placement);
   made.listen = options.listen.value_or(Address{.host = host, .port = 0});
-  if (listens_anywhere(made.listen)) made.transport.advertise = Address{.host = host, .port = 0};
+  if (is_anywhere(made.listen.host)) made.transport.advertise = Address{.host = host, .port = 0};
   if (options.advertise) made.transport.advertise = options.advertise;
 }
 
@@ -288,7 +292,7 @@ RendezvousOptions rendezvous_options(const WorkerOptions& options, const Program
 
 // Gloo listens where the worker does: never at all addresses of the machine.
 std::unique_ptr<GlooCarriers> make_gloo(const RealNodeOptions& node, const Rendezvous& rendezvous) {
-  const bool anywhere = listens_anywhere(node.listen);
+  const bool anywhere = is_anywhere(node.listen.host);
   return std::make_unique<GlooCarriers>(
       GlooOptions{.host = anywhere ? node.transport.advertise->host : node.listen.host,
                   .store = rendezvous.store(),
@@ -298,6 +302,7 @@ std::unique_ptr<GlooCarriers> make_gloo(const RealNodeOptions& node, const Rende
 Status run_placed(const WorkerOptions& options, const Program& program, bool& starts_again) {
   Result<Placement> placement = find_placement(placement_flags(options), options.environment);
   if (!placement.ok()) return placement.error();
+  placement.value().for_others = may_have_others(options);
   RendezvousOptions meeting = rendezvous_options(options, program, placement.value());
   Result<Equipment> equipped = equip(options, program, placement.value());
   if (!equipped.ok()) {
@@ -365,8 +370,9 @@ Status run_worker(const WorkerOptions& options, const Program& program) {
 
 void refuse_to_join(const WorkerOptions& options, const Error& why) {
   tell_torchrun(options.environment, why);
-  const Result<Placement> placement = find_placement(placement_flags(options), options.environment);
+  Result<Placement> placement = find_placement(placement_flags(options), options.environment);
   if (!placement.ok() || placement.value().world_size == 1u) return;
+  placement.value().for_others = may_have_others(options);
   const Result<Auth> auth = choose_auth(options.auth, options.environment);
   Rendezvous({.placement = placement.value(),
               .names = {},

@@ -21,7 +21,7 @@ NameLookup::~NameLookup() {
 }
 
 void NameLookup::find(const Address& address, Done done) {
-  if (is_numeric(address.host)) return done(address);
+  if (is_numeric(address.host)) return done(Addresses{address});
   const auto known = waiting_.find(address.host);
   if (known != waiting_.end()) return known->second.push_back({address.port, std::move(done)});
   if (waiting_.size() >= kNamesMax)
@@ -30,7 +30,7 @@ void NameLookup::find(const Address& address, Done done) {
               .text = "too many names are looked up at once, among them '" + address.host + "'"});
   waiting_[address.host].push_back({address.port, std::move(done)});
   const auto work = [home = home_, resolve = resolve_, address] {
-    const Result<Address> result = resolve(address);
+    const Result<Addresses> result = resolve(address);
     const std::lock_guard lock(home->mutex);
     if (home->lookup == nullptr) return;
     home->lookup.load()->runtime_.post([home, host = address.host, result] {
@@ -44,13 +44,13 @@ void NameLookup::find(const Address& address, Done done) {
   }
 }
 
-void NameLookup::found(const std::string& host, const Result<Address>& result) {
+void NameLookup::found(const std::string& host, const Result<Addresses>& result) {
   const auto node = waiting_.extract(host);
   for (const Waiter& waiter : node.mapped()) {
-    if (result.ok())
-      waiter.done(Address{result.value().host, waiter.port});
-    else
-      waiter.done(result.error());
+    Result<Addresses> own = result;
+    if (own.ok())
+      for (Address& one : own.value()) one.port = waiter.port;
+    waiter.done(own);
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "core/base/result.h"
 #include "core/base/runtime.h"
-#include "real_net/tcp/socket.h"
+#include "real_net/tcp/host_addresses.h"
 
 namespace rehearsal::real {
 
@@ -19,19 +19,19 @@ namespace rehearsal::real {
 // strand.
 class NameLookup {
  public:
-  using Done = std::function<void(const Result<Address>&)>;
+  using Done = std::function<void(const Result<Addresses>&)>;
   // The system's resolver, or another one for tests. From any thread.
-  using Resolve = std::function<Result<Address>(const Address&)>;
+  using Resolve = std::function<Result<Addresses>(const Address&)>;
 
-  explicit NameLookup(Runtime& runtime, Resolve resolve = numeric_address_of);
+  explicit NameLookup(Runtime& runtime, Resolve resolve = numeric_addresses_of);
   // A name that has not been found is not told any more.
   ~NameLookup();
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  // Calls `done` with the numeric address: at once if it is one, else on the strand when it is
-  // known. The error (peer_lost; overloaded if too many names are looked up) says why there is
-  // none.
+  // Calls `done` with the numeric addresses, one at least: at once if it is one, else on the strand
+  // when they are known. The error (peer_lost; overloaded if too many names are looked up) says why
+  // there is none.
   void find(const Address& address, Done done);
 
  private:
@@ -41,7 +41,7 @@ class NameLookup {
     std::mutex mutex;
     std::atomic<NameLookup*> lookup{nullptr};  // null: it has gone
   };
-  void found(const std::string& host, const Result<Address>& result);
+  void found(const std::string& host, const Result<Addresses>& result);
 
   Runtime& runtime_;
   const Resolve resolve_;

@@ -3,29 +3,15 @@
 #include <sys/socket.h>
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "real_net/runtime/file_descriptor.h"
+#include "real_net/tcp/address.h"
 
 namespace rehearsal::real {
-
-// Where a worker listens: a numeric address or a host name, and a port.
-struct Address {
-  std::string host;
-  uint16_t port = 0;
-  bool operator==(const Address&) const = default;
-};
-
-// "host:port", with brackets around an IPv6 address.
-[[nodiscard]] std::string to_string(const Address& address);
-
-// Reads what `to_string` writes; nothing if it is none. The port may be 0.
-[[nodiscard]] std::optional<Address> parse_address(std::string_view text);
 
 struct KeepAlive {
   Duration idle = std::chrono::seconds(10);     // before the first probe
@@ -41,7 +27,12 @@ struct KeepAlive {
 // The error of that, of kind overloaded: it tells the limit, and how to raise it.
 [[nodiscard]] Error shortage_error(int error);
 
-// A non-blocking socket that listens. Port 0: any free one. The error names the address.
+// Any other error of the network, of kind protocol.
+[[nodiscard]] Error network_error(std::string text);
+
+// A non-blocking socket that listens at the first of a host's addresses that this machine has; at
+// `::`, or for an empty host, at all addresses of both families. Port 0: any free one. Looks up a
+// name, which may take long. The error names the address.
 [[nodiscard]] Result<FileDescriptor> listen_on(const Address& address);
 
 // The listening socket that a descriptor stands for: another descriptor of it, non-blocking. The
@@ -57,19 +48,14 @@ struct KeepAlive {
 // Whether a connection leads to this machine, as far as its addresses tell.
 [[nodiscard]] bool stays_here(const FileDescriptor& socket);
 
-// Whether it is an address as the kernel knows it, and no name.
-[[nodiscard]] bool is_numeric(const std::string& host);
-
-// The first address of a host, as the system's resolver knows it; that may take long.
-[[nodiscard]] Result<Address> numeric_address_of(const Address& address);
-
 // Begins to connect to a numeric address; the socket becomes writable when that has ended (see
 // connect_result). The error is of kind overloaded if no descriptor is left.
 [[nodiscard]] Result<FileDescriptor> begin_connect(const Address& address);
 
-// Connects, and waits for it until `deadline`; tries all addresses of a host in turn. Looks up a
-// name with the system's resolver, which this deadline does not bound. The error says how far it
-// came: of kind overloaded if no descriptor is left, else peer_lost.
+// Connects, and waits for it until `deadline`; tries all addresses of a host in turn, each for its
+// share of the time. Looks up a name with the system's resolver, which this deadline does not
+// bound. The error says how far it came: of kind overloaded if no descriptor is left, else
+// peer_lost.
 [[nodiscard]] Result<FileDescriptor> connect_within(const Address& address,
                                                     std::chrono::steady_clock::time_point deadline);
 
@@ -82,13 +68,6 @@ struct KeepAlive {
 
 // No delay, keep-alive.
 void set_stream_options(int fd, const KeepAlive& keep_alive);
-
-// Whether a host is this machine as only itself knows it.
-[[nodiscard]] bool is_loopback(const std::string& host);
-
-// The address of this machine that others reach it by who are where `remote` is. A machine often
-// knows its own name as a loopback address: then the first address of its other interfaces.
-[[nodiscard]] std::string address_towards(const Address& remote);
 
 [[nodiscard]] std::string errno_text(int error);
 

@@ -41,6 +41,7 @@ void TcpLink::set_address(Address address) {
   stop_dialing();
   failures_ = 0;
   refusals_ = 0;
+  places_ = place_ = tried_ = 0;
   schedule_dial(/*first=*/true);
 }
 
@@ -227,18 +228,20 @@ void TcpLink::dial() {
     dial_deadline_.reset();
     dial_failed();
   });
-  host_.look_up(*address_, [this, token = dialing_.token](const Result<Address>& found) {
+  host_.look_up(*address_, [this, token = dialing_.token](const Result<Addresses>& found) {
     if (dialing_.token == token) connect_to(found);
   });
 }
 
-void TcpLink::connect_to(const Result<Address>& address) {
-  if (!address.ok()) {
-    host_.context().note_shortage(address.error());
+void TcpLink::connect_to(const Result<Addresses>& places) {
+  places_ = places.ok() ? places.value().size() : 0;
+  if (!places.ok()) {
+    host_.context().note_shortage(places.error());
     return dial_failed();
   }
+  place_ %= places_;
   for (auto& connection : dialing_.lanes) {
-    Result<FileDescriptor> socket = begin_connect(address.value());
+    Result<FileDescriptor> socket = begin_connect(places.value()[place_]);
     if (!socket.ok()) {
       host_.context().note_shortage(socket.error());
       return dial_failed();
@@ -255,8 +258,22 @@ void TcpLink::stop_dialing() {
   dialing_.abort();
 }
 
-void TcpLink::dial_failed() {
+// A host may have several addresses, of either family: the attempt is over when none is left, or
+// when somebody was reached. The next one begins with another address all the same.
+bool TcpLink::tries_next_place() {
+  const bool reached = std::exchange(hello_said_, false);
   stop_dialing();
+  ++place_;
+  if (!reached && ++tried_ < places_) {
+    dial();
+    return true;
+  }
+  tried_ = 0;
+  return false;
+}
+
+void TcpLink::dial_failed() {
+  if (tries_next_place()) return;
   ++failures_;
   refusals_ = 0;
   schedule_dial(/*first=*/false);
@@ -264,7 +281,7 @@ void TcpLink::dial_failed() {
 
 // Nobody listens there: if that goes on, the peer has ended.
 void TcpLink::dial_refused() {
-  stop_dialing();
+  if (tries_next_place()) return;
   ++failures_;
   if (refusals_++ == 0) refused_since_ = runtime().now();
   schedule_dial(/*first=*/false);
@@ -301,6 +318,7 @@ void TcpLink::on_connected(Connection& connection) {
   if (!lane) return connection.abort();
   refusals_ = 0;
   hello_said_ = true;
+  tried_ = 0;
   connection.writer().append_bytes(
       encode_handshake(say(HandshakeKind::hello, *lane, dialing_.token)));
   connection.expect_handshake();

@@ -55,7 +55,7 @@ class LinkHost {
   [[nodiscard]] virtual FrameSink& sink() = 0;
   // Where peers connect to.
   [[nodiscard]] virtual Address reached_at() const = 0;
-  // Finds the numeric address of a host; see NameLookup.
+  // Finds the numeric addresses of a host; see NameLookup.
   virtual void look_up(const Address& address, NameLookup::Done done) = 0;
   // Whether the other end of a connection has proved that it is this worker; tells if not.
   [[nodiscard]] virtual bool believes(const Connection& connection, WorkerId worker) = 0;
@@ -128,7 +128,8 @@ class TcpLink final : public ConnectionOwner {
   // Making a link.
   void schedule_dial(bool first);
   void dial();
-  void connect_to(const Result<Address>& address);
+  void connect_to(const Result<Addresses>& places);
+  [[nodiscard]] bool tries_next_place();
   void dial_failed();
   void dial_refused();
   void stop_dialing();
@@ -171,6 +172,9 @@ class TcpLink final : public ConnectionOwner {
 
   Pair dialing_;
   bool hello_said_ = false;
+  size_t places_ = 0;                     // numeric addresses of the peer's host, at the last look
+  size_t place_ = 0;                      // of them, the one that is tried, or was reached last
+  size_t tried_ = 0;                      // of them in vain, one after the other
   std::optional<TimerId> dial_timer_;     // of the next attempt
   std::optional<TimerId> dial_deadline_;  // of the present one
   uint64_t attempts_ = 0;

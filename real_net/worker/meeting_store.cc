@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
+#include "real_net/tcp/host_addresses.h"
+#include "real_net/tcp/own_addresses.h"
 #include "real_net/worker/bounded.h"
 #include "real_net/worker/group_card.h"
 #include "real_net/worker/store_probe.h"
@@ -90,9 +93,10 @@ StorePtr connect(const Address& master, Clock::time_point deadline, Opening& ope
   while (!opening.abandoned) {
     const Clock::time_point limit =
         std::min<Clock::time_point>(deadline, Clock::now() + kConnectLimit);
-    const Status asked = ask_store(master, limit);
+    const Result<Address> asked = ask_store(master, limit);
     if (asked.ok())
-      return c10::make_intrusive<c10d::TCPStore>(master.host, store_options(master, deadline));
+      return c10::make_intrusive<c10d::TCPStore>(asked.value().host,
+                                                 store_options(master, deadline));
     opening.found(asked.error());
     const bool may_come =
         asked.error().kind == ErrorKind::peer_lost || asked.error().kind == ErrorKind::timeout;
@@ -123,9 +127,10 @@ Result<StorePtr> open_client(const Address& master, const std::string& server, P
 std::string announced_at(const Address& master, const Seal& seal) {
   const Clock::time_point deadline = Clock::now() + kLookLimit;
   const std::function<std::string()> work = [master, deadline]() -> std::string {
-    if (!ask_store(master, deadline).ok()) return "";
+    const Result<Address> asked = ask_store(master, deadline);
+    if (!asked.ok()) return "";
     const auto store =
-        c10::make_intrusive<c10d::TCPStore>(master.host, store_options(master, deadline));
+        c10::make_intrusive<c10d::TCPStore>(asked.value().host, store_options(master, deadline));
     const StorePtr root = c10::make_intrusive<c10d::PrefixStore>(kRoot, store);
     return root->check({kAnnouncement}) ? root->get_to_str(kAnnouncement) : "";
   };
@@ -141,27 +146,96 @@ std::string announced_at(const Address& master, const Seal& seal) {
   }
 }
 
-// It listens where this machine is reached from the others, and nowhere else.
+// Waits until the resolver knows a host: a name may be given away a moment after the process.
+Status wait_until_known(const Address& master, Patience& patience) {
+  const std::function<Status()> look_up = [master]() -> Status {
+    const Result<Addresses> found = numeric_addresses_of(master);
+    if (!found.ok()) return found.error();
+    return Unit{};
+  };
+  while (true) {
+    const Status known =
+        within(patience.deadline(), look_up)
+            .value_or(failure(ErrorKind::timeout,
+                              "looking up the name of " + to_string(master) + " takes long"));
+    if (known.ok() || known.error().kind == ErrorKind::overloaded || patience.is_over())
+      return known;
+    patience.waits_for("a name that is known, to serve the rendezvous (" + known.error().text +
+                       ")");
+    std::this_thread::sleep_for(kConnectsApart);
+  }
+}
+
+Result<FileDescriptor> open_listening(const Placement& placement, Patience& patience) {
+  if (placement.listening) return listening_socket(*placement.listening);
+  if (Status known = wait_until_known(placement.master, patience); !known.ok())
+    return known.error();
+  const std::function<Result<FileDescriptor>()> listen = [placement] {
+    return listen_as(placement.master, placement.for_others);
+  };
+  auto listening = within(patience.deadline(), listen);
+  if (listening) return std::move(*listening);
+  return failure(ErrorKind::timeout,
+                 "looking up the name of " + to_string(placement.master) + " takes long");
+}
+
+// Where this process reaches a socket of its own.
+Result<Address> reach_own(const Address& listening) {
+  const bool both = listening.host == "::";
+  const Addresses places = !is_anywhere(listening.host) ? Addresses{listening}
+                           : both
+                               ? Addresses{{"::1", listening.port}, {"127.0.0.1", listening.port}}
+                               : Addresses{{"127.0.0.1", listening.port}};
+  const auto each = std::chrono::milliseconds(kLookLimit) / static_cast<int64_t>(places.size());
+  Error why;
+  for (const Address& place : places) {
+    const Result<FileDescriptor> reached = connect_within(place, Clock::now() + each);
+    if (reached.ok()) return place;
+    why = reached.error();
+  }
+  return why;
+}
+
+// The others look for the store at the address that they were given: if that is not ours, or does
+// not lead here, they look in vain, unless it leads here from there only.
+void check_own_name(const Address& master, const Patience& patience) {
+  const std::function<std::string()> work = [master]() -> std::string {
+    const Result<FileDescriptor> reached = connect_within(master, Clock::now() + kLookLimit);
+    return reached.ok() ? "" : reached.error().text;
+  };
+  const std::string why =
+      within(Clock::now() + kLookLimit, work).value_or("looking up its name takes long");
+  if (why.empty()) return;
+  patience.tell(
+      "serves the rendezvous at all addresses of this machine, but does not reach it at " +
+      to_string(master) + " itself (" + why + "): is that the address of rank 0?");
+}
+
+// It listens where this machine is reached from the others.
 Result<StorePtr> serve(const Placement& placement, const Seal& seal, Patience& patience) {
   const Address& master = placement.master;
-  const std::function<std::string()> look_up = [master] { return address_towards(master); };
-  const std::string host = within(patience.deadline(), look_up).value_or("127.0.0.1");
-  Result<FileDescriptor> socket = placement.listening
-                                      ? listening_socket(*placement.listening)
-                                      : listen_on({.host = host, .port = master.port});
+  const Result<FileDescriptor> socket = open_listening(placement, patience);
   if (!socket.ok())
     return failure(ErrorKind::bad_arguments, "rank 0 cannot serve the rendezvous: " +
                                                  socket.error().text + announced_at(master, seal));
+  const Address listening = local_address(socket.value());
+  const Result<Address> own = reach_own(listening);
+  if (!own.ok())
+    return failure(ErrorKind::timeout, "rank 0 does not reach the rendezvous at " +
+                                           to_string(listening) +
+                                           " that it serves itself: " + own.error().text);
   c10d::TCPStoreOptions options = store_options(master, patience.deadline());
   options.isServer = true;
   options.masterListenFd = dup(socket.value().get());  // the store owns it
-  const std::function<StorePtr()> work = [host, options]() -> StorePtr {
+  const std::function<StorePtr()> work = [host = own.value().host, options]() -> StorePtr {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   };
   const auto opened = within(patience.deadline(), work);
-  if (opened) return *opened;
-  return failure(ErrorKind::timeout, "rank 0 cannot reach the rendezvous at " + to_string(master) +
-                                         " that it serves itself");
+  if (!opened)
+    return failure(ErrorKind::timeout, "rank 0 cannot use the rendezvous at " + to_string(master) +
+                                           " that it serves itself");
+  if (is_anywhere(listening.host) && !placement.listening) check_own_name(master, patience);
+  return *opened;
 }
 
 }  // namespace

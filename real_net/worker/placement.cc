@@ -54,8 +54,9 @@ class Reader {
 Address master_address(Reader& reader, const std::string& otherwise, uint16_t port) {
   const bool known = reader.has("MASTER_ADDR") || !otherwise.empty();
   if (!known) reader.fail("MASTER_ADDR is not set: it names the host of rank 0");
-  return {.host = reader.has("MASTER_ADDR") ? reader.text("MASTER_ADDR") : otherwise,
-          .port = reader.port("MASTER_PORT", port)};
+  return {
+      .host = reader.has("MASTER_ADDR") ? without_brackets(reader.text("MASTER_ADDR")) : otherwise,
+      .port = reader.port("MASTER_PORT", port)};
 }
 
 Placement from_torchrun(Reader& reader) {
@@ -145,9 +146,8 @@ void apply_rendezvous(const std::string& url, Placement& placement, Reader& read
       url.starts_with(tcp) && colon > tcp.size() ? to_number(url.substr(colon + 1)) : std::nullopt;
   if (!port || *port == 0 || *port > UINT16_MAX)
     return reader.fail("rendezvous '" + url + "' is none of env://, tcp://host:port, file:///path");
-  std::string host = url.substr(tcp.size(), colon - tcp.size());
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  placement.master = {.host = host, .port = static_cast<uint16_t>(*port)};
+  const std::string host = url.substr(tcp.size(), colon - tcp.size());
+  placement.master = {.host = without_brackets(host), .port = static_cast<uint16_t>(*port)};
 }
 
 Placement from_flags(const PlacementFlags& flags, Reader& reader) {

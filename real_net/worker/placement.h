@@ -20,6 +20,9 @@ struct Placement {
   Address master;
   std::string file;
   bool agent_serves = false;  // the launcher serves the store, and no worker may
+  // Workers of other machines may come: it was chosen how workers prove themselves. Else a name of
+  // the store that stands for loopback here is loopback.
+  bool for_others = false;
   // The descriptor of a socket that listens at `master` already; else rank 0 opens one.
   std::optional<int> listening;
   // The id of the run, the same at all its workers: two runs never mix, wherever they meet. Of

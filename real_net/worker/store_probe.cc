@@ -12,8 +12,12 @@
 #define USE_C10D_GLOO
 #include <torch/csrc/distributed/c10d/TCPStoreBackend.hpp>
 
+#include "real_net/tcp/host_addresses.h"
+
 namespace rehearsal::real {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kNonce = 0x72656865;  // any number: a store gives it back
 
@@ -38,9 +42,8 @@ std::string printable(const char* bytes, size_t count) {
   return text;
 }
 
-}  // namespace
-
-Status ask_store(const Address& address, std::chrono::steady_clock::time_point deadline) {
+// The same of one numeric address.
+Status ask_at(const Address& address, Clock::time_point deadline) {
   Result<FileDescriptor> socket = connect_within(address, deadline);
   if (!socket.ok()) return socket.error();
   const int fd = socket.value().get();
@@ -65,6 +68,26 @@ Status ask_store(const Address& address, std::chrono::steady_clock::time_point d
   if (number == kNonce) return Unit{};
   return failure(ErrorKind::protocol, "it answers '" + printable(answer.data(), answer.size()) +
                                           "…', as no store of LibTorch does");
+}
+
+}  // namespace
+
+Result<Address> ask_store(const Address& address, Clock::time_point deadline) {
+  const Result<Addresses> places = numeric_addresses_of(address);
+  if (!places.ok() && places.error().kind == ErrorKind::overloaded) return places.error();
+  if (!places.ok()) return failure(ErrorKind::peer_lost, places.error().text);
+  Error why;
+  auto left = static_cast<int64_t>(places.value().size());
+  for (const Address& place : places.value()) {
+    const auto now = Clock::now();
+    const Status asked = ask_at(place, now + (deadline - now) / left--);
+    if (asked.ok()) return place;
+    // Somebody who answers wrongly, or not at all, tells more than nobody.
+    const bool is_first = &place == &places.value().front();
+    if (is_first || asked.error().kind != ErrorKind::peer_lost) why = asked.error();
+    if (why.kind == ErrorKind::overloaded) break;
+  }
+  return why;
 }
 
 }  // namespace rehearsal::real

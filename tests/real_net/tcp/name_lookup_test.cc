@@ -18,11 +18,11 @@ struct SlowResolver {
   std::shared_ptr<std::atomic<int>> asked = std::make_shared<std::atomic<int>>(0);
 
   [[nodiscard]] NameLookup::Resolve resolve() const {
-    return [gone = gone, asked = asked](const Address& address) -> Result<Address> {
+    return [gone = gone, asked = asked](const Address& address) -> Result<Addresses> {
       ++*asked;
       gone.wait();
       if (address.host == "nowhere") return Error{.kind = ErrorKind::peer_lost, .text = "unknown"};
-      return Address{"10.0.0.7", 1};
+      return Addresses{{"10.0.0.7", 1}, {"fd00::7", 1}};
     };
   }
 };
@@ -33,8 +33,11 @@ TEST(NameLookup, ASlowResolverHoldsNobodyUp) {
   std::optional<NameLookup> lookup;
   std::vector<std::string> found;
   const auto note = [&](const std::string& who) {
-    return [&found, who](const Result<Address>& result) {
-      found.push_back(who + " " + (result.ok() ? to_string(result.value()) : result.error().text));
+    return [&found, who](const Result<Addresses>& result) {
+      std::string text = result.ok() ? "" : " " + result.error().text;
+      if (result.ok())
+        for (const Address& one : result.value()) text += " " + to_string(one);
+      found.push_back(who + text);
     };
   };
   run_on(runtime, [&] {
@@ -54,7 +57,8 @@ TEST(NameLookup, ASlowResolverHoldsNobodyUp) {
   }));
   run_on(runtime, [&] {
     std::sort(found.begin(), found.end());
-    EXPECT_EQ(found, (std::vector<std::string>{"a 10.0.0.7:7000", "b 10.0.0.7:7001", "c unknown",
+    EXPECT_EQ(found, (std::vector<std::string>{"a 10.0.0.7:7000 [fd00::7]:7000",
+                                               "b 10.0.0.7:7001 [fd00::7]:7001", "c unknown",
                                                "d 127.0.0.1:5", "e [::1]:6"}));
     EXPECT_EQ(*slow.asked, 2) << "one thread for a name";
     lookup.reset();
@@ -69,7 +73,7 @@ TEST(NameLookup, NamesWithoutEndAreRefusedAndNothingIsToldWhenItHasGone) {
   run_on(runtime, [&] {
     NameLookup lookup(runtime, slow.resolve());
     for (int i = 0; i < 100; ++i)
-      lookup.find({"host" + std::to_string(i), 1}, [&](const Result<Address>& result) {
+      lookup.find({"host" + std::to_string(i), 1}, [&](const Result<Addresses>& result) {
         ++(!result.ok() && result.error().kind == ErrorKind::overloaded ? refused : told);
       });
   });

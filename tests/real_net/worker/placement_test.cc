@@ -36,6 +36,19 @@ TEST(Placement, PlainVariables) {
   EXPECT_FALSE(placement.agent_serves);
 }
 
+TEST(Placement, AnAddressOfIPv6MayHaveItsBracketsOrNot) {
+  // Goal: what people write, and what others' launchers do. Method: both, in variable and URL.
+  for (const char* host : {"::1", "[::1]"}) {
+    Variables variables = plain();
+    variables["MASTER_ADDR"] = host;
+    EXPECT_EQ(place(variables).or_throw().master, (Address{"::1", 1234})) << host;
+    const std::string url = "tcp://" + std::string(host) + ":77";
+    EXPECT_EQ(place(plain(), {.rank = {}, .world_size = {}, .rendezvous = url}).or_throw().master,
+              (Address{"::1", 77}))
+        << url;
+  }
+}
+
 TEST(Placement, TorchrunsAgentServesTheStoreAndRestartsAreToldApart) {
   Variables variables = plain();
   variables["TORCHELASTIC_RUN_ID"] = "run7";

@@ -321,11 +321,13 @@ Status run_placed(const WorkerOptions& options, const Program& program, bool& st
       equipped.value().auth.proves() ? name_of(equipped.value().auth.kind) : "none";
   meeting.auth = equipped.value().auth;
   meeting.credentials = made.transport.credentials;
+  meeting.self = made.transport.advertise.value_or(made.listen);
   meeting.tell = [&observers](const std::string& line) { observers.tell("waits", line); };
   Rendezvous rendezvous(std::move(meeting));
   const Result<uint32_t> life = rendezvous.enter();
   if (!life.ok()) return life.error();
   made.node.life = life.value();
+  made.node.founds_after = rendezvous.founds_after();
   choose_addresses(options, placement.value(), made);
   const std::unique_ptr<GlooCarriers> carriers =
       equipped.value().collectives == Collectives::gloo ? make_gloo(made, rendezvous) : nullptr;

@@ -1,5 +1,6 @@
 #include "record/record_header.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace rehearsal::record {
@@ -26,10 +27,25 @@ PeerLimits limits_of(const Json& json) {
           .gatherings = number("gatherings")};
 }
 
+Json json_of(const std::optional<std::vector<WorkerId>>& workers) {
+  if (!workers) return nullptr;
+  Json ids = Json::array();
+  for (const WorkerId worker : *workers) ids.push_back(worker.value);
+  return ids;
+}
+
+std::optional<std::vector<WorkerId>> workers_of(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  std::vector<WorkerId> workers;
+  for (const uint32_t id : json.get<std::vector<uint32_t>>()) workers.push_back({id});
+  return workers;
+}
+
 Json json_of(const NodeOptions& node) {
   return {{"id", node.id.value},
           {"incarnation", node.incarnation.value},
           {"life", node.life},
+          {"founds_after", json_of(node.founds_after)},
           {"seed", node.seed.value},
           {"names", node.names},
           {"rpc_timeout_ns", node.rpc_timeout.count()},
@@ -54,6 +70,7 @@ NodeOptions node_of(const Json& json) {
   node.id = {json.at("id").get<uint32_t>()};
   node.incarnation = {json.at("incarnation").get<uint64_t>()};
   node.life = json.at("life").get<uint32_t>();
+  node.founds_after = workers_of(json.at("founds_after"));
   node.seed = {json.at("seed").get<uint64_t>()};
   node.names = json.at("names").get<std::vector<std::string>>();
   node.rpc_timeout = duration("rpc_timeout_ns");
@@ -91,7 +108,11 @@ std::optional<RecordHeader> header_of(const std::string& text) {
     header.torch_threads = json.at("torch_threads").get<int>();
     header.node = node_of(json.at("node"));
     header.arguments = json.at("arguments").get<std::vector<std::string>>();
-    const bool fits = header.node.id.value < header.node.names.size() &&
+    const auto after = header.node.founds_after.value_or(std::vector<WorkerId>());
+    const bool exist = std::all_of(after.begin(), after.end(), [&](WorkerId worker) {
+      return worker.value < header.node.names.size();
+    });
+    const bool fits = exist && header.node.id.value < header.node.names.size() &&
                       header.node.incarnation.value != 0 && header.torch_threads > 0;
     if (!fits) return std::nullopt;
     return header;

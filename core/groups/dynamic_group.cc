@@ -30,20 +30,24 @@ std::vector<WorkerId> DynamicGroup::met() const {
   return workers;
 }
 
+bool DynamicGroup::is_member(WorkerId id) const {
+  return id == options_.self || (sessions_.joined(id) && peer(id).member && !peer(id).leaves);
+}
+
 std::vector<WorkerId> DynamicGroup::members() const {
   std::vector<WorkerId> workers;
-  for (uint32_t id = 0; id < peers_.size(); ++id) {
-    const bool is_self = WorkerId{id} == options_.self;
-    if (is_self || (sessions_.joined(WorkerId{id}) && peers_[id].member && !peers_[id].leaves))
-      workers.push_back(WorkerId{id});
-  }
+  for (uint32_t id = 0; id < peers_.size(); ++id)
+    if (is_member(WorkerId{id})) workers.push_back(WorkerId{id});
   return workers;
 }
 
 void DynamicGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
-  const std::vector<WorkerId> here_now = members();
-  if (std::find(here_now.begin(), here_now.end(), worker) != here_now.end()) return here();
+  if (is_member(worker) && sessions_.linked(worker)) return here();
   arrivals_.add(worker, std::move(here));
+}
+
+void DynamicGroup::on_link(WorkerId worker) {
+  if (is_member(worker)) arrivals_.arrived(worker);
 }
 
 MaybeError DynamicGroup::refuses(const std::string& newcomer) const {
@@ -98,7 +102,8 @@ void DynamicGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
   join_deadline_ =
       deadlines_.add(strand_.runtime().now() + timeout, [this] { finish_join(join_timed_out()); });
   sessions_.start();
-  if (is_founder()) become_member();
+  if (is_founder()) return become_member();
+  settle_join();  // There may be nobody to hear of.
 }
 
 void DynamicGroup::send_view(WorkerId to) {
@@ -117,6 +122,17 @@ void DynamicGroup::on_view(WorkerId from, const GroupView& view) {
   if (comes) arrivals_.arrived(from);
 }
 
+// Of those that were there when this worker, the founder, came again: whoever has not said whom it
+// has met. One that is lost has nothing to say.
+std::vector<WorkerId> DynamicGroup::not_heard() const {
+  std::vector<WorkerId> workers;
+  for (const WorkerId id : options_.founds_after.value_or(std::vector<WorkerId>())) {
+    const bool lost = peer(id).life && !sessions_.joined(id);
+    if (!peer(id).met && !lost) workers.push_back(id);
+  }
+  return workers;
+}
+
 bool DynamicGroup::has_met_member() const {
   const std::vector<WorkerId> others = met();
   return std::any_of(others.begin(), others.end(), [&](WorkerId id) { return peer(id).member; });
@@ -131,7 +147,11 @@ bool DynamicGroup::knows(const MetMember& other) const {
 }
 
 void DynamicGroup::settle_join() {
-  if (member_ || !join_done_ || !has_met_member()) return;
+  if (member_ || !join_done_) return;
+  if (!has_met_member()) {
+    if (options_.founds_after && not_heard().empty()) become_member();
+    return;
+  }
   const std::vector<WorkerId> others = met();
   const bool known = std::all_of(others.begin(), others.end(), [&](WorkerId id) {
     const auto& theirs = peer(id).met;
@@ -175,7 +195,7 @@ Error DynamicGroup::join_timed_out() const {
 
 // Without a member nobody joins: it is the founder that is missed, which brings all others in.
 std::vector<WorkerId> DynamicGroup::missing() const {
-  if (!has_met_member()) return {kFounder};
+  if (!has_met_member()) return options_.founds_after ? not_heard() : std::vector{kFounder};
   const std::vector<WorkerId> others = met();
   std::vector<bool> missed(peers_.size(), false);
   for (const WorkerId id : others) {
@@ -199,10 +219,10 @@ std::string DynamicGroup::describe_missing() const {
 }
 
 std::string DynamicGroup::absence(WorkerId id) const {
-  if (has_met_member()) return sessions_.absence(id);
+  if (has_met_member() || options_.founds_after) return sessions_.absence(id);
   if (peer(id).had_left) return "it founded the group and has left it; nobody else is a member";
   if (id == options_.self || sessions_.joined(id))
-    return "it has come again, and founds the group in its first life only";
+    return "it has come again, and no member that it finds is there";
   return "it founds the group: " + sessions_.absence(id);
 }
 

@@ -20,7 +20,9 @@ class Sessions;
 // when one of them is a member, and each worker that any of them has met has met it too, or is
 // lost: who has joined before is then known to it, and it to them. Of two that join at once the
 // later to meet a common member learns of the earlier there. A member that loses a worker tells
-// those who have not joined yet, so that they do not wait for it.
+// those who have not joined yet, so that they do not wait for it. A founder that has come again
+// founds the group once more when it has heard of all that were there, and none of them is a
+// member: by then they have forgotten what its former life had told them.
 //
 // Leave: when its main has ended, a worker says so to all (Leaving): from then on they ask it
 // nothing new, and say (NothingMore) when they have the answers to what they had asked. When all
@@ -45,6 +47,7 @@ class DynamicGroup final : public Group {
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
   void on_tick() override {}  // Whom it has met is told at once.
+  void on_link(WorkerId peer) override;
   void fail(const Error& why) override;
 
   // Once this worker has told the others that it goes.
@@ -71,8 +74,10 @@ class DynamicGroup final : public Group {
   [[nodiscard]] Peer& peer(WorkerId id) { return peers_[id.value]; }
   [[nodiscard]] const Peer& peer(WorkerId id) const { return peers_[id.value]; }
   [[nodiscard]] std::vector<WorkerId> met() const;
+  [[nodiscard]] bool is_member(WorkerId id) const;
   [[nodiscard]] bool is_founder() const;
   [[nodiscard]] bool has_met_member() const;
+  [[nodiscard]] std::vector<WorkerId> not_heard() const;
   [[nodiscard]] bool knows(const MetMember& other) const;
   [[nodiscard]] std::vector<WorkerId> missing() const;
   [[nodiscard]] std::string describe_missing() const;

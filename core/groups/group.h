@@ -65,6 +65,9 @@ class Group {
   // Some time has passed.
   virtual void on_tick() = 0;
 
+  // A link to `peer` stands, be it once more.
+  virtual void on_link(WorkerId peer) = 0;
+
   // Ends whatever waits.
   virtual void fail(const Error& why) = 0;
 
@@ -74,7 +77,8 @@ class Group {
   // The workers that are here now, this one too, in rank order.
   [[nodiscard]] virtual std::vector<WorkerId> members() const = 0;
 
-  // Runs `here` when `worker` is a member, at once if it is one.
+  // Runs `here` when `worker` is a member and a link to it stands, at once if that is so: of a
+  // worker whose process has ended the next life is meant, not the one that is not missed yet.
   virtual void when_here(WorkerId worker, UniqueFunction<void()> here) = 0;
 
   // Of the tasks given to `when_here`, those that wait.

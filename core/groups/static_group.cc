@@ -35,12 +35,10 @@ WorkerId StaticGroup::coordinator() const {
 }
 
 void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
+  ++met_;
   lives_[peer.value] = life;
   std::erase_if(lost_, [peer](const auto& entry) { return entry.first == peer; });
   arrivals_.arrived(peer);
-  // A worker that came back waits for everybody once more.
-  ready_.erase(peer);
-  misses_[peer.value].clear();
   told_met_.clear();
   if (told_ready_) sessions_.send(peer, Message{Ready{}});
   if (join_done_) settle_join();
@@ -340,10 +338,14 @@ void StaticGroup::finish_shutdown(Status status) {
 }
 
 void StaticGroup::on_peer_fenced(WorkerId peer, const Error& why) {
+  --met_;
+  // Its next life waits for everybody once more.
+  ready_.erase(peer);
+  misses_[peer.value].clear();
   if (leaving_) return progressed();
   if (may_dismiss_ == peer) may_dismiss_.reset();
   lost_.emplace_back(peer, why);
-  if (join_done_) finish_join(why);
+  if (join_done_ && !sessions_.may_come_again(peer)) finish_join(why);
   group_changed(peer);
 }
 
@@ -356,7 +358,7 @@ MaybeError StaticGroup::refuses(const std::string& newcomer) const {
 }
 
 void StaticGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
-  if (sessions_.joined(worker)) return here();
+  if (sessions_.linked(worker)) return here();
   arrivals_.add(worker, std::move(here));
 }
 

@@ -19,8 +19,9 @@ class Sessions;
 // The static group: how it comes together and how it ends. On the strand.
 //
 // Join: each worker that has a session with every other says Ready to all; who has heard it from
-// all has joined. One that waits for long tells those whom it has met whom else it has (GroupView):
-// each can say who is missing, be it that another one misses it.
+// all has joined. A worker that dies meanwhile is waited for: its next life is met, and says Ready,
+// as it would have been and done itself. One that waits for long tells those whom it has met whom
+// else it has (GroupView): each can say who is missing, be it that another one misses it.
 //
 // Graceful shutdown (termination detection by two waves; Mattern 1987): a worker whose main has
 // returned serves on. The first living worker in rank order collects reports. When all living
@@ -50,6 +51,7 @@ class StaticGroup final : public Group {
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
   void on_tick() override;
+  void on_link(WorkerId peer) override { arrivals_.arrived(peer); }
   void fail(const Error& why) override;
 
   // Once the group has agreed to end.
@@ -103,7 +105,7 @@ class StaticGroup final : public Group {
   NodeView& view_;
 
   // Joining.
-  uint32_t met_ = 0;          // so many of the first workers have a session with us
+  uint32_t met_ = 0;          // so many others have a session with us
   std::set<WorkerId> ready_;  // who said so
   bool told_ready_ = false;
   bool joined_ = false;

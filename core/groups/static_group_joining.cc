@@ -25,9 +25,7 @@ void StaticGroup::join(Duration timeout, UniqueFunction<void(Status)> done) {
 
 void StaticGroup::settle_join() {
   const size_t all = options_.names.size();
-  // Each worker is looked at once: one that is lost ends the joining.
-  while (met_ < all && sessions_.joined(WorkerId{met_})) ++met_;
-  if (!told_ready_ && met_ == all) {
+  if (!told_ready_ && met_ + 1 == all) {
     told_ready_ = true;
     for (uint32_t id = 0; id < all; ++id)
       if (WorkerId{id} != options_.self) sessions_.send(WorkerId{id}, Message{Ready{}});

@@ -34,6 +34,10 @@ struct NodeOptions {
   // How many lives this worker has had in its group before. Each needs its own: what a worker that
   // came back makes is told apart by it, wherever it goes, from what it made before.
   uint32_t life = 0;
+  // Of worker 0 of a dynamic group, which founds it, when it comes again: the workers that were
+  // there. It founds the group once more when it has heard of all of them, unless one is a member.
+  // Empty: it does not, as no other life of any worker does.
+  std::optional<std::vector<WorkerId>> founds_after = {};
   Seed seed;
   std::vector<std::string> names;  // of all workers, in rank order; its size is the world size
 

@@ -24,6 +24,7 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
           .window_frames = options.window_frames,
           .limits = options.limits,
           .dynamic = dynamic,
+          .founds_after = options.founds_after,
           .grouped = true,
           .mutants = Mutants::from_names(options.mutants)};
 }
@@ -114,6 +115,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   strand->set_on_progress([this] { progressed(); });
   sessions.set_on_progress([this] { progressed(); });
   sessions.set_on_tick([this] { group->on_tick(); });
+  sessions.set_on_link([this](WorkerId peer) { group->on_link(peer); });
   rrefs.set_on_progress([this] { progressed(); });
   contexts.set_on_progress([this] { progressed(); });
 }

@@ -80,6 +80,10 @@ bool Sessions::joined(WorkerId id) const {
   return id == options_.self || (peer(id).incarnation.value != 0 && !peer(id).lost);
 }
 
+bool Sessions::linked(WorkerId id) const {
+  return id == options_.self || (joined(id) && peer(id).link.up);
+}
+
 Incarnation Sessions::incarnation(WorkerId id) const {
   return id == options_.self ? options_.incarnation : peer(id).incarnation;
 }

@@ -134,6 +134,16 @@ class Sessions final : public FrameSink {
   // Runs now and then, when silence has been judged.
   void set_on_tick(Task task) { on_tick_ = std::move(task); }
 
+  // Runs when a link to a peer stands, in a session that stood before or in a new one.
+  void set_on_link(UniqueFunction<void(WorkerId)> task) { on_link_ = std::move(task); }
+
+  // Whether a link to it stands now: if its process has ended, it does not for long.
+  [[nodiscard]] bool linked(WorkerId peer) const;
+
+  // Of one that was lost: whether it went as a process does that has ended, so that its next life
+  // may come. Not if it was given up for what it said, or has given us up.
+  [[nodiscard]] bool may_come_again(WorkerId id) const { return peer(id).has_died; }
+
   // Why `peer` does not take part, as far as it shows, for people: "never met", "at
   // 10.0.0.4:4711, refuses since 12 s", "silent for 40 s". Empty: its link stands, and it says
   // something now and then.
@@ -204,6 +214,7 @@ class Sessions final : public FrameSink {
     bool serves = false;
     bool may_be_silent = false;
     bool suspected = false;
+    bool has_died = false;  // as far as it can be seen
     MaybeError lost;
     MaybeError leaves;
     std::optional<Refused> refused;
@@ -297,6 +308,7 @@ class Sessions final : public FrameSink {
   TimerId tick_timer_{};
   Task on_progress_;
   Task on_tick_;
+  UniqueFunction<void(WorkerId)> on_link_;  // null: nobody is told
 };
 
 }  // namespace rehearsal

@@ -41,6 +41,7 @@ void Sessions::on_peer_up(const Hello& hello) {
                                 .worker = options_.names[hello.worker.value]});
   begin_link(hello, again);
   admit_queued(hello.worker);
+  if (on_link_) on_link_(hello.worker);
 }
 
 void Sessions::refuse(const Hello& hello, const Error& why) {
@@ -55,6 +56,7 @@ void Sessions::refuse(const Hello& hello, const Error& why) {
 
 void Sessions::begin_session(const Hello& hello) {
   Peer& from = peer(hello.worker);
+  from.has_died = true;
   if (from.incarnation.value != 0 && !from.lost)
     end_session(hello.worker, {.kind = ErrorKind::peer_lost,
                                .text = "worker '" + options_.names[hello.worker.value] +

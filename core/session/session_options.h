@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct SessionOptions {
   uint64_t window_frames = 0;
   PeerLimits limits;
   bool dynamic = false;  // the group is: who has not come yet counts as lost
+  // Of a dynamic group's founder that has come again: see NodeOptions.
+  std::optional<std::vector<WorkerId>> founds_after = {};
   bool grouped = false;  // a peer is asked nothing before it serves (begin_to_serve)
   Mutants mutants;
 };

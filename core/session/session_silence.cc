@@ -95,6 +95,7 @@ void Sessions::judge(WorkerId id) {
 }
 
 void Sessions::give_up(WorkerId id, const std::string& why) {
+  peer(id).has_died = true;
   const std::string& name = options_.names[id.value];
   fence(id, {.kind = ErrorKind::peer_lost, .text = "worker '" + name + "' " + why, .worker = name});
 }

@@ -41,7 +41,7 @@ KernelAddress kernel_address(const addrinfo& entry) {
   return address;
 }
 
-bool is_loopback(const KernelAddress& address) {
+bool is_loopback_address(const KernelAddress& address) {
   if (address.family() == AF_INET) {
     sockaddr_in four{};
     std::memcpy(&four, &address.storage, sizeof four);
@@ -92,7 +92,7 @@ bool is_numeric(const std::string& host) {
 bool is_loopback(const std::string& host) {
   if (host == "localhost") return true;
   const Result<KernelAddress> address = kernel_address_of({.host = host, .port = 0});
-  return address.ok() && is_loopback(address.value());
+  return address.ok() && is_loopback_address(address.value());
 }
 
 bool is_anywhere(const std::string& host) {

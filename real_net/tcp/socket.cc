@@ -184,6 +184,21 @@ Result<FileDescriptor> connect_within(const Address& address,
   return failed(why);
 }
 
+bool is_refused(const Address& address, std::chrono::steady_clock::time_point deadline) {
+  const Result<Addresses> found = numeric_addresses_of(address);
+  if (!found.ok()) return false;
+  return std::all_of(found.value().begin(), found.value().end(), [&](const Address& one) {
+    const Result<KernelAddress> place = kernel_address_of(one);
+    if (!place.ok()) return false;
+    const FileDescriptor fd = socket_for(place.value());
+    if (!fd.valid()) return false;
+    if (connect(fd.get(), place.value().data(), place.value().length) == 0) return false;
+    if (errno == ECONNREFUSED) return true;
+    return errno == EINPROGRESS && wait_writable(fd.get(), deadline) &&
+           connect_result(fd.get()) == ECONNREFUSED;
+  });
+}
+
 int connect_result(int fd) {
   int error = 0;
   socklen_t length = sizeof error;

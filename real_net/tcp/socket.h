@@ -59,6 +59,11 @@ struct KeepAlive {
 [[nodiscard]] Result<FileDescriptor> connect_within(const Address& address,
                                                     std::chrono::steady_clock::time_point deadline);
 
+// Whether nobody listens at any of a host's addresses: connections are refused at once. False if
+// that cannot be told by `deadline`.
+[[nodiscard]] bool is_refused(const Address& address,
+                              std::chrono::steady_clock::time_point deadline);
+
 // Waits until a socket can be read from or written to, or has failed; false at `deadline`.
 [[nodiscard]] bool wait_readable(int fd, std::chrono::steady_clock::time_point deadline);
 [[nodiscard]] bool wait_writable(int fd, std::chrono::steady_clock::time_point deadline);

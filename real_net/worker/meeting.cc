@@ -5,16 +5,12 @@
 
 #include "core/base/check.h"
 #include "core/base/short_text.h"
-#include "real_net/worker/presence.h"
 
 namespace rehearsal::real {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A worker that runs, or waits, answers within this.
-constexpr auto kAnswerLimit = std::chrono::seconds(2);
-constexpr auto kAllAnswerLimit = std::chrono::seconds(5);
 // A store of another run that is about to end is waited for so long.
 constexpr auto kEndLimit = std::chrono::seconds(3);
 constexpr char kGroups[] = "groups";
@@ -158,17 +154,20 @@ Result<uint32_t> Meeting::claim() {
       end_group();  // Nobody is left of it.
       continue;
     }
-    if (store_->has({group_ + "failure"})) return why_it_failed();
-    if (!forms_ && is_there(rank())) return place_is_taken("");
-    const int64_t claims = store_->add(key("claims", rank()), 1);
-    if (forms_ && claims > 1 && answers_roll(std::to_string(rank())))
+    const bool failed = store_->has({group_ + "failure"});
+    if (!failed && !forms_ && is_there(rank())) return place_is_taken("");
+    life_ = store_->add(key("claims", rank()), 1) - 1;
+    const bool came_again = life_ > 0;
+    if (failed && !came_again) return why_it_failed();
+    if (!failed && forms_ && came_again && predecessor_lives())
       return place_is_taken(", and waits for the others");
     // There is nothing to come back to.
-    if (options_.dynamic && claims > 1 && alone()) {
+    if (came_again && (failed || (options_.dynamic && alone()))) {
       end_group();
       continue;
     }
-    return static_cast<uint32_t>(claims - 1);
+    if (options_.dynamic && rank() == 0 && came_again) founds_after_ = others_that_live();
+    return static_cast<uint32_t>(life_);
   }
 }
 
@@ -177,10 +176,12 @@ Error Meeting::does_not_fit(const GroupCard& first, const std::string& what) {
   const bool awaited =
       forms_ && rank() < first.names.size() && store_->add(key("claims", rank()), 0) == 0;
   const std::string line = describe(rank()) + " came and does not fit: " + theirs;
-  if (awaited)
+  if (awaited) {
+    store_->add(key("claims", rank()), 1);  // It has been there: it may begin the next group.
     fail_group(line + "; start all workers of a group with the same program and options");
-  else
+  } else {
     note_refusal(line + "; it was refused");
+  }
   return failure(ErrorKind::bad_arguments,
                  "the group at " + place() + " is another than that of this worker, " +
                      describe(rank()) + ": " + what + ". There is " +
@@ -189,63 +190,9 @@ Error Meeting::does_not_fit(const GroupCard& first, const std::string& what) {
                      "group a rendezvous of its own (MASTER_PORT, --rendezvous)");
 }
 
-Error Meeting::place_is_taken(const std::string& where) {
-  const std::string text = store_->get(group_ + "card");
-  const std::optional<GroupCard> card = decode_card(text);
-  std::string at;
-  if (store_->has({key("members", rank())}))
-    if (const auto record = decode_member(store_->get(key("members", rank()))))
-      at = " at " + to_string(record->address);
-  note_refusal("a second " + describe(rank()) + " came (" + card_.begun + ") and was refused");
-  return failure(ErrorKind::bad_arguments,
-                 "two workers were started as " + describe(rank()) + ": the first one runs" + at +
-                     where + ", in " +
-                     (card ? rehearsal::real::describe(*card) : run_in_words(card_.run)) +
-                     ". Each rank is given once; a second group needs a rendezvous of its own " +
-                     "(MASTER_PORT, --rendezvous)");
-}
-
-// Whether that worker answers where its record says.
-bool Meeting::is_there(uint32_t rank) {
-  if (!store_->has({key("members", rank)})) return false;
-  const std::optional<MemberRecord> record = decode_member(store_->get(key("members", rank)));
-  return record && is_present({rank}, *record, options_.credentials, Clock::now() + kAnswerLimit);
-}
-
-bool Meeting::anybody_is_there(const GroupCard& first) {
-  if (forms_) return answers_roll("any");
-  const auto limit = Clock::now() + kAllAnswerLimit;
-  for (uint32_t other = 0; other < first.names.size() && Clock::now() < limit; ++other)
-    if (is_there(other)) return true;
-  return false;
-}
-
-// Whether anybody who waits in a group that forms says that it does.
-bool Meeting::answers_roll(const std::string& who) {
-  const std::string answers = group_ + "present/" + who;
-  const int64_t before = store_->add(answers, 0);
-  store_->add(group_ + "roll", 1);
-  store_->add(group_ + "news", 1);
-  const auto limit = Clock::now() + kAnswerLimit;
-  while (store_->add(answers, 0) == before) {
-    if (Clock::now() >= limit) return false;
-    std::this_thread::sleep_for(kLooksApart / 5);
-  }
-  return true;
-}
-
 // The first worker to say so is enough.
 void Meeting::end_group() {
   if (store_->add(group_ + "over", 1) == 1) store_->add(kGroups, 1);
-}
-
-// Whether nobody else is in this dynamic group.
-bool Meeting::alone() {
-  for (uint32_t other = 0; other < world_size(); ++other) {
-    if (other == rank() || !store_->has({key("members", other)})) continue;
-    if (store_->get(key("members", other)) != kGone) return false;
-  }
-  return true;
 }
 
 // ---- meeting ----------------------------------------------------------------
@@ -254,7 +201,7 @@ Result<Members> Meeting::meet(const MemberRecord& self) {
   return try_to<Members>([&]() -> Result<Members> {
     REHEARSAL_CHECK(store_ != nullptr);
     store_->set(key("members", rank()), encode(self));
-    if (!forms_) store_->add(group_ + "changes", 1);
+    if (!forms_ || life_ > 0) store_->add(group_ + "changes", 1);
     Result<Members> met = forms_ ? meet_all() : look();
     if (!met.ok() && forms_) fail_group(met.error().text);
     store_->set_patience(nullptr);

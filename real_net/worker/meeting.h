@@ -24,7 +24,7 @@ inline constexpr auto kLooksApart = std::chrono::milliseconds(100);
 // The keys of a run: `groups`, the number of those that are over; `foreigners`, how many came with
 // another secret; and of each group, below `group<number>/`:
 //   card                what its workers agree on, of the first to come
-//   claims/<rank>       how often somebody came as that rank
+//   claims/<rank>       how often somebody came as that rank, or failed before it could
 //   members/<rank>      where that worker is, or that it has gone
 //   changes             how often a record has been replaced
 //   arrived, formed     of a static group: all have read all records
@@ -47,6 +47,9 @@ class Meeting {
 
   // REQUIRES: `enter` went well.
   [[nodiscard]] const MeetingStore& store() const { return *store_; }
+  [[nodiscard]] const std::optional<std::vector<WorkerId>>& founds_after() const {
+    return founds_after_;
+  }
 
   // Whether a later group has begun. Throws what the store throws, as `changed` does.
   [[nodiscard]] bool is_over();
@@ -89,9 +92,12 @@ class Meeting {
   void choose_group();
   [[nodiscard]] Error does_not_fit(const GroupCard& first, const std::string& what);
   [[nodiscard]] Error place_is_taken(const std::string& where);
+  [[nodiscard]] std::optional<MemberRecord> record_of(uint32_t rank);
   [[nodiscard]] bool is_there(uint32_t rank);
+  [[nodiscard]] bool predecessor_lives();
+  [[nodiscard]] std::vector<WorkerId> others_that_live();
   [[nodiscard]] bool anybody_is_there(const GroupCard& first);
-  [[nodiscard]] bool answers_roll(const std::string& who);
+  [[nodiscard]] bool answers_roll(const std::string& who, Duration limit);
   [[nodiscard]] bool alone();
   void end_group();
 
@@ -118,9 +124,11 @@ class Meeting {
   GroupCard card_;
   Patience patience_;
   std::unique_ptr<MeetingStore> store_;
-  int64_t number_ = 0;    // of the group, among those of the run
-  std::string group_;     // before its keys
-  bool forms_ = false;    // all of it wait for all
+  int64_t number_ = 0;  // of the group, among those of the run
+  std::string group_;   // before its keys
+  bool forms_ = false;  // all of it wait for all
+  int64_t life_ = 0;    // lives of this worker in it before
+  std::optional<std::vector<WorkerId>> founds_after_;
   int64_t seen_ = 0;      // changes
   Members known_;         // as read last
   int64_t news_ = 0;      // heard

@@ -78,6 +78,7 @@ void Meeting::refuse(const Error& why) {
       note_refusal(line);
       return Unit{};
     }
+    store_->add(key("claims", rank()), 1);  // It has been there: it may begin the next group.
     store_->set(group_ + "failure", line);
     store_->add(group_ + "news", 1);
     let_them_read(all_others(), patience_.deadline() - Clock::now());

@@ -89,40 +89,43 @@ class Question {
   const Clock::time_point deadline_;
 };
 
-bool ask(WorkerId worker, const MemberRecord& record, Credentials* credentials,
-         Clock::time_point deadline) {
+Presence ask(WorkerId worker, const MemberRecord& record, Credentials* credentials,
+             Clock::time_point deadline) {
+  if (is_refused(record.address, deadline)) return Presence::gone;
   Result<FileDescriptor> socket = connect_within(record.address, deadline);
-  if (!socket.ok()) return false;
+  if (!socket.ok()) return Presence::silent;
   std::unique_ptr<SecureChannel> channel;
   if (credentials != nullptr) {
     Result<std::unique_ptr<SecureChannel>> opened = credentials->open(/*connects=*/true);
-    if (!opened.ok()) return false;
+    if (!opened.ok()) return Presence::silent;
     channel = std::move(opened).value();
   }
   Question question(std::move(socket).value(), std::move(channel), deadline);
-  if (!question.is_proved(record.name)) return false;
+  if (!question.is_proved(record.name)) return Presence::silent;
   const bool asked = question.send(encode_handshake({.kind = HandshakeKind::question,
                                                      .from = worker,
                                                      .to = worker,
                                                      .incarnation = record.incarnation,
                                                      .token = 1}));
   std::array<std::byte, kHandshakeBytes> bytes;
-  if (!asked || !question.receive(bytes) || !is_handshake(bytes)) return false;
+  if (!asked || !question.receive(bytes) || !is_handshake(bytes)) return Presence::silent;
   Result<HandshakeHeader> header = parse_handshake_header(bytes);
-  if (!header.ok()) return false;
+  if (!header.ok()) return Presence::silent;
   const Result<Handshake> answer = finish_handshake(header.value(), {});
-  return answer.ok() && answer.value().kind == HandshakeKind::presence &&
-         answer.value().from == worker && answer.value().incarnation == record.incarnation;
+  if (!answer.ok() || answer.value().kind != HandshakeKind::presence) return Presence::silent;
+  const bool is_it =
+      answer.value().from == worker && answer.value().incarnation == record.incarnation;
+  return is_it ? Presence::here : Presence::gone;
 }
 
 }  // namespace
 
-bool is_present(WorkerId worker, const MemberRecord& record,
-                const std::shared_ptr<Credentials>& credentials, Clock::time_point deadline) {
-  const std::function<bool()> work = [worker, record, credentials, deadline] {
+Presence presence_of(WorkerId worker, const MemberRecord& record,
+                     const std::shared_ptr<Credentials>& credentials, Clock::time_point deadline) {
+  const std::function<Presence()> work = [worker, record, credentials, deadline] {
     return ask(worker, record, credentials.get(), deadline);
   };
-  return within(deadline, work).value_or(false);
+  return within(deadline, work).value_or(Presence::silent);
 }
 
 }  // namespace rehearsal::real

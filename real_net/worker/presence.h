@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "core/base/ids.h"
@@ -9,11 +10,17 @@
 
 namespace rehearsal::real {
 
-// Whether the life of a worker that published this record still runs where it says: it is asked,
-// and has until `deadline` to answer. False also if it hangs, is cut off, or another program has
-// its address, or, if there are credentials, it does not prove itself.
-[[nodiscard]] bool is_present(WorkerId worker, const MemberRecord& record,
-                              const std::shared_ptr<Credentials>& credentials,
-                              std::chrono::steady_clock::time_point deadline);
+// How the life of a worker that published a record shows itself.
+enum class Presence : uint8_t {
+  here,    // it answers where its record says
+  gone,    // nobody listens there, or another life of a worker does: it is dead
+  silent,  // nothing can be told: it hangs, is cut off, or another program has its address
+};
+
+// Asks it; it has until `deadline` to answer. If there are credentials, whoever does not prove
+// itself is silent.
+[[nodiscard]] Presence presence_of(WorkerId worker, const MemberRecord& record,
+                                   const std::shared_ptr<Credentials>& credentials,
+                                   std::chrono::steady_clock::time_point deadline);
 
 }  // namespace rehearsal::real

@@ -89,6 +89,10 @@ Result<uint32_t> Rendezvous::enter() {
   return meeting_->enter();
 }
 
+std::optional<std::vector<WorkerId>> Rendezvous::founds_after() const {
+  return meeting_->founds_after();
+}
+
 std::shared_ptr<MeetingStore> Rendezvous::store() const {
   std::shared_ptr<MeetingStore> store = meeting_->store().of_run(options_.placement.run);
   store->set_patience(nullptr);

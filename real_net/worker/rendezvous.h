@@ -23,6 +23,9 @@ struct RendezvousOptions {
   Duration timeout = std::chrono::seconds(300);
   bool dynamic = false;  // workers come and go: none is waited for
 
+  // Where this worker will be reached, as far as that is known before it listens: for people.
+  Address self;
+
   // The same at all workers, too (see group_card.h).
   std::string libtorch;
   std::string functions;
@@ -67,10 +70,11 @@ class MeetingStore;
 // there, and the group is not harmed. But if a group that forms has nobody else for that place, all
 // of it fails, with the same reason: it would wait in vain.
 //
-// A static group forms once all workers have come; from then on until it has ended well, whoever
-// comes as one of its workers that does not answer any more is that worker come back, in its next
-// life. A dynamic group is whoever is in it; who comes as one of its workers is that one's next
-// life, unless nobody else is left.
+// A static group forms once all workers have come. Whoever comes as one of its workers that does
+// not answer any more is that worker come back, in its next life: until the group has ended well,
+// and also while it forms, when the others read where it is now. If its forming has failed, whoever
+// has been in it and comes again begins the next one. A dynamic group is whoever is in it; who
+// comes as one of its workers is that one's next life, unless nobody else is left.
 class Rendezvous {
  public:
   explicit Rendezvous(RendezvousOptions options);
@@ -82,6 +86,10 @@ class Rendezvous {
   // within the time-out, with an error that names the worker that has the place, the option that
   // differs, or the address that cannot be served or reached.
   [[nodiscard]] Result<uint32_t> enter();
+
+  // After `enter`, of worker 0 that has come again to a dynamic group: the workers that are there;
+  // see NodeOptions::founds_after.
+  [[nodiscard]] std::optional<std::vector<WorkerId>> founds_after() const;
 
   // The store of this run, for keys of the worker's own. After `enter`; may outlive this.
   [[nodiscard]] std::shared_ptr<MeetingStore> store() const;

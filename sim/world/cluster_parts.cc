@@ -173,6 +173,8 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
   NodeOptions options;
   options.id = worker;
   options.life = life;
+  if (program_.is_dynamic() && worker.value == 0 && life > 0)
+    options.founds_after = living_beside(worker);
   options.seed = seed_;
   options.names = names_;
   options.incarnation.value =
@@ -181,6 +183,14 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
   if (options_.exception_traces)
     options.exception_witness = [this](const Error& error) { throws_->became(error); };
   return options;
+}
+
+std::vector<WorkerId> ClusterParts::living_beside(WorkerId worker) const {
+  std::vector<WorkerId> living;
+  for (uint32_t id = 0; id < lives_.size(); ++id)
+    if (id != worker.value && !lives_[id].empty() && !lives_[id].back()->over())
+      living.push_back(WorkerId{id});
+  return living;
 }
 
 // The shortest of all workers.

@@ -79,6 +79,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
 
   void run_event(const EventQueue::Event& next, WorkerId worker);
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);
+  [[nodiscard]] std::vector<WorkerId> living_beside(WorkerId worker) const;
   [[nodiscard]] Duration least_peer_timeout();
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);

@@ -35,6 +35,7 @@ class GroupMember final : public SessionListener {
                    {options_.self, options_.incarnation, to_text(greeting_)});
     sessions.set_on_progress([this] { group.progressed(); });
     sessions.set_on_tick([this] { group.on_tick(); });
+    sessions.set_on_link([this](WorkerId peer) { group.on_link(peer); });
   }
   ~GroupMember() override {
     runtime->post([this] {
@@ -145,18 +146,20 @@ class GroupFixture : public ::testing::Test {
 
   std::unique_ptr<GroupMember> make(uint32_t worker, const std::string& functions = "f () -> int\n",
                                     uint32_t life = 0) {
-    return std::make_unique<GroupMember>(world, network,
-                                         SessionOptions{.self = {worker},
-                                                        .incarnation = {100 * ++lives_ + worker},
-                                                        .life = life,
-                                                        .names = names_,
-                                                        .peer_timeout = std::chrono::seconds(30),
-                                                        .heartbeat = std::chrono::seconds(5),
-                                                        .window_bytes = 1 << 20,
-                                                        .window_frames = 1000,
-                                                        .grouped = true,
-                                                        .mutants = {}},
-                                         functions);
+    return std::make_unique<GroupMember>(
+        world, network,
+        SessionOptions{.self = {worker},
+                       .incarnation = {100 * ++lives_ + worker},
+                       .life = life,
+                       .names = names_,
+                       .peer_timeout = std::chrono::seconds(30),
+                       .heartbeat = std::chrono::seconds(5),
+                       .refusal_limit = std::chrono::milliseconds(1500),
+                       .window_bytes = 1 << 20,
+                       .window_frames = 1000,
+                       .grouped = true,
+                       .mutants = {}},
+        functions);
   }
   void begin() {
     for (uint32_t worker = 0; worker < names_.size(); ++worker) members.push_back(make(worker));

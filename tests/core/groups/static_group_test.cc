@@ -98,20 +98,6 @@ TEST_F(JoinTest, AGreetingThatComesAgainChangesNothing) {
   EXPECT_EQ(a().sessions.fenced().size(), 0u);
 }
 
-TEST_F(JoinTest, AWorkerThatRestartsIsTheFailureOfThoseThatWaitedForIt) {
-  begin();
-  for (const auto& member : members) member->join();
-  network.connect(0, 1);
-  network.deliver_all();
-  network.cut(0, 1);
-  members[1] = make(1);
-  b().join();
-  network.connect(0, 1);
-  ASSERT_TRUE(a().joined.has_value());
-  EXPECT_EQ(a().joined->error().kind, ErrorKind::peer_lost);
-  EXPECT_TRUE(contains(a().joined->error().text, "new incarnation"));
-}
-
 // ---- shutting down ----
 
 using ShutdownTest = ShutdownFixture;

@@ -50,11 +50,10 @@ class Comer {
       if (!life.ok()) return life.error();
       life_ = life.value();
       const uint32_t rank = options.placement.rank;
-      return rendezvous->meet(
-          {.name = options.names.at(rank),
-           .address = {.host = "127.0.0.1", .port = static_cast<uint16_t>(1000 + rank)},
-           .incarnation = {1000 + rank},
-           .world_size = static_cast<uint32_t>(options.names.size())});
+      return rendezvous->meet({.name = options.names.at(rank),
+                               .address = local_address(listening_),
+                               .incarnation = {1000 + rank},
+                               .world_size = static_cast<uint32_t>(options.names.size())});
     });
   }
   // Comes, and waits for the others: it has said so.
@@ -83,11 +82,14 @@ class Comer {
     return members.ok() ? Error{} : members.error();
   }
   uint32_t life() const { return life_; }
+  Address address() const { return local_address(listening_); }
 
   RendezvousOptions options;
   std::unique_ptr<Rendezvous> rendezvous;
 
  private:
+  // As a worker that waits has it: it takes connections, and says nothing.
+  const FileDescriptor listening_ = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
   uint32_t life_ = 0;
   std::mutex mutex_;
   std::condition_variable told_;
@@ -247,11 +249,14 @@ TEST(Joining, ASecondWorkerOfOneRankIsRefusedAndTheGroupFormsWithoutIt) {
   Comer first(port, 0), second(port, 1), again(port, 1), third(port, 2);
   first.come_and_wait();
   second.come_and_wait();
+  again.options.self = {.host = "10.0.0.7", .port = 4711};
   again.come();
   const Error error = again.refused();
   EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
   expect_words(error.text,
-               {"two workers were started as rank 1 ('trainer0')", "waits for the others",
+               {"two workers were started as rank 1 ('trainer0')",
+                "the first one runs at " + to_string(second.address()),
+                "the second one was started 20", ", at 10.0.0.7:4711", "waits for the others",
                 "a static group of 3 workers ('ps', "
                 "'trainer0', 'trainer1'), a run without an id",
                 "MASTER_PORT"});

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint32_t kGroup = 5;  // workers, and groups
+constexpr uint32_t kMembers = 5;  // workers, and groups
 
 enum class Fate : uint8_t { never_there, killed, stopped };
 
@@ -36,8 +36,8 @@ class MissingOverTcp : public testing::Test {
   struct Group {
     uint32_t missing = 0;
     std::string rendezvous;
-    std::vector<pid_t> children = std::vector<pid_t>(kGroup, -1);
-    [[nodiscard]] uint32_t last() const { return missing == kGroup - 1 ? missing - 1 : kGroup - 1; }
+    std::vector<pid_t> children = std::vector<pid_t>(kMembers, -1);
+    [[nodiscard]] uint32_t last() const { return missing == kMembers - 1 ? missing - 1 : kMembers - 1; }
   };
 
   [[nodiscard]] static WorkerOptions options(uint32_t rank, const std::string& rendezvous) {
@@ -66,7 +66,7 @@ class MissingOverTcp : public testing::Test {
           worker.wait_for_worker(name, seconds(8));
           while (worker.rpc_sync(name, &is_there)) worker.sleep(milliseconds(50));
         },
-        Count{kGroup});
+        Count{kMembers});
     if (dynamic) program.dynamic();
     return program;
   }
@@ -101,7 +101,7 @@ class MissingOverTcp : public testing::Test {
   // A static group has not met yet when one is lost: its last worker comes when that has happened.
   void lose(Nursery& children, Group& group, Fate fate, bool dynamic) const {
     std::vector<uint32_t> there;
-    for (uint32_t rank = 0; rank < kGroup; ++rank)
+    for (uint32_t rank = 0; rank < kMembers; ++rank)
       if (dynamic || rank != group.last()) there.push_back(rank);
     await_published(group, there);
     const pid_t lost = group.children[group.missing];
@@ -114,7 +114,7 @@ class MissingOverTcp : public testing::Test {
   }
 
   void expect_each_rank_named(Fate fate, bool dynamic) {
-    for (uint32_t missing = 0; missing < kGroup; ++missing) {
+    for (uint32_t missing = 0; missing < kMembers; ++missing) {
       const std::string file = "file://" + folder_.file("store" + std::to_string(missing));
       const std::string tcp = "tcp://127.0.0.1:" + std::to_string(leased_port());
       groups_.push_back({.missing = missing, .rendezvous = dynamic ? file : tcp});
@@ -124,7 +124,7 @@ class MissingOverTcp : public testing::Test {
     });
     const bool comes = fate != Fate::never_there;
     for (Group& group : groups_)
-      for (uint32_t rank = 0; rank < kGroup; ++rank)
+      for (uint32_t rank = 0; rank < kMembers; ++rank)
         if (comes ? dynamic || rank != group.last() : rank != group.missing)
           start(children, group, rank);
     if (comes)
@@ -135,11 +135,11 @@ class MissingOverTcp : public testing::Test {
   }
 
   void expect_named_alone(Nursery& children, const Group& group) const {
-    for (uint32_t rank = 0; rank < kGroup; ++rank) {
+    for (uint32_t rank = 0; rank < kMembers; ++rank) {
       if (rank == group.missing) continue;
       EXPECT_EQ(children.wait(group.children[rank]), 0);
       const std::string text = read_whole_file(error_file(group.missing, rank));
-      for (uint32_t other = 0; other < kGroup; ++other)
+      for (uint32_t other = 0; other < kMembers; ++other)
         EXPECT_EQ(text.find("'" + worker_of(other) + "'") != std::string::npos,
                   other == group.missing)
             << worker_of(group.missing) << " is missing; " << worker_of(rank) << " says: " << text;

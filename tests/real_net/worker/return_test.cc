@@ -180,6 +180,56 @@ TEST_F(Return, AWorkerThatCannotComeTellsTheOthersOfAGroupThatForms) {
   EXPECT_EQ(members.error().text, "rank 1 ('trainer0') cannot join: no port");
 }
 
+TEST_F(Return, AGroupWhoseFormingHasFailedIsFollowedByTheNext) {
+  // Goal: a store that goes on remembers the failure for those that have yet to hear of it, and
+  // keeps nobody from coming again. Method: one cannot join; another one comes late; then all come
+  // again, at once.
+  std::unique_ptr<Rendezvous> first = rendezvous(0);
+  EXPECT_EQ(first->enter().or_throw(), 0u);
+  auto met = std::async(std::launch::async, [&] { return first->meet(record_of(0, 1000)); });
+  std::unique_ptr<Rendezvous> second = rendezvous(1);
+  EXPECT_EQ(second->enter().or_throw(), 0u);
+  second->give_up({.kind = ErrorKind::protocol, .text = "no port"});
+  EXPECT_FALSE(met.get().ok());
+  std::unique_ptr<Rendezvous> late = rendezvous(2);
+  const Result<uint32_t> told = late->enter();
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().text, "rank 1 ('trainer0') cannot join: no port");
+  for (const Life& life : form(3000)) EXPECT_EQ(life.number, 0u);
+}
+
+TEST_F(Return, AWorkerThatRefusedToJoinMayJoinTheNextGroup) {
+  // Goal: it was found unfit before it came, and is mended. Method: it comes again first, and the
+  // others, whose group has failed because of it, after it.
+  std::unique_ptr<Rendezvous> first = rendezvous(0);
+  EXPECT_EQ(first->enter().or_throw(), 0u);
+  auto met = std::async(std::launch::async, [&] { return first->meet(record_of(0, 1000)); });
+  rendezvous(1)->refuse({.kind = ErrorKind::bad_arguments, .text = "no such option"});
+  EXPECT_FALSE(met.get().ok());
+  std::unique_ptr<Rendezvous> mended = rendezvous(1);
+  EXPECT_EQ(mended->enter().or_throw(), 0u);
+  auto met_again = std::async(std::launch::async, [&] { return mended->meet(record_of(1, 2001)); });
+  auto again = std::async(std::launch::async, [this] { return live(0, 2000); });
+  const Life last = live(2, 2002);
+  EXPECT_EQ(last.number, 0u);
+  EXPECT_TRUE(met_again.get().ok());
+  EXPECT_EQ(again.get().number, 0u);
+}
+
+TEST_F(Return, AFounderThatComesAgainIsToldWhoIsThere) {
+  // Goal: it founds the group once more when it has heard of these. Method: nobody answers at the
+  // addresses of this test; its first life is told nothing, nor is any other worker.
+  Life founder = live(0, 1000, true);
+  EXPECT_FALSE(founder.rendezvous->founds_after().has_value());
+  Life guest = live(1, 1001, true);
+  EXPECT_FALSE(guest.rendezvous->founds_after().has_value());
+  const Life again = live(0, 2000, true);
+  EXPECT_EQ(again.number, 1u);
+  ASSERT_TRUE(again.rendezvous->founds_after().has_value());
+  EXPECT_TRUE(again.rendezvous->founds_after()->empty());
+  EXPECT_FALSE(live(1, 2001, true).rendezvous->founds_after().has_value());
+}
+
 TEST_F(Return, WhoIsInADynamicGroupIsThereAtOnceAndGoneWhenItLeaves) {
   Told told;
   Life founder = live(0, 1000, /*dynamic=*/true);

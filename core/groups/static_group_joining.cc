@@ -92,7 +92,7 @@ void StaticGroup::on_view(WorkerId from, const GroupView& view) {
   }
 }
 
-// The workers that keep this one from joining. Whoever has not been met keeps others from being
+// The workers that keep this one from joining. One that has not been met keeps others from being
 // ready, too: these are not to blame. When all have been met, those are that say nothing, and those
 // that miss somebody else than these.
 std::vector<WorkerId> StaticGroup::missing() const {

@@ -64,8 +64,8 @@ class Rendezvous::Follower {
         if (news[rank]) listener_.moved({rank}, news[rank]->address);
       return true;
     } catch (const std::exception&) {
-      // The store is gone. A group goes on without, if all of it is there. Whoever served it may
-      // have said goodbye, and why: that comes first.
+      // The store is gone. A group goes on without, if all of it is there. The worker that
+      // served it may have said goodbye, and why: that comes first.
       const MaybeError why = meeting_.ended_with_store();
       if (why && sleep(kGoodbye)) listener_.over(*why);
       return false;

@@ -70,7 +70,7 @@ class MeetingStore;
 // there, and the group is not harmed. But if a group that forms has nobody else for that place, all
 // of it fails, with the same reason: it would wait in vain.
 //
-// A static group forms once all workers have come. Whoever comes as one of its workers that does
+// A static group forms once all workers have come. A worker that comes as one of them that does
 // not answer any more is that worker come back, in its next life: until the group has ended well,
 // and also while it forms, when the others read where it is now. If its forming has failed, whoever
 // has been in it and comes again begins the next one. A dynamic group is whoever is in it; who

@@ -46,7 +46,7 @@ class DynamicGroup final : public Group {
   [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   bool on_message(WorkerId from, const Message& message) override;
   void progressed() override;
-  void on_tick() override {}  // Whom it has met is told at once.
+  void on_tick() override {}  // A worker that is met is told of at once.
   void on_link(WorkerId peer) override;
   void fail(const Error& why) override;
 

@@ -44,10 +44,12 @@ Program calling_program(bool dynamic) {
   return program;
 }
 
+// Mains that have begun: they have the names of their workers.
 class Starts final : public Trace {
  public:
   void on_event(const Event& event) override {
-    count += event.kind == EventKind::execution_started ? 1 : 0;
+    const bool is_main = event.kind == EventKind::execution_started && event.text.starts_with("w");
+    count += is_main ? 1 : 0;
   }
   uint32_t count = 0;
 };

@@ -55,6 +55,8 @@ const std::map<std::string, Members>& tables() {
       {"core/groups/group.h", {{"waiting_", "awaited_members"}}},
       {"core/groups/static_group.h",
        {{"ready_", "(of workers)"},
+        {"told_met_", "(of workers)"},
+        {"misses_", "(of workers, by worker)"},
         {"lives_", "(a number for each worker)"},
         {"reports_", "(one for each worker)"},
         {"first_wave_", "(one for each worker)"},

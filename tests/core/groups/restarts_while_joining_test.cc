@@ -20,6 +20,12 @@ class RestartsWhileJoiningTest : public GroupFixture {
     begin();
     for (const auto& member : members) member->join();
   }
+  // Another group comes together: nothing is left of the one before.
+  void start_anew() {
+    for (uint32_t worker = 0; worker < 3; ++worker) die(worker);
+    members.clear();
+    SetUp();
+  }
   // Its process ends: its links break, and all that was on its way is lost.
   void die(uint32_t worker) {
     for (uint32_t other = 0; other < 3; ++other)
@@ -59,8 +65,7 @@ TEST_F(RestartsWhileJoiningTest, WhoDiesWhenItIsLinkedWithSomeIsWaitedFor) {
   // Goal: neither who has met it nor who has not fails. Method: it is linked with one of the
   // others.
   for (const bool noticed : {false, true}) {
-    members.clear();
-    SetUp();
+    start_anew();
     network.connect(0, 1);
     deliver_all();
     die(1);
@@ -82,8 +87,7 @@ TEST_F(RestartsWhileJoiningTest, WhoDiesAtAnyStepIsWaitedForOnceAndTwice) {
     for (int step = 0; step < kSteps; ++step) {
       for (const uint32_t deaths : {1u, 2u}) {
         for (const bool noticed : {false, true}) {
-          members.clear();
-          SetUp();
+          start_anew();
           network.connect_all();
           for (uint32_t life = 1; life <= deaths; ++life) {
             for (int i = 0; i < step; ++i)

@@ -37,7 +37,9 @@ class MissingOverTcp : public testing::Test {
     uint32_t missing = 0;
     std::string rendezvous;
     std::vector<pid_t> children = std::vector<pid_t>(kMembers, -1);
-    [[nodiscard]] uint32_t last() const { return missing == kMembers - 1 ? missing - 1 : kMembers - 1; }
+    [[nodiscard]] uint32_t last() const {
+      return missing == kMembers - 1 ? missing - 1 : kMembers - 1;
+    }
   };
 
   [[nodiscard]] static WorkerOptions options(uint32_t rank, const std::string& rendezvous) {
@@ -47,9 +49,9 @@ class MissingOverTcp : public testing::Test {
     made.num_worker_threads = 1;
     made.observe.log = "off";
     made.node.heartbeat = milliseconds(500);
-    made.node.peer_timeout = seconds(5);
-    made.node.refusal_limit = seconds(3);
-    made.node.join_timeout = seconds(8);
+    made.node.peer_timeout = seconds(3);
+    made.node.refusal_limit = seconds(2);
+    made.node.join_timeout = seconds(5);
     made.node.shutdown_timeout = seconds(8);
     return made;
   }
@@ -63,7 +65,7 @@ class MissingOverTcp : public testing::Test {
     program.worker(
         "w",
         [name = worker_of(missing)](Worker& worker) {
-          worker.wait_for_worker(name, seconds(8));
+          worker.wait_for_worker(name, seconds(5));
           while (worker.rpc_sync(name, &is_there)) worker.sleep(milliseconds(50));
         },
         Count{kMembers});

@@ -12,8 +12,10 @@ namespace {
 
 // Held while the cluster runs.
 struct Guards {
-  explicit Guards(const ClusterParts& parts)
-      : watch(parts.pulse(), parts.watchdog(), parts.reproduction()) {}
+  explicit Guards(ClusterParts& parts)
+      : watch(parts.pulse(), parts.watchdog(), parts.reproduction()) {
+    parts.look_outside();
+  }
   const RunWatch watch;
   const ClockGuard clock;
 };

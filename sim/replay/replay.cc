@@ -17,6 +17,7 @@
 #include "sim/replay/replay_runtime.h"
 #include "sim/world/event_lines.h"
 #include "sim/world/heap_pool.h"
+#include "sim/world/torch_settings.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -423,6 +424,7 @@ std::optional<std::string> refusal(const record::Record& record, const Program& 
 
 ReplayReport replay(const record::Record& record, const Program& program,
                     const ReplayOptions& options) {
+  const TorchSettingsKept settings;  // The worker's code may change them.
   return Replayer(record, program, options).run();
 }
 

@@ -47,6 +47,8 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   // `worker` takes `peer` for dead, whether it is or not.
   void give_up(WorkerId worker, WorkerId peer);
   void pause(WorkerId worker, Duration time);
+  // Code outside of all lives has run, and may have changed LibTorch's settings.
+  void look_outside() { world_.settings.look(); }
   void add_oracle(std::unique_ptr<Oracle> oracle);
   void add_invariant(NamedInvariant invariant);
 
@@ -69,7 +71,10 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   // Actions are events: their ticket is their place in the list.
   WorkerId worker(uint64_t) const override { return WorkerId{UINT32_MAX}; }
   bool due(uint64_t ticket) const override { return static_cast<bool>(actions_[ticket]); }
-  void happen(uint64_t ticket) override { std::exchange(actions_[ticket], nullptr)(); }
+  void happen(uint64_t ticket) override {
+    std::exchange(actions_[ticket], nullptr)();
+    look_outside();
+  }
 
   // For a debugger.
   [[nodiscard]] std::string describe_workers() const override;

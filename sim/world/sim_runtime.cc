@@ -77,6 +77,7 @@ void SimRuntime::enter(Task& task) {
 
 void SimRuntime::run_inline_bodies() {
   inline_running_ = true;
+  const LifeSettings settings(outer_settings(), settings_);
   for (uint64_t ran = 0; !inline_bodies_.empty() && (ran < kPassesInTurn || world_ == nullptr);) {
     Body body = inline_bodies_.pop();
     if (killed_) continue;

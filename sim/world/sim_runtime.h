@@ -16,6 +16,7 @@
 #include "sim/world/event_queue.h"
 #include "sim/world/life_timers.h"
 #include "sim/world/local_clock.h"
+#include "sim/world/torch_settings.h"
 
 namespace rehearsal::sim {
 
@@ -37,6 +38,7 @@ struct World {
   SchedulingModel scheduling;
   std::vector<LocalClock> clocks;      // by worker; empty: every clock shows virtual time
   uint64_t turns = 0;                  // of the program's code, on whatever stack, so far
+  OuterSettings settings;              // LibTorch's, while no code of the program runs
   const Findings* findings = nullptr;  // of the run; null: nobody judges it
   // Called between two events that a machine lets happen as one; null: nobody looks there.
   std::function<void()> between_events;
@@ -136,12 +138,16 @@ class SimRuntime final : public Runtime, public Executions {
   void put_off_bodies();
   void stop_if_failed() const;
   void stack_ended(SimStack& stack);
+  [[nodiscard]] OuterSettings* outer_settings() {
+    return world_ == nullptr ? nullptr : &world_->settings;
+  }
   void count_killed_answer() const;
 
   World* world_;  // null once detached
   const net_fake::LifeId life_;
   const LocalClock* const clock_;  // null: it shows virtual time
   LifeTimers timers_;
+  std::unique_ptr<TorchSettings> settings_;  // LibTorch's, of this life; null: as outside
 
   bool on_strand_ = false;
   bool inline_running_ = false;

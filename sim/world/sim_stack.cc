@@ -95,6 +95,7 @@ void SimStack::run() {
   phase_ = Phase::running;
   if (runtime_.world_ != nullptr) ++runtime_.world_->turns;
   {
+    const LifeSettings settings(runtime_.outer_settings(), runtime_.settings_);
     const fibers::ScopedExecution scope(execution_);
     SimStack* const before = std::exchange(runtime_.current_, this);
     fiber_->resume();

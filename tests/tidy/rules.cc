@@ -107,8 +107,9 @@ const std::vector<WordRow>& word_rows() {
     result.push_back({"thread_local",
                       {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/",
                        "coverage/", "observe/"},
-                      {"core/fibers/", "sim/world/clock_guard", "sim/explain/throw_watch",
-                       "sim/hunt/last_words", "sim/hunt/run_watch", "record/stack_mark"}});
+                      {"core/fibers/", "sim/world/clock_guard", "sim/world/precision_calls",
+                       "sim/explain/throw_watch", "sim/hunt/last_words", "sim/hunt/run_watch",
+                       "record/stack_mark"}});
     return result;
   }();
   return rows;

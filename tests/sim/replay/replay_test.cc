@@ -1,6 +1,8 @@
 #include "sim/replay/replay.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/ScalarTypeToTypeMeta.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,6 +11,7 @@
 
 #include "core/api/worker.h"
 #include "record/ring_file.h"
+#include "sim/world/torch_settings.h"
 #include "tests/sim/replay/recorded_group.h"
 
 // Workers that ran over TCP and threads, each replayed alone from what was recorded of it.
@@ -127,6 +130,25 @@ TEST_P(Replay, DoesAgainWhatEachWorkerDid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Replay, testing::Values(0u, 1u, 2u, 4u));
+
+TEST(Replay, LeavesLibTorchsSettingsAsTheyWere) {
+  // Goal: a worker that sets the default dtype is replayed alike, and no later replay of the same
+  // process has it. Method: both workers, the one that does so first.
+  Program program(functions());
+  program.worker("ps", serve).worker("trainer", [](Worker& worker) {
+    c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kDouble));
+    EXPECT_EQ(worker.rpc_sync("ps", &twice, at::ones({2})).scalar_type(), at::kDouble);
+  });
+  RecordedGroup group(program, {.worker_threads = 1});
+  {
+    const TorchSettingsKept settings;  // Over TCP, but in this process.
+    for (const Status& end : group.run()) EXPECT_TRUE(end.ok()) << to_string(end.error());
+  }
+  for (const uint32_t rank : {1u, 0u}) {
+    EXPECT_TRUE(group.replay_alike(rank).ended);
+    EXPECT_EQ(at::ones({1}).scalar_type(), at::kFloat);
+  }
+}
 
 TEST(Replay, FollowsLinksThatAreResetAgainAndAgain) {
   Program program(functions());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/api/calls.h"
+#include "core/base/call_bounds.h"
 #include "core/base/future.h"
 
 namespace rehearsal {
@@ -89,10 +90,11 @@ class Batcher {
     // The strand comes to this before it comes to the end of the execution.
     Execution* const adder = strand->running_or_null();
     RecordedIn context = adder != nullptr ? adder->context : nullptr;
-    strand->post([state = owner_->state, adder, context = std::move(context),
+    const bool shielded = adder != nullptr && call_bounds(*adder).shielded;
+    strand->post([state = owner_->state, adder, context = std::move(context), shielded,
                   item = std::move(item), answer]() mutable {
       answer->complete_by([&] {
-        state->take(std::move(item), answer, {adder, std::move(context)});
+        state->take(std::move(item), answer, {adder, std::move(context), shielded});
       });
     });
     return Future<Out>(answer);
@@ -116,6 +118,7 @@ class Batcher {
   struct Adder {
     Execution* execution;
     RecordedIn context;
+    bool shielded = false;
   };
 
   // Belongs to the strand, but for `caller` and what `perform` reads.
@@ -165,13 +168,13 @@ class Batcher {
 template <class In, class Out>
 void Batcher<In, Out>::State::take(In item, const Answer& answer, const Adder& by) {
   if (Execution* const adder = by.execution; adder != nullptr) {
-    if (adder->given_up)
+    if (adder->given_up && !by.shielded)
       return answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
     if (open.items.empty()) open.monitor = adder->monitor;
     // The body's calls are nested as deeply as its waiters, for which they never wait.
     open.depth = std::max(open.depth, adder->depth);
     // Only of a call being served anybody gives up.
-    if (adder->depth > 0)
+    if (adder->depth > 0 && !by.shielded)
       adder->when_given_up.push_back(
           [weak = this->weak_from_this(), weak_answer = std::weak_ptr(answer)] {
             const auto state = weak.lock();

@@ -13,8 +13,9 @@ struct ServedCall;
 // CallContext& first is given one; it is not part of its wire signature. Calls made through it are
 // part of its call's trace: with this call as the parent. Like all that the function calls, by
 // references for example, they have no more time than the call itself, end with `cancelled` when
-// the caller gives up, and are recorded in the autograd context that the call came in. It may be
-// kept no longer than the function runs.
+// the caller gives up, and are recorded in the autograd context that the call came in; but for what
+// is called in a `shielded` scope, and by destructors while an exception leaves the function. It
+// may be kept no longer than the function runs.
 class CallContext : public WorkerAccess {
  public:
   CallContext(Calls calls, std::shared_ptr<const ServedCall> served);
@@ -24,8 +25,8 @@ class CallContext : public WorkerAccess {
   [[nodiscard]] WorkerInfo worker_info() const { return info(); }
 
   // Whether the caller has given up: the result is not wanted any more. From then on what this
-  // execution has called, and still calls, fails with `cancelled`; what it creates does not. Parks
-  // for a moment.
+  // execution has called, and still calls, fails with `cancelled`, unless it is `shielded`; what it
+  // creates does not. Parks for a moment.
   [[nodiscard]] bool cancelled() const;
 
   // The autograd context that the call is recorded in, if any.

@@ -12,6 +12,7 @@
 
 #include "core/api/call_port.h"
 #include "core/api/deadline_id.h"
+#include "core/api/shield.h"
 #include "core/base/future.h"
 #include "core/functions/function_registry.h"
 
@@ -161,6 +162,10 @@ class Caller {
   // open.
   [[nodiscard]] DeadlineId call_at(Instant when, Task task) const;
   void take_back(const DeadlineId& id) const;
+
+  // What the running execution calls while the shield lives has its own time: see
+  // WorkerAccess::shielded.
+  [[nodiscard]] Shield shield(Duration time) const;
 
   // Parks the calling stack until so much time has passed. Throws RpcError when the node ends.
   void sleep(Duration time) const;

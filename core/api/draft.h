@@ -42,7 +42,8 @@ struct Draft {
   bool gives_ivalue = false;  // the result of an operator or a script function
   Timeout timeout;
   std::shared_ptr<RRefHandle> target;      // of proxy calls and fetches; lives until the answer
-  std::optional<Instant> deadline;         // of the execution that calls
+  std::optional<Instant> deadline;         // of the execution that calls, or of its shield
+  bool shielded = false;                   // it is not given up with the execution that calls
   std::shared_ptr<IncomingStream> stream;  // what comes of it, if that is a stream
   std::string made_in;                     // of creations: the label of the execution that calls
 };

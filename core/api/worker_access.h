@@ -129,6 +129,26 @@ class WorkerAccess : public Calls {
   // served may return what it does then: no stack is held meanwhile.
   [[nodiscard]] Future<Unit> after(Duration time) const { return caller()->after(time); }
 
+  // ---- clean-up ----
+
+  // While what it returns lives, on this stack, calls are not given up with the call that runs
+  // here, and have their time until then instead of what that one has left: calls, creations,
+  // streams, fetches, gatherings and passes, through whatever object. So a lock, a lease or a slot
+  // at another worker is given back whether or not somebody still waits for the function that holds
+  // it:
+  //
+  //   ~Lease() {
+  //     const Shield shield = context_.shielded(std::chrono::seconds(5));
+  //     try { slot_.rpc_sync(&Slot::give); } catch (const RpcError&) {}  // The slot may be lost.
+  //   }
+  //
+  // What is taken should be taken in one, too: a call that is given up may have been served. What
+  // an execution calls while an exception leaves it, from destructors, is shielded without asking,
+  // and has the time of any call. A call that is made for one that was given up is recorded in no
+  // autograd context. In a main, which nobody gives up, a shield only limits the time. Never parks.
+  // Throws RpcError of kind bad_arguments for a time that is not above zero.
+  [[nodiscard]] Shield shielded(Duration time) const { return caller()->shield(time); }
+
   // ---- futures ----
 
   // A promise that this worker's code completes. A function that is served may return its future

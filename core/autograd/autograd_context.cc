@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/autograd/contexts.h"
+#include "core/base/call_bounds.h"
 #include "core/base/check.h"
 #include "core/functions/function_registry.h"
 
@@ -52,6 +53,7 @@ void run_pass(const Caller& caller, const ContextName& context,
   Execution& running = strand.running();
   const CausalId id = running.next_id();
   std::vector<WalkRoot> checked = walk_roots(caller, roots);
+  const CallBounds bounds = call_bounds(running);
   Status outcome = Unit{};
   const Status waited = strand.wait("a backward pass", id, [&](WaitHandle wait) {
     for (const EventKind kind : {EventKind::api_call, EventKind::call_executed})
@@ -61,18 +63,17 @@ void run_pass(const Caller& caller, const ContextName& context,
                                .id = id,
                                .text = "backward"});
     caller.contexts().start_pass(
-        context,
-        {.roots = std::move(checked),
-         .retain_graph = options.retain_graph || options.create_graph,
-         .create_graph = options.create_graph,
-         .mode = options.mode,
-         .deadline = deadline_of(strand, options.deadline.or_default({}), running.deadline),
-         .done = [&outcome, wait, id, &strand](Status status) {
-           trace_end(strand, id, status);
-           if (!wait.lasts()) return;
-           outcome = std::move(status);
-           wait.end();
-         }});
+        context, {.roots = std::move(checked),
+                  .retain_graph = options.retain_graph || options.create_graph,
+                  .create_graph = options.create_graph,
+                  .mode = options.mode,
+                  .deadline = deadline_of(strand, options.deadline.or_default({}), bounds.deadline),
+                  .done = [&outcome, wait, id, &strand](Status status) {
+                    trace_end(strand, id, status);
+                    if (!wait.lasts()) return;
+                    outcome = std::move(status);
+                    wait.end();
+                  }});
   });
   if (!waited.ok()) throw RpcError(waited.error());
   std::move(outcome).or_throw();

@@ -37,8 +37,12 @@ class Execution {
   // How deeply it is nested in calls: zero for mains and threads. Its calls are one deeper.
   uint32_t depth = 0;
 
-  // When whoever waits for it gives up: what it calls has no more time than that.
+  // When whoever waits for it gives up: what it calls has no more time than that, while it is not
+  // shielded (call_bounds.h).
   std::optional<Instant> deadline;
+
+  // While a Shield lives: when it ends what it calls. Touched only by the stack that runs it.
+  std::optional<Instant> shielded_until;
 
   // Its calls are recorded in this context, but for those that name another. Set before it runs;
   // then touched only by the stack that runs it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/api/worker_port.h"
+#include "core/base/call_bounds.h"
 #include "core/base/short_text.h"
 #include "core/calls/deadlines.h"
 #include "core/calls/hooks.h"
@@ -35,7 +36,9 @@ Draft Caller::draft(const Target& target) const {
   draft.call.id = CallId{running.next_id()};
   draft.call.stream = running.stream_of(draft.call.id);
   draft.call.depth = running.depth;
-  draft.deadline = running.deadline;
+  const CallBounds bounds = call_bounds(running);
+  draft.deadline = bounds.deadline;
+  draft.shielded = bounds.shielded;
   if (running.context != nullptr && parts_.records != nullptr)
     draft.call.context = parts_.records->context_of(running);
   return draft;
@@ -110,7 +113,7 @@ void Caller::visit_strand(std::string_view what, const std::function<void()>& bo
 std::optional<Instant> Caller::await_worker(WorkerId worker, Timeout timeout) const {
   Draft limit;
   limit.timeout = timeout;
-  limit.deadline = strand_->running().deadline;
+  limit.deadline = call_bounds(strand_->running()).deadline;
   std::optional<Instant> deadline;
   Status came = Unit{};
   const Status waited =
@@ -137,6 +140,14 @@ DeadlineId Caller::call_at(Instant when, Task task) const {
 }
 
 void Caller::take_back(const DeadlineId& id) const { parts_.deadlines->remove(id); }
+
+Shield Caller::shield(Duration time) const {
+  if (time <= Duration::zero())
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "a shield needs a time above zero",
+                    .worker = strand_->name()});
+  return {strand_->running(), when_passed(time)};
+}
 
 void Caller::sleep(Duration time) const {
   const Instant when = when_passed(time);

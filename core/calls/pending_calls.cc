@@ -40,13 +40,14 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     if (!target.ok()) return fail_at_once(draft, target.error(), done);
     draft.call.target = target.value();
   }
+  if (draft.shielded) unrecord_if_given_up(draft);
   MaybeError impossible = sessions_.unavailable(to);
   if (!impossible && draft.call.context) impossible = records_->why_ended(*draft.call.context);
   if (impossible) {
     impossible->function = draft.function;
     return fail_at_once(draft, std::move(*impossible), done);
   }
-  if (!cancelled_makers_.empty() && cancelled_makers_.contains(id.path))
+  if (is_given_up(id.path) && !outlasts_maker(draft.shielded))
     return refuse_cancelled(draft, std::move(done));
   if (Status prepared = forks_->prepare_forks(to, id, kArgumentForks, draft.call.arguments);
       !prepared.ok())
@@ -59,6 +60,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
   pending.number = next_number_++;
   pending.function = draft.function;  // a copy: it also names the wait for the answer
   pending.in_context = draft.call.context.has_value();
+  pending.outlasts_maker = outlasts_maker(draft.shielded);
   pending.deadline = {};
   pending.target = std::move(draft.target);
   pending.stream = std::move(draft.stream);
@@ -98,6 +100,17 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
       (needs_gradients || !options_.mutants.on(Mutant::holders_need_gradients)))
     records_->follow_call(draft.call.context->id, to, options);
   sessions_.send(to, Message{std::move(draft.call)}, std::move(options));
+}
+
+bool PendingCalls::outlasts_maker(bool shielded) const {
+  return shielded && !options_.mutants.on(Mutant::shield_dropped);
+}
+
+// Nobody waits for the gradients of an execution that was given up, and its context may have ended.
+void PendingCalls::unrecord_if_given_up(Draft& draft) const {
+  if (!is_given_up(draft.call.id.path)) return;
+  draft.call.context.reset();
+  draft.call.autograd.reset();
 }
 
 void PendingCalls::refuse_cancelled(const Draft& draft, WhenAnswered done) {
@@ -207,7 +220,7 @@ void PendingCalls::cancel_calls_of(const Hash128& maker) {
   cancelled_makers_.insert(maker);
   std::vector<std::pair<uint64_t, CallId>> calls;
   for (const auto& [id, pending] : pending_)
-    if (id.path == maker) calls.emplace_back(pending.number, CallId{id});
+    if (id.path == maker && !pending.outlasts_maker) calls.emplace_back(pending.number, CallId{id});
   std::sort(calls.begin(), calls.end(), started_earlier);
   for (const auto& [number, id] : calls) {
     const auto found = pending_.find(id);

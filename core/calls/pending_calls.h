@@ -49,8 +49,13 @@ class PendingCalls final : public CallPort {
   void give_up_uses(const std::function<bool(const RRefHandle&)>& is_used, const Error& why);
 
   // Gives up the calls that an execution of this path has made, and refuses those that it will
-  // make, until it is forgotten: whoever waits for it has given up.
+  // make, but for shielded ones, until it is forgotten: whoever waits for it has given up.
   void cancel_calls_of(const Hash128& maker);
+  [[nodiscard]] bool is_given_up(const Hash128& maker) const {
+    return !cancelled_makers_.empty() && cancelled_makers_.contains(maker);
+  }
+  // A shielded call of an execution that was given up is recorded in no autograd context.
+  void unrecord_if_given_up(Draft& draft) const;
   void forget_maker(const Hash128& maker) { cancelled_makers_.erase(maker); }
 
   void on_peer_fenced(WorkerId peer, const Error& why);
@@ -71,7 +76,8 @@ class PendingCalls final : public CallPort {
     WorkerId to;
     uint64_t number = 0;  // order of starting
     std::string function;
-    bool in_context = false;  // an autograd one
+    bool in_context = false;      // an autograd one
+    bool outlasts_maker = false;  // it goes on when that is given up
     DeadlineId deadline;
     std::shared_ptr<RRefHandle> target;
     std::shared_ptr<IncomingStream> stream;
@@ -88,6 +94,7 @@ class PendingCalls final : public CallPort {
   void time_out(const CallId& id, Duration after);
   void give_up(const CallId& id, Error why);
   void tell_given_up(const CallId& id);
+  [[nodiscard]] bool outlasts_maker(bool shielded) const;
   void refuse_cancelled(const Draft& draft, WhenAnswered done);
   void refuse_repeated(const Draft& draft, WhenAnswered& done);
   [[nodiscard]] Error cancelled_error(WorkerId to, const std::string& function,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/api/call_context.h"
+#include "core/base/call_bounds.h"
 #include "core/base/short_text.h"
 #include "core/base/user_code.h"
 #include "core/calls/gatherings.h"
@@ -186,8 +187,9 @@ Future<Unit> Operation::start(const std::shared_ptr<Membership>& group, Plan pla
   auto starting = std::make_shared<Starting>(
       Starting{group, std::move(plan), std::move(body), Promise<Unit>(strand, id), asking});
   Future<Unit> done = starting->promise.future();
-  strand->post([starting = std::move(starting), id, &running]() mutable {
-    fail_with(running, *starting->group);
+  strand->post([starting = std::move(starting), id, &running,
+                shielded = call_bounds(running).shielded]() mutable {
+    if (!shielded) fail_with(running, *starting->group);
     const Caller& caller = *starting->group->caller;
     const auto operation = std::make_shared<uint64_t>();
     *operation = starting->group->mailboxes->begin(

@@ -82,6 +82,19 @@ void Fiber::discard() {
   end();
 }
 
+void Fiber::abandon() {
+  REHEARSAL_CHECK(phase_ == Phase::suspended, label_, int(phase_));
+  // A context that is destroyed unwinds its stack: this one is not.
+  union Left {
+    explicit Left(boost::context::fiber&& of) : context(std::move(of)) {}
+    ~Left() {}
+    boost::context::fiber context;
+  };
+  const Left left(std::move(context_));
+  stack_->leave();
+  end();
+}
+
 std::exception_ptr Fiber::take_exception() { return std::exchange(exception_, nullptr); }
 
 boost::context::fiber Fiber::make_context() {

@@ -35,7 +35,7 @@ struct ExceptionState {
 //
 // A fiber that has started must end: nobody can free what lives on its stack. Its owner resumes it
 // with a flag of his own that makes the code around `suspend` throw. Destroying a fiber that is
-// neither done nor discarded is a bug.
+// neither done nor discarded nor abandoned is a bug.
 class Fiber {
  public:
   // Suspended at the start of `body`; runs when it is resumed first. The label is for people.
@@ -55,7 +55,11 @@ class Fiber {
   // Drops a fiber that was never resumed: destroys the body unrun.
   void discard();
 
-  // Whether the body has ended, or was discarded.
+  // Leaves a suspended fiber as it is, for ever: nothing that lives on its stack is destroyed, and
+  // the stack is not used again. For code that can neither go on nor unwind.
+  void abandon();
+
+  // Whether the body has ended, or was discarded or abandoned.
   [[nodiscard]] bool done() const { return phase_ == Phase::done; }
   [[nodiscard]] bool started() const { return phase_ != Phase::fresh; }
   // Whether the fiber is on the chain of resumes that leads to the running code.

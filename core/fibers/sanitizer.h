@@ -15,6 +15,7 @@
 #if defined(REHEARSAL_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 #endif
 
 namespace rehearsal::fibers {
@@ -54,6 +55,13 @@ inline void forbid_access([[maybe_unused]] void* memory, [[maybe_unused]] size_t
 inline void allow_access([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #if defined(REHEARSAL_ADDRESS_SANITIZER)
   __asan_unpoison_memory_region(memory, bytes);
+#endif
+}
+
+// Memory that stays as it is for as long as the process: what it owns is not lost.
+inline void keep_reachable([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
+  __lsan_register_root_region(memory, bytes);
 #endif
 }
 

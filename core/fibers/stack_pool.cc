@@ -46,6 +46,8 @@ void Stack::give_back() {
   if (pool_ != nullptr) std::exchange(pool_, nullptr)->give_back(bottom_);
 }
 
+void Stack::leave() { std::exchange(pool_, nullptr)->leave(bottom_); }
+
 StackPool::StackPool(const StackPoolOptions& options)
     : page_bytes_(page_bytes()),
       stack_bytes_(round_up(options.stack_bytes, page_bytes_)),
@@ -115,6 +117,12 @@ void StackPool::give_back(std::byte* bottom) {
   }
   forbid_access(bottom, stack_bytes_);
   idle_.push_back(bottom);
+}
+
+void StackPool::leave(std::byte* bottom) {
+  REHEARSAL_CHECK(live_ > 0);
+  --live_;
+  keep_reachable(bottom, stack_bytes_);
 }
 
 }  // namespace rehearsal::fibers

@@ -27,6 +27,9 @@ class Stack {
     return address >= bottom_ && address < top_;
   }
 
+  // Never gives it back: what lives there lasts as long as the process, as its owners do.
+  void leave();
+
  private:
   friend class StackPool;
   Stack(StackPool& pool, std::byte* bottom, std::byte* top)
@@ -75,6 +78,7 @@ class StackPool {
   void unmap(std::byte* bottom);
   [[nodiscard]] Stack hand_out(std::byte* bottom);
   void give_back(std::byte* bottom);
+  void leave(std::byte* bottom);
 
   const size_t page_bytes_;
   const size_t stack_bytes_;

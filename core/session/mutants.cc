@@ -57,6 +57,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "the function whose stream is read no more is not told"},
     {cancel_not_nested, "cancel_not_nested", other,
      "what a call that was given up has called goes on"},
+    {shield_dropped, "shield_dropped", other,
+     "what a function calls in a shielded scope is given up with its call"},
     {no_confirmation_gate, "no_confirmation_gate", ordering,
      "user code starts before its references are confirmed"},
     {confirm_never_refuses, "confirm_never_refuses", fault,

@@ -47,6 +47,7 @@ enum class Mutant : uint8_t {
   stream_ignores_order,
   stream_cancel_lost,
   cancel_not_nested,
+  shield_dropped,
   // references
   no_confirmation_gate,
   confirm_never_refuses,

@@ -78,6 +78,7 @@ class Actor {
   void read_stream(Dice& dice);
   void read_stream_ahead(Dice& dice);
   void hold_for_a_while(Dice& dice);
+  void leave_locked(Dice& dice);
   void add_to_batches(Dice& dice);
   void use_module(Dice& dice);
   void be_refused(Dice& dice);

@@ -256,6 +256,8 @@ FunctionRegistry functions() {
       .function("wander", &wander)
       .function("read_out", &read_out)
       .function("hold", &hold)
+      .function("travel_locked", &travel_locked)
+      .function("taken_there", &taken_there)
       .function("weigh", &weigh)
       .function("sum_of", &sum_of)
       .function("scale", &scale)
@@ -279,6 +281,11 @@ FunctionRegistry functions() {
       .method("drop", &Shelf::drop)
       .method("keep", &Shelf::keep)
       .method("size", &Shelf::size);
+  registry.type<Lock>("Lock")
+      .constructor<>()
+      .method("take", &Lock::take)
+      .method("give", &Lock::give)
+      .method("taken", &Lock::taken);
   registry.type<Latch>("Latch").constructor<>().method("wait", &Latch::wait);
   registry.type<Blob>("Blob")
       .constructor<at::Tensor>()

@@ -127,6 +127,22 @@ class Latch {
 // Waits at the end of the journey: returns only if it is given up.
 int64_t hold(CallContext& context, const RRef<Latch>& latch, const Journey& journey);
 
+// A lock that functions take and give back, whatever becomes of their calls.
+class Lock {
+ public:
+  Lock() = default;
+  void take() { ++taken_; }
+  void give() { --taken_; }
+  int64_t taken() const { return taken_; }
+
+ private:
+  int64_t taken_ = 0;
+};
+
+// Holds the lock for the time of the journey (lock_operations.cc). Throws if its word is odd.
+int64_t travel_locked(CallContext& context, const RRef<Lock>& lock, const Journey& journey);
+int64_t taken_there(CallContext& context, const RRef<Lock>& lock);
+
 // x · factor, at each worker of the journey in turn.
 at::Tensor scale(CallContext& context, const at::Tensor& x, double factor, const Journey& journey);
 

@@ -12,6 +12,7 @@
 #include "core/fibers/default_generator.h"
 #include "core/fibers/thread_state.h"
 #include "sim/oracle.h"
+#include "sim/world/dead_code.h"
 #include "sim/world/sim_stack.h"
 #include "sim/world/turns.h"
 
@@ -21,7 +22,9 @@ SimRuntime::SimRuntime(World& world, net_fake::LifeId life)
     : world_(&world),
       life_(life),
       clock_(world.clocks.empty() ? nullptr : &world.clocks[life.worker.value]),
-      timers_(*this, life, clock_) {}
+      timers_(*this, life, clock_) {
+  let_dead_code_end();
+}
 
 SimRuntime::~SimRuntime() { REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_); }
 

@@ -12,6 +12,13 @@ namespace rehearsal::sim {
 
 using net_fake::DecisionKind;
 
+namespace {
+
+// The runtimes of all clusters of a thread have it in common: std::terminate knows none of them.
+thread_local SimStack* running_stack = nullptr;
+
+}  // namespace
+
 WorkerId SimStack::worker(uint64_t) const { return runtime_.life().worker; }
 
 net_fake::Chain SimStack::chain(uint64_t) const {
@@ -74,6 +81,15 @@ void SimStack::unwind() {
   while (phase_ != Phase::idle) run();
 }
 
+bool SimStack::must_end() const { return runtime_.killed_ || runtime_.stopped_; }
+
+void SimStack::abandon() {
+  phase_ = Phase::abandoned;
+  for (;;) fiber_->suspend();
+}
+
+SimStack* SimStack::running() { return running_stack; }
+
 std::string_view SimStack::state() const {
   switch (phase_) {
     case Phase::idle:
@@ -86,6 +102,8 @@ std::string_view SimStack::state() const {
       return "waits";
     case Phase::ready:
       return "is about to go on";
+    case Phase::abandoned:
+      return "is left as it is";
   }
   return {};
 }
@@ -98,8 +116,14 @@ void SimStack::run() {
     const LifeSettings settings(runtime_.outer_settings(), runtime_.settings_);
     const fibers::ScopedExecution scope(execution_);
     SimStack* const before = std::exchange(runtime_.current_, this);
+    SimStack* const outer = std::exchange(running_stack, this);
     fiber_->resume();
+    running_stack = outer;
     runtime_.current_ = before;
+  }
+  if (phase_ == Phase::abandoned) {
+    fiber_->abandon();
+    return ended();
   }
   if (!fiber_->done()) return;
   if (const std::exception_ptr thrown = fiber_->take_exception()) {
@@ -108,6 +132,10 @@ void SimStack::run() {
     } catch (const NodeKilled&) {  // The silent end of a killed execution.
     }
   }
+  ended();
+}
+
+void SimStack::ended() {
   fiber_.reset();
   execution_ = nullptr;
   phase_ = Phase::idle;

@@ -37,6 +37,13 @@ class SimStack final : public net_fake::Occurrence {
   // Runs what the stack has to do until it ends. Its parks answer `killed`.
   void unwind();
 
+  // Whether its code has to end and not go on: its worker was killed, or the run has failed.
+  [[nodiscard]] bool must_end() const;
+  // On the stack itself: suspends it for ever. What lives on it is not destroyed.
+  [[noreturn]] void abandon();
+  // The one whose code runs on this thread; null if that is none.
+  [[nodiscard]] static SimStack* running();
+
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle; }
   [[nodiscard]] bool started() const { return phase_ > Phase::starting; }
   [[nodiscard]] Execution& execution() const { return *execution_; }
@@ -53,8 +60,9 @@ class SimStack final : public net_fake::Occurrence {
   void happen(uint64_t) override { run(); }
 
  private:
-  enum class Phase : uint8_t { idle, starting, running, parked, ready };
+  enum class Phase : uint8_t { idle, starting, running, parked, ready, abandoned };
   void run();
+  void ended();
   [[nodiscard]] Duration latency(World& world, bool starts) const;
 
   SimRuntime& runtime_;

@@ -261,5 +261,29 @@ TEST_F(FiberDeathTest, ResumingOnAnotherThreadIsABug) {
   fiber->resume();
 }
 
+TEST_F(FiberTest, LeavesWhatIsAbandonedAsItIs) {
+  // Goal: no destructor runs, no exception passes, and the stack serves nobody else. Method: one
+  // that is suspended with a value on its stack; its pool is empty afterwards.
+  bool destroyed = false;
+  struct Tells {
+    bool& destroyed;
+    ~Tells() { destroyed = true; }
+  };
+  auto fiber = make([&](Fiber& self) {
+    const Tells tells{destroyed};
+    const std::string owned(1000, 'x');  // It is not lost: its owner stays.
+    self.suspend();
+  });
+  fiber->resume();
+  const size_t live = pool_.live();
+  const size_t idle = pool_.idle();
+  fiber->abandon();
+  EXPECT_TRUE(fiber->done());
+  EXPECT_EQ(pool_.live(), live - 1);
+  EXPECT_EQ(pool_.idle(), idle);
+  fiber.reset();
+  EXPECT_FALSE(destroyed);
+}
+
 }  // namespace
 }  // namespace rehearsal::fibers

@@ -28,8 +28,33 @@ int64_t never_end() {
 std::atomic<bool> waiting{false};
 bool is_waiting() { return waiting; }
 
+// Taken by a function, as long as somebody waits for it.
+class Lock {
+ public:
+  Lock() = default;
+  void take() { ++taken_; }
+  void give() { --taken_; }
+  int64_t taken() const { return taken_; }
+
+ private:
+  int64_t taken_ = 0;
+};
+int64_t hold(CallContext& context, const RRef<Lock>& lock) {
+  lock.rpc_sync(&Lock::take);
+  while (!context.cancelled()) context.sleep(milliseconds(5));
+  const Shield shield = context.shielded(seconds(30));
+  lock.rpc_sync(&Lock::give);
+  return 0;
+}
+
 FunctionRegistry functions() {
   FunctionRegistry registry;
+  registry.function("hold", &hold);
+  registry.type<Lock>("Lock")
+      .constructor<>()
+      .method("take", &Lock::take)
+      .method("give", &Lock::give)
+      .method("taken", &Lock::taken);
   registry.function("process_id", &process_id).function("never_end", &never_end);
   registry.function("is_waiting", &is_waiting);
   return registry;
@@ -121,6 +146,45 @@ TEST_F(Killed, RankZeroIsNamedToo) {
   first = children.start(0);
   (void)run_worker(options(1, rendezvous), program);
   EXPECT_NE(why.find(std::string("worker 'first") + kRefused), std::string::npos) << why;
+}
+
+TEST_F(Killed, WhatAFunctionHasTakenForAKilledCallerItGivesBack) {
+  // Goal: a lock at a third worker is free again, and the function's worker serves on. Method: the
+  // caller is killed while the function holds it.
+  Program program(functions());
+  Nursery* nursery = nullptr;
+  pid_t caller = -1;
+  bool is_free = false;
+  program.worker("server", [&](Worker& worker) {
+    const auto await_taken = [](const RRef<Lock>& lock, int64_t taken) {
+      const auto limit = std::chrono::steady_clock::now() + seconds(30);
+      while (lock.rpc_sync(&Lock::taken) != taken && std::chrono::steady_clock::now() < limit) {
+      }
+      return lock.rpc_sync(&Lock::taken) == taken;
+    };
+    const RRef<Lock> lock = worker.remote<Lock>("keeper");
+    worker.publish("lock", lock);
+    EXPECT_TRUE(await_taken(lock, 1));
+    EXPECT_EQ(nursery->kill(caller), -SIGKILL);
+    is_free = await_taken(lock, 0);
+    EXPECT_GT(worker.rpc_sync("server", &process_id), 0);
+    worker.unpublish("lock");
+  });
+  program.worker("caller", [](Worker& worker) {
+    const RRef<Lock> lock = worker.lookup<Lock>("server", "lock");
+    worker.with_timeout(Timeout::never()).rpc_sync("server", &hold, lock);
+  });
+  program.worker("keeper");
+  const std::string rendezvous = "file://" + file_;
+  Nursery children([&](int rank) {
+    return run_worker(options(static_cast<uint32_t>(rank), rendezvous), program).ok() ? 0 : 1;
+  });
+  nursery = &children;
+  caller = children.start(1);
+  const pid_t keeper = children.start(2);
+  (void)run_worker(options(0, rendezvous), program);
+  EXPECT_TRUE(is_free);
+  (void)children.wait(keeper);
 }
 
 }  // namespace

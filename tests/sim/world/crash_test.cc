@@ -250,5 +250,42 @@ TEST(Crash, AMainThatFailsInAWayNoCrashExplainsStillFailsTheRun) {
   EXPECT_EQ(report.failure->oracle, "main");
 }
 
+struct Text {
+  int64_t size() { return 4; }
+};
+// Calls when it dies, and lets out what the call throws.
+struct CallsAtItsEnd {
+  ~CallsAtItsEnd() { text.rpc_sync(&Text::size); }
+  RRef<Text> text;
+};
+int64_t hold_on(CallContext& context, const RRef<Text>& rref) {
+  const CallsAtItsEnd calls{rref};
+  context.sleep(seconds(5));
+  return 1;
+}
+
+TEST(Crash, DestructorsThatCallEndTheirStackAndNothingElse) {
+  // Goal: neither the death of a worker nor the end of a run that has failed ends the process.
+  // Method: both while a function holds what calls when it dies, and while that waits.
+  FunctionRegistry registry;
+  registry.function("hold_on", &hold_on);
+  registry.type<Text>("Text").method("size", &Text::size);
+  Program program(std::move(registry));
+  program.worker("server").worker("client", [](Worker& worker) {
+    const RRef<Text> text = worker.rref(Text());
+    if (worker.rpc_sync("server", &hold_on, text) == 1) throw std::logic_error("it failed");
+  });
+  const auto held = [](Cluster& cluster) { return cluster.node("server").census().executions > 0; };
+  for (const Duration wait : {Duration(seconds(1)), Duration(seconds(5))}) {
+    Cluster cluster(Seed{1}, program, calm_without_restart());
+    ASSERT_TRUE(cluster.run_until([&] { return held(cluster); }));
+    cluster.advance(wait);
+    cluster.crash("server");
+    EXPECT_EQ(cluster.try_run().crashes, 1u);
+  }
+  Cluster cluster(Seed{1}, program, calm_without_restart());
+  EXPECT_EQ(cluster.try_run().failure->oracle, "main");
+}
+
 }  // namespace
 }  // namespace rehearsal::sim

@@ -40,6 +40,7 @@ uint64_t hash_of(const Frame& frame) {
   hash = mix(hash, header.sequence);
   hash = mix(hash, header.acknowledged);
   for (const uint64_t received : header.received) hash = mix(hash, received);
+  if (header.on_large_lane) hash = mix(hash, 1);
   if (frame.body == nullptr) return hash;
   hash = hash_bytes(frame.body->envelope.data(), frame.body->envelope.size(), hash);
   for (const Segment& segment : frame.body->segments) {

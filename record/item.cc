@@ -82,6 +82,7 @@ FrameReceived take_frame_received(ByteReader& in, bool& fits) {
   item.header.sequence = in.number();
   item.header.acknowledged = in.number();
   for (uint64_t& received : item.header.received) received = in.number();
+  item.header.on_large_lane = take_flag(in, fits);
   item.has_body = take_flag(in, fits);
   if (!item.has_body) return item;
   item.envelope = in.text();
@@ -201,6 +202,7 @@ void append_bytes(WorkerId peer, const Frame& frame, std::string& out) {
   put_number(out, frame.header.sequence);
   put_number(out, frame.header.acknowledged);
   for (const uint64_t received : frame.header.received) put_number(out, received);
+  put_number(out, frame.header.on_large_lane ? 1 : 0);
   put_number(out, frame.body != nullptr ? 1 : 0);
   if (frame.body == nullptr) return;
   put_text(out, frame.body->envelope);

@@ -30,7 +30,7 @@ struct ItemFrame {
 };
 inline constexpr char kMagic[16] = {'r', 'e', 'h', 'e', 'a', 'r', 's', 'a',
                                     'l', ' ', 'r', 'e', 'c', 'o', 'r', 'd'};
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
 inline constexpr uint64_t kTextOffset = 64;
 inline constexpr uint64_t kRingBytesMin = 4096;
 

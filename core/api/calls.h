@@ -48,6 +48,9 @@ R from_ivalue(c10::IValue value) {
 // Calls made through an AutogradContext are recorded in that one. With gradients switched off
 // (NoGradGuard) nothing is recorded but those.
 //
+// Calls have no order unless one waits for the other: of two that are made one after the other the
+// smaller or the quicker may run first. RRef::in_order gives an order to those to one value.
+//
 // The time-out of `remote` bounds the creation only: how long the owner may take to answer that it
 // has begun, which at oneself it does at once. Then the function runs for as long as it likes, at
 // oneself as elsewhere; but what it calls has no more time than the creation had left. To wait no

@@ -15,6 +15,9 @@
 
 namespace rehearsal {
 
+template <class T>
+class InOrder;
+
 namespace detail {
 [[nodiscard]] Future<Unit> created(const std::shared_ptr<RRefHandle>& handle, Timeout timeout);
 [[nodiscard]] std::string text_of(const std::shared_ptr<RRefHandle>& handle);
@@ -104,6 +107,10 @@ class RRef {
   RRef<ResultOf<F>> remote(F method, const A&... arguments) const {
     return RRef<ResultOf<F>>(handle().references().create(draft(method, arguments...)));
   }
+
+  // A handle whose calls run in the order in which they are made; without it a small one overtakes
+  // a large one, and one that is quick one that waits. Throws RpcError if the reference is empty.
+  [[nodiscard]] InOrder<T> in_order() const;
 
   // A backward pass of an AutogradContext from the referenced tensor, which has one element; see
   // AutogradContext::backward_at, which takes the same options. Parks.
@@ -222,3 +229,5 @@ struct std::hash<rehearsal::RRef<T>> {
     return rref.valid() ? rehearsal::CausalIdHash{}(*rref.name()) : 0;
   }
 };
+
+#include "core/api/in_order.h"  // InOrder<T> needs all of the above.

@@ -12,14 +12,14 @@ namespace rehearsal {
 namespace {
 
 constexpr uint32_t kMagic = 0x31534852;  // "RHS1"
-constexpr uint16_t kVersion = 4;         // of the frames and of the messages in them
+constexpr uint16_t kVersion = 5;         // of the frames and of the messages in them
 
 // The fixed header as bytes. The checksum comes last: it covers all that precedes it.
 struct HeaderBytes {
   uint32_t magic;
   uint16_t version;
   uint8_t kind;
-  uint8_t reserved;
+  uint8_t on_large_lane;
   uint64_t source;
   uint64_t destination;
   uint64_t sequence;
@@ -71,6 +71,7 @@ void append_wire_prefix(const Frame& frame, std::string& out) {
   header.magic = kMagic;
   header.version = kVersion;
   header.kind = static_cast<uint8_t>(frame.header.kind);
+  header.on_large_lane = frame.header.on_large_lane ? 1 : 0;
   header.source = frame.header.source.value;
   header.destination = frame.header.destination.value;
   header.sequence = frame.header.sequence;
@@ -101,7 +102,7 @@ Result<WireHeader> parse_wire_header(std::span<const std::byte> bytes) {
   if (header.version != kVersion)
     return malformed("version " + std::to_string(header.version) + " is not spoken here");
   if (header.kind > static_cast<uint8_t>(FrameKind::fenced)) return malformed("unknown kind");
-  if (header.reserved != 0) return malformed("reserved bytes");
+  if (header.on_large_lane > 1) return malformed("unknown lane");
   if (header.envelope_bytes > kEnvelopeBytesMax) return malformed("envelope too large");
   if (header.segment_count > kSegmentCountMax) return malformed("too many segments");
   WireHeader parsed;
@@ -110,7 +111,8 @@ Result<WireHeader> parse_wire_header(std::span<const std::byte> bytes) {
                   Incarnation{header.destination},
                   header.sequence,
                   header.acknowledged,
-                  {header.received[0], header.received[1]}};
+                  {header.received[0], header.received[1]},
+                  header.on_large_lane != 0};
   parsed.envelope_bytes = header.envelope_bytes;
   parsed.segment_count = header.segment_count;
   parsed.checksum = header.checksum;

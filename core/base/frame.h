@@ -53,6 +53,7 @@ struct FrameHeader {
   // By lane: the last number that was received on it. All that were sent on the lane before it were
   // received, too, for a lane is FIFO; zero: none.
   std::array<uint64_t, 2> received{};
+  bool on_large_lane = false;  // however small it is
 };
 
 // A frame as it goes through a Transport. The body is shared, never changed: the session keeps it
@@ -63,21 +64,23 @@ struct Frame {
   [[nodiscard]] uint64_t bytes() const { return body ? body->bytes() : 0; }
 };
 
-// The two lanes of a link: frames up to kSmallFrameBytes, and larger ones. Each is FIFO; they are
-// unordered to each other.
+// The two lanes of a link: frames up to kSmallFrameBytes, and larger ones with those that must not
+// overtake them. Each is FIFO; they are unordered to each other.
 enum class Lane : uint8_t { small, large };
 inline constexpr uint64_t kSmallFrameBytes = 64 * 1024;
 [[nodiscard]] inline Lane lane_of_bytes(uint64_t bytes) {
   return bytes <= kSmallFrameBytes ? Lane::small : Lane::large;
 }
-[[nodiscard]] inline Lane lane_of(const Frame& frame) { return lane_of_bytes(frame.bytes()); }
+[[nodiscard]] inline Lane lane_of(const Frame& frame) {
+  return frame.header.on_large_lane ? Lane::large : lane_of_bytes(frame.bytes());
+}
 
 // Limits that are checked before anything is allocated.
 inline constexpr uint32_t kEnvelopeBytesMax = 64 * 1024 * 1024;
 inline constexpr uint32_t kSegmentCountMax = 1 << 20;
 inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 40;
 
-// The bytes of a frame, in order, little-endian: the fixed header (magic, version, kind, ids,
+// The bytes of a frame, in order, little-endian: the fixed header (magic, version, kind, lane, ids,
 // sequence, acknowledgement, envelope bytes, segment count, the last received of both lanes,
 // checksum of all before it in the header, of the segment table and of the envelope), the segment
 // table (bytes and device of each),

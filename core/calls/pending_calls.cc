@@ -78,7 +78,11 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
                                       [this, id, time_left] { time_out(id, time_left); });
 
   SendOptions options{
-      .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};
+      .waits_for_room = true,
+      .on_large_lane = draft.call.order && !options_.mutants.on(Mutant::order_on_two_lanes),
+      .carried = {},
+      .on_acknowledged = {},
+      .on_withdrawn = {}};
   if (!draft.call.arguments.tensors.empty()) {
     auto changed = [this, id] {
       complete(id, Error{.kind = ErrorKind::bad_arguments,

@@ -56,6 +56,7 @@ std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
     served->deadline = saturated(strand_.runtime().now(), served->call.time_left);
   const auto [place, fresh] = spare_.add(served_, served->call.id);
   if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
+  if (served->call.order) in_order_.arrived(*served->call.order, served->call.id);
   if (!early_cancels_.empty()) served->cancelled = was_cancelled_early(from, served->call.id);
   return served;
 }
@@ -88,6 +89,9 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
     spare_.erase(served_, found);
   }
   if (served->cancelled && served->execution) nested_.forget_maker(served->execution->path());
+  if (served->call.order)
+    strand_.post(
+        [this, order = *served->call.order, id = served->call.id] { in_order_.ended(order, id); });
   Payload& arguments = served->call.arguments;
   if (served->caller != strand_.self()) decoded_peak_ = std::max(decoded_peak_, arguments.decoded);
   if (!arguments.tensors.empty() || !arguments.handles.empty())
@@ -115,6 +119,7 @@ void ServedCalls::clear() {
       objects_left_.push_back(std::move(run->target.object.value));
   strand_.release_later(ended);
   strand_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
+  strand_.release_later(std::make_shared<decltype(in_order_)>(std::exchange(in_order_, {})));
 }
 
 uint64_t ServedCalls::waiting() const {
@@ -136,6 +141,13 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
   run->target = std::move(target);
   run->created = std::move(created);
   run->done = std::move(done);
+  const Call& call = served->call;
+  if (!call.order || session_options_.mutants.on(Mutant::order_not_kept)) return begin(run);
+  in_order_.ready(*call.order, call.id, [this, run] { begin(run); });
+}
+
+void ServedCalls::begin(std::shared_ptr<Run> run) {
+  const std::shared_ptr<ServedCall>& served = run->served;
   // Nested calls never wait for those that wait for them; nor do creations, since what executes may
   // wait for their values.
   const bool is_awaited = served->call.depth > 0 || served->call.created.has_value();

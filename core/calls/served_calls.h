@@ -13,6 +13,7 @@
 
 #include "core/base/monitor.h"
 #include "core/base/spare_nodes.h"
+#include "core/calls/calls_in_order.h"
 #include "core/calls/deadlines.h"
 #include "core/calls/fair_queue.h"
 #include "core/calls/hooks.h"
@@ -158,6 +159,7 @@ class ServedCalls {
   [[nodiscard]] MaybeError why_not_fetched(WorkerId from, std::type_index type) const;
   [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
   [[nodiscard]] StackPlacement placement_of(const Call& call) const;
+  void begin(std::shared_ptr<Run> run);
   void launch(std::shared_ptr<Run> run);
   void enter(std::shared_ptr<Run> run, StackPlacement placement);
   void perform(Run& run);
@@ -191,6 +193,7 @@ class ServedCalls {
   using Table = std::map<CausalId, std::shared_ptr<ServedCall>>;
   Table served_;
   SpareNodes<Table> spare_;
+  CallsInOrder in_order_;
   FairQueue<std::shared_ptr<Run>> queue_;
   // Of calls that may still be on their way, on the other lane: until all has come of what had been
   // sent by then.

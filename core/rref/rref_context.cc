@@ -162,8 +162,11 @@ void RRefContext::send_creation_call(Draft&& draft, const RRefId& id, const Fork
                             .text = draft.function});
   draft.call.created = id;
   draft.call.created_fork = fork;
-  SendOptions options{
-      .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};
+  SendOptions options{.waits_for_room = true,
+                      .on_large_lane = draft.call.order.has_value(),
+                      .carried = {},
+                      .on_acknowledged = {},
+                      .on_withdrawn = {}};
   if (!draft.call.arguments.tensors.empty()) options.carried = carried_by_creation(draft.call);
   if (!draft.call.arguments.forks.empty())
     options.on_withdrawn = [this, to = draft.to, forks = draft.call.arguments.forks] {

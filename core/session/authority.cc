@@ -37,6 +37,7 @@ class Judge {
       demand(is_made_by(call.context->id, call.context->creator), "Call.context_creator",
              "is not the worker that has made the context");
     }
+    if (call.order) demand(is_senders(*call.order), "Call.order", kNotItsOwn);
     if (!call.autograd) return;
     judge_record(*call.autograd, "Call.autograd");
     demand(call.context && call.context->id == call.autograd->context, "Call.autograd",

@@ -48,6 +48,8 @@ enum class Mutant : uint8_t {
   stream_cancel_lost,
   cancel_not_nested,
   shield_dropped,
+  order_not_kept,
+  order_on_two_lanes,
   // references
   no_confirmation_gate,
   confirm_never_refuses,

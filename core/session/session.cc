@@ -154,7 +154,7 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
     drop_frame(to, "its receiver is lost");
     return drop_unsent({std::move(message), std::move(options)});
   }
-  const Lane lane = lane_of(message);
+  const Lane lane = options.on_large_lane ? Lane::large : lane_of(message);
   std::list<Queued>& queued = receiver.queued[static_cast<size_t>(lane)];
   const bool taken = may_send(receiver, message);
   const bool others_wait_for_room = !queued.empty() && may_send(receiver, queued.front().message);
@@ -212,7 +212,8 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
   }
   unacked.on_acknowledged = std::move(options.on_acknowledged);
   const uint64_t bytes = unacked.body->bytes();
-  unacked.lane = lane_of_bytes(bytes);
+  unacked.on_large_lane = options.on_large_lane;
+  unacked.lane = unacked.on_large_lane ? Lane::large : lane_of_bytes(bytes);
   strand_.trace().on_event({.kind = EventKind::frame_sent,
                             .worker = options_.self,
                             .peer = id,
@@ -244,8 +245,9 @@ FrameHeader Sessions::header_to(Peer& to, FrameKind kind, uint64_t sequence) {
 void Sessions::transmit(WorkerId id, const Unacked& unacked) {
   Peer& to = peer(id);
   to.link.largest_sent = std::max(to.link.largest_sent, unacked.body->bytes());
-  transport_.send(
-      id, {.header = header_to(to, FrameKind::message, unacked.sequence), .body = unacked.body});
+  FrameHeader header = header_to(to, FrameKind::message, unacked.sequence);
+  header.on_large_lane = unacked.on_large_lane;
+  transport_.send(id, {.header = header, .body = unacked.body});
 }
 
 uint32_t Sessions::version_of(const at::Tensor& tensor) {

@@ -51,16 +51,17 @@ struct CarriedTensors {
 struct SendOptions {
   bool waits_for_room = false;  // calls and streams do; answers and control messages never
   bool of_shutdown = false;     // not counted by all_acknowledged
+  bool on_large_lane = false;   // behind the large ones, however small it is
   std::unique_ptr<CarriedTensors> carried;  // null: none
   Task on_acknowledged;                     // the peer's session has it
   Task on_withdrawn;  // it was never handed to the transport, and never will be
 };
 
-// Exactly-once, unordered delivery of messages between this incarnation and each peer's, while
-// both live: sequence numbers, acknowledgements on data frames, resending after reconnect, and
-// de-duplication at the receiver. Also judges silence, refused connections, and links that break
-// again and again before anything has passed. Messages to oneself take the same path,
-// without a transport. On the strand.
+// Exactly-once delivery of messages between this incarnation and each peer's, while both live, in
+// the order of sending on each of the two lanes only: sequence numbers, acknowledgements on data
+// frames, resending after reconnect, and de-duplication at the receiver. Also judges silence,
+// refused connections, and links that break again and again before anything has passed. Messages to
+// oneself take the same path, without a transport. On the strand.
 class Sessions final : public FrameSink {
  public:
   Sessions(SessionOptions options, NodeStrand& strand, Transport& transport, Codec& codec,
@@ -168,6 +169,7 @@ class Sessions final : public FrameSink {
   struct Unacked {  // a frame that is not acknowledged
     uint64_t sequence = 0;
     Lane lane{};
+    bool on_large_lane = false;  // however small it is
     bool of_shutdown = false;
     bool of_group = false;
     bool replaced = false;  // by `instead`, which may go on another lane

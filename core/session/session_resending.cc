@@ -205,7 +205,7 @@ std::shared_ptr<CarriedTensors> Sessions::replace_if_changed(Peer& to, Unacked& 
   std::shared_ptr<CarriedTensors> carried = std::move(unacked.carried);
   unacked.body = codec_.encode(carried->instead);
   unacked.replaced = true;
-  unacked.lane = lane_of_bytes(unacked.body->bytes());
+  if (!unacked.on_large_lane) unacked.lane = lane_of_bytes(unacked.body->bytes());
   to.unacked_bytes += unacked.body->bytes();
   return carried;
 }

@@ -209,7 +209,8 @@ bool has_rest(uint16_t flags, std::string_view left) {
 
 bool has_rest(const Call& call) {
   return !call.arguments.forks.empty() || !call.name.empty() || call.target || call.created ||
-         call.autograd || call.context || call.credit > 0 || call.trace || call.stream;
+         call.autograd || call.context || call.credit > 0 || call.trace || call.stream ||
+         call.order;
 }
 
 void write_rest(wire::CallRest& rest, const Call& call) {
@@ -227,6 +228,7 @@ void write_rest(wire::CallRest& rest, const Call& call) {
     rest.set_stream_high(call.stream->high);
     rest.set_stream_low(call.stream->low);
   }
+  if (call.order) write(*rest.mutable_order(), *call.order);
   if (!call.context) return;
   write(*rest.mutable_context(), call.context->id);
   rest.set_context_creator(call.context->creator.value);
@@ -245,6 +247,7 @@ void take_rest(const wire::CallRest& from, Call& call) {
   if (from.has_trace()) call.trace = read(from.trace());
   if (from.stream_high() != 0 || from.stream_low() != 0)
     call.stream = Hash128{from.stream_high(), from.stream_low()};
+  if (from.has_order()) call.order = read(from.order());
   if (from.has_context())
     call.context =
         ContextName{read<AutogradContextId>(from.context()), WorkerId{from.context_creator()}};

@@ -54,6 +54,9 @@ struct Call {
   // The stream of the callee's random numbers, if it is not that of the id's place: the caller's
   // worker has had an earlier life.
   std::optional<Hash128> stream;
+  // It runs when all have ended that this worker's handle of this name has called before
+  // (RRef::in_order).
+  std::optional<CausalId> order;
 };
 
 struct Response {

@@ -11,7 +11,7 @@ namespace rehearsal::real {
 namespace {
 
 constexpr uint32_t kMagic = 0x48534852;  // "RHSH"
-constexpr uint16_t kVersion = 5;
+constexpr uint16_t kVersion = 6;
 
 // The checksum covers all that precedes it, and the text.
 struct HeaderBytes {

@@ -75,6 +75,7 @@ void Actor::one_operation(Dice& dice) {
                                               &Actor::move_blob,
                                               &Actor::share_blob,
                                               &Actor::let_go_of_blob,
+                                              &Actor::write_in_order,
                                               &Actor::update_slowly,
                                               &Actor::update_from_elsewhere,
                                               &Actor::time_out,
@@ -370,6 +371,23 @@ void Actor::let_go_of_blob(Dice& dice) {
   const Future<double> sum = blob.rpc_async(&Blob::sum_with, at::ones({size}));
   blob = {};
   expect("a blob's last sum", size + 1, static_cast<int64_t>(sum.wait()));
+}
+
+// Large and small calls by turns: none overtakes another, though nobody waits for any.
+void Actor::write_in_order(Dice& dice) {
+  const auto diary = worker_.remote<Diary>(anybody(dice));
+  const InOrder<Diary> in_order = diary.in_order();
+  std::vector<Future<Unit>> written;
+  const auto count = static_cast<int64_t>(2 + dice.draw(5));
+  for (int64_t number = 0; number < count; ++number) {
+    const int64_t size = dice.happens(50) ? blob_size(dice) : 1;
+    written.push_back(in_order.rpc_async(&Diary::write, number, at::ones({size})));
+  }
+  for (const Future<Unit>& done : written) done.wait();
+  const std::vector<int64_t> numbers = diary.rpc_sync(&Diary::numbers);
+  expect("a diary's numbers", count, static_cast<int64_t>(numbers.size()));
+  for (int64_t number = 0; number < count; ++number)
+    expect("a number in its place", number, numbers[static_cast<size_t>(number)]);
 }
 
 }  // namespace rehearsal::storm

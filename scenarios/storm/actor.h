@@ -74,6 +74,7 @@ class Actor {
   void move_blob(Dice& dice);
   void share_blob(Dice& dice);
   void let_go_of_blob(Dice& dice);
+  void write_in_order(Dice& dice);
   void time_out(Dice& dice);
   void read_stream(Dice& dice);
   void read_stream_ahead(Dice& dice);

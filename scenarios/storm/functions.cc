@@ -113,6 +113,11 @@ double Blob::sum() const { return content_.sum().item<double>(); }
 
 double Blob::sum_with(const at::Tensor& other) const { return sum() + sum_of(other); }
 
+void Diary::write(CallContext& context, int64_t number, const at::Tensor& padding) {
+  if (number % 2 == 1) context.rpc_sync(context.id(), &sum_of, padding);
+  numbers_.push_back(number);
+}
+
 double sum_of(const at::Tensor& content) { return content.sum().item<double>(); }
 
 double weigh(CallContext& context, const RRef<Blob>& blob) {
@@ -287,6 +292,10 @@ FunctionRegistry functions() {
       .method("give", &Lock::give)
       .method("taken", &Lock::taken);
   registry.type<Latch>("Latch").constructor<>().method("wait", &Latch::wait);
+  registry.type<Diary>("Diary")
+      .constructor<>()
+      .method("write", &Diary::write)
+      .method("numbers", &Diary::numbers);
   registry.type<Blob>("Blob")
       .constructor<at::Tensor>()
       .method("content", &Blob::content)

@@ -48,6 +48,7 @@ std::string call_text(const Call& call, const FunctionRegistry& registry) {
   if (call.target) out << " on " << *call.target;
   if (call.created) out << " makes " << *call.created << " with fork " << call.created_fork;
   if (call.credit > 0) out << " as a stream, with room for " << call.credit << " values";
+  if (call.order) out << ", in the order of " << *call.order;
   if (call.depth > 0) out << ", nested " << call.depth << " deep";
   if (call.context) out << ", in context " << call.context->id;
   return out.str();

@@ -156,6 +156,7 @@ class Lister {
     walk(name + ".credit", call.credit);
     walk(name + ".trace", call.trace);
     walk(name + ".stream", call.stream);
+    walk(name + ".order", call.order);
     walk(name, call.arguments);
   }
   void walk(const std::string& name, Response& response) {

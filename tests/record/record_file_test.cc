@@ -189,7 +189,7 @@ TEST_F(RecordFile, OfAnotherKindOrVersionIsRefused) {
   std::string whole = content();
   whole[offsetof(Preface, version)] = 9;
   replace(whole);
-  EXPECT_EQ(complaint(), path_ + ": is a record of version 9; this program reads version 4");
+  EXPECT_EQ(complaint(), path_ + ": is a record of version 9; this program reads version 5");
   EXPECT_EQ(read_record("/no/such/file").ok(), false);
   EXPECT_FALSE(looks_like_record("/no/such/file"));
 }

@@ -145,14 +145,16 @@ std::string header_with(size_t at, auto value, const std::string& rest = {}) {
 TEST(FrameWire, LimitsAreCheckedWhateverTheChecksumSays) {
   // Each field out of its limits, under a checksum that fits: refused by the header alone.
   constexpr size_t kKind = 6;
+  constexpr size_t kLane = 7;
   constexpr size_t kSequence = 24;
   constexpr size_t kEnvelopeBytes = 40;
   constexpr size_t kSegmentCount = 44;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {header_with(0, uint32_t{0}), "magic"},
-      {header_with(4, uint16_t{3}), "version 3"},
-      {header_with(4, uint16_t{5}), "version 5"},
+      {header_with(4, uint16_t{4}), "version 4"},
+      {header_with(4, uint16_t{6}), "version 6"},
       {header_with(kKind, uint8_t{4}), "unknown kind"},
+      {header_with(kLane, uint8_t{2}), "unknown lane"},
       {header_with(kEnvelopeBytes, uint32_t{kEnvelopeBytesMax + 1}), "envelope too large"},
       {header_with(kSegmentCount, uint32_t{kSegmentCountMax + 1}), "too many segments"},
       {header_with(kSequence, uint64_t{0}), "sequence"},

@@ -52,7 +52,7 @@ void send_unsendable(StreamWriter<at::Tensor>& out) {
 void send_sizes(StreamWriter<at::Tensor>& out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out.write(at::full({i % 2 == 0 ? 40'000 : 1}, double(i)));
 }
-int64_t doubled(int64_t number) { return 2 * number; }
+int64_t twice(int64_t number) { return 2 * number; }
 
 static_assert(StreamFunction<decltype(&count_up)> && !CallableFunction<decltype(&count_up)>);
 static_assert(StreamFunction<decltype(&count_then_fail)>);
@@ -65,7 +65,7 @@ class StreamTest : public CallFixture {
     stream_notes = &notes_;
     registry.function("count_up", &count_up).function("count_then_fail", &count_then_fail);
     registry.function("send_ones", &send_ones).function("send_unsendable", &send_unsendable);
-    registry.function("send_sizes", &send_sizes).function("doubled", &doubled);
+    registry.function("send_sizes", &send_sizes).function("twice", &twice);
   }
   void TearDown() override {
     when_idle([] { return false; });
@@ -308,7 +308,7 @@ TEST_F(StreamTest, AFunctionThatWaitsForItsReaderLeavesItsPlaceToOthers) {
   when_idle([&] {
     if (values.size() == 4) return false;
     EXPECT_TRUE(calls.empty() || calls.back().ready());
-    calls.push_back(a().calls.rpc_async("b", &doubled, static_cast<int64_t>(values.size())));
+    calls.push_back(a().calls.rpc_async("b", &twice, static_cast<int64_t>(values.size())));
     values.push_back(stream.next_async());
     return true;
   });
@@ -322,7 +322,7 @@ TEST_F(StreamTest, AFunctionThatWaitsForItsReaderLeavesItsPlaceToOthers) {
 TEST_F(StreamTest, WhatIsNoStreamCannotBeReadAsOne) {
   begin();
   EXPECT_EQ(
-      error_of([&] { return a().calls.rpc_stream<int64_t>("b", "doubled", int64_t{1}); }).text,
+      error_of([&] { return a().calls.rpc_stream<int64_t>("b", "twice", int64_t{1}); }).text,
       "it is registered as (int64,) -> int64, not (int64,) -> stream<int64>");
   EXPECT_EQ(error_of([&] { return a().calls.rpc_sync<int64_t>("b", "count_up", int64_t{1}); }).text,
             "it is registered as (int64,) -> stream<int64>, not (int64,) -> int64");
@@ -332,7 +332,7 @@ TEST_F(StreamTest, WhatIsNoStreamCannotBeReadAsOne) {
   // The callee refuses calls that typed code does not make.
   Draft plain = function_draft(*a().caller, "b", &count_up, 1);
   EXPECT_EQ(a().answer_to(std::move(plain)).error().kind, ErrorKind::bad_arguments);
-  StreamReader wrong(a().caller, function_draft(*a().caller, "b", &doubled, 1), 4);
+  StreamReader wrong(a().caller, function_draft(*a().caller, "b", &twice, 1), 4);
   EXPECT_EQ(wrong.next().error().text, "its answer is one value, not a stream");
   FunctionRegistry other;
   EXPECT_THROW(other.function("count_up", &count_up).runs_inline(), std::invalid_argument);

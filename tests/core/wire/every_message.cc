@@ -34,6 +34,7 @@ Message call() {
   call.context = ContextName{AutogradContextId{any_id(5)}, {1}};
   call.credit = 3;
   call.stream = Hash128{1, 2};
+  call.order = any_id(6);
   return Message{call};
 }
 

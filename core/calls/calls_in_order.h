@@ -1,0 +1,33 @@
+#pragma once
+
+#include <deque>
+#include <map>
+
+#include "core/base/ids.h"
+#include "core/base/unique_function.h"
+
+namespace rehearsal {
+
+// The calls that are made through handles of order (Call::order), by handle, from when they arrive
+// until they have ended: each may run when all have ended that arrived before it. They travel on
+// one lane, and so arrive in the order in which they were made. Whoever destroys it, when the node
+// ends, drops what waits, unrun. On the strand.
+class CallsInOrder {
+ public:
+  void arrived(const CausalId& order, const CausalId& call) { calls_[order].push_back({call, {}}); }
+
+  // The call is ready to run: `start` does so, when it is its turn.
+  void ready(const CausalId& order, const CausalId& call, Task start);
+
+  // The call has ended, whether it has run or not. What follows it starts.
+  void ended(const CausalId& order, const CausalId& call);
+
+ private:
+  struct Entry {
+    CausalId call;
+    Task start;  // null: not ready yet, or begun
+  };
+  std::map<CausalId, std::deque<Entry>> calls_;
+};
+
+}  // namespace rehearsal

@@ -89,8 +89,8 @@ class Batcher {
     auto answer = std::make_shared<FutureState<Out>>(strand, CausalId{});
     // The strand comes to this before it comes to the end of the execution.
     Execution* const adder = strand->running_or_null();
-    RecordedIn context = adder != nullptr ? adder->context : nullptr;
     const bool shielded = adder != nullptr && call_bounds(*adder).shielded;
+    RecordedIn context = adder != nullptr && !shielded ? adder->context : nullptr;
     strand->post([state = owner_->state, adder, context = std::move(context), shielded,
                   item = std::move(item), answer]() mutable {
       answer->complete_by([&] {

@@ -163,7 +163,7 @@ class Caller {
   [[nodiscard]] DeadlineId call_at(Instant when, Task task) const;
   void take_back(const DeadlineId& id) const;
 
-  // What the running execution calls while the shield lives has its own time: see
+  // While the shield lives the running execution calls in a time of its own: see
   // WorkerAccess::shielded.
   [[nodiscard]] Shield shield(Duration time) const;
 

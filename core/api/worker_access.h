@@ -142,11 +142,12 @@ class WorkerAccess : public Calls {
   //     try { slot_.rpc_sync(&Slot::give); } catch (const RpcError&) {}  // The slot may be lost.
   //   }
   //
-  // What is taken should be taken in one, too: a call that is given up may have been served. What
-  // an execution calls while an exception leaves it, from destructors, is shielded without asking,
-  // and has the time of any call. A call that is made for one that was given up is recorded in no
-  // autograd context. In a main, which nobody gives up, a shield only limits the time. Never parks.
-  // Throws RpcError of kind bad_arguments for a time that is not above zero.
+  // Take in one, too: a call that is given up may have been served. Calls that destructors make
+  // while an exception leaves an execution are shielded without asking, and have the time of any
+  // call. Shielded calls are recorded in no autograd context, unless it is
+  // named: nobody waits for gradients of theirs. In a main, which nobody gives up, a shield sets
+  // this and the time. Never parks. Throws RpcError of kind bad_arguments for a time that is not
+  // above zero.
   [[nodiscard]] Shield shielded(Duration time) const { return caller()->shield(time); }
 
   // ---- futures ----

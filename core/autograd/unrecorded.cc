@@ -37,14 +37,15 @@ const std::string* how_it_came(const at::Tensor& leaf) {
 void refuse_unrecorded(const at::Tensor& leaf) {
   const std::string* const how = how_it_came(leaf);
   if (how == nullptr) return;
-  throw RpcError({.kind = ErrorKind::autograd,
-                  .text = "gradients would be lost: the pass reached " + *how +
-                          ". Make that call in the context of the pass, while a Recording of it "
-                          "lives (context.record()) or through it; or use "
-                          "tensor.detach().requires_grad_() if it is to be a leaf of its own",
-                  .worker = {},
-                  .function = "backward",
-                  .chain = {}});
+  throw RpcError(
+      {.kind = ErrorKind::autograd,
+       .text = "gradients would be lost: the pass reached " + *how +
+               ". Make that call in the context of the pass, while a Recording of it "
+               "lives (context.record()) and in no shielded scope, or through it; or use "
+               "tensor.detach().requires_grad_() if it is to be a leaf of its own",
+       .worker = {},
+       .function = "backward",
+       .chain = {}});
 }
 
 }  // namespace rehearsal

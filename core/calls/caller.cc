@@ -39,7 +39,8 @@ Draft Caller::draft(const Target& target) const {
   const CallBounds bounds = call_bounds(running);
   draft.deadline = bounds.deadline;
   draft.shielded = bounds.shielded;
-  if (running.context != nullptr && parts_.records != nullptr)
+  // Nobody waits for the gradients of clean-up, whose context may have ended.
+  if (running.context != nullptr && parts_.records != nullptr && !bounds.shielded)
     draft.call.context = parts_.records->context_of(running);
   return draft;
 }

@@ -10,8 +10,8 @@ namespace rehearsal {
 
 // The calls that are made through handles of order (Call::order), by handle, from when they arrive
 // until they have ended: each may run when all have ended that arrived before it. They travel on
-// one lane, and so arrive in the order in which they were made. Whoever destroys it, when the node
-// ends, drops what waits, unrun. On the strand.
+// one lane, and so arrive in the order in which they were made. Its destructor drops the calls that
+// wait, unrun. On the strand.
 class CallsInOrder {
  public:
   void arrived(const CausalId& order, const CausalId& call) { calls_[order].push_back({call, {}}); }
@@ -19,7 +19,7 @@ class CallsInOrder {
   // The call is ready to run: `start` does so, when it is its turn.
   void ready(const CausalId& order, const CausalId& call, Task start);
 
-  // The call has ended, whether it has run or not. What follows it starts.
+  // The call has ended, whether it has run or not. The one that follows it starts.
   void ended(const CausalId& order, const CausalId& call);
 
  private:

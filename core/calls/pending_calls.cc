@@ -40,7 +40,6 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     if (!target.ok()) return fail_at_once(draft, target.error(), done);
     draft.call.target = target.value();
   }
-  if (draft.shielded) unrecord_if_given_up(draft);
   MaybeError impossible = sessions_.unavailable(to);
   if (!impossible && draft.call.context) impossible = records_->why_ended(*draft.call.context);
   if (impossible) {
@@ -77,6 +76,13 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     pending.deadline = deadlines_.add(strand_.runtime().now() + time_left,
                                       [this, id, time_left] { time_out(id, time_left); });
 
+  SendOptions options = send_options(draft);
+  sessions_.send(to, Message{std::move(draft.call)}, std::move(options));
+}
+
+SendOptions PendingCalls::send_options(const Draft& draft) {
+  const CallId id = draft.call.id;
+  const WorkerId to = draft.to;
   SendOptions options{
       .waits_for_room = true,
       .on_large_lane = draft.call.order && !options_.mutants.on(Mutant::order_on_two_lanes),
@@ -103,18 +109,11 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
   if (draft.call.context &&
       (needs_gradients || !options_.mutants.on(Mutant::holders_need_gradients)))
     records_->follow_call(draft.call.context->id, to, options);
-  sessions_.send(to, Message{std::move(draft.call)}, std::move(options));
+  return options;
 }
 
 bool PendingCalls::outlasts_maker(bool shielded) const {
   return shielded && !options_.mutants.on(Mutant::shield_dropped);
-}
-
-// Nobody waits for the gradients of an execution that was given up, and its context may have ended.
-void PendingCalls::unrecord_if_given_up(Draft& draft) const {
-  if (!is_given_up(draft.call.id.path)) return;
-  draft.call.context.reset();
-  draft.call.autograd.reset();
 }
 
 void PendingCalls::refuse_cancelled(const Draft& draft, WhenAnswered done) {

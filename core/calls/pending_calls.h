@@ -54,8 +54,6 @@ class PendingCalls final : public CallPort {
   [[nodiscard]] bool is_given_up(const Hash128& maker) const {
     return !cancelled_makers_.empty() && cancelled_makers_.contains(maker);
   }
-  // A shielded call of an execution that was given up is recorded in no autograd context.
-  void unrecord_if_given_up(Draft& draft) const;
   void forget_maker(const Hash128& maker) { cancelled_makers_.erase(maker); }
 
   void on_peer_fenced(WorkerId peer, const Error& why);
@@ -95,6 +93,7 @@ class PendingCalls final : public CallPort {
   void give_up(const CallId& id, Error why);
   void tell_given_up(const CallId& id);
   [[nodiscard]] bool outlasts_maker(bool shielded) const;
+  [[nodiscard]] SendOptions send_options(const Draft& draft);
   void refuse_cancelled(const Draft& draft, WhenAnswered done);
   void refuse_repeated(const Draft& draft, WhenAnswered& done);
   [[nodiscard]] Error cancelled_error(WorkerId to, const std::string& function,

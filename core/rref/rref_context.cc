@@ -63,7 +63,6 @@ RRefId RRefContext::with_counter(RRefId id) {
 
 // Fills in what is known only when the creation is issued; the error, if it cannot be.
 MaybeError RRefContext::complete_creation(Draft& draft) {
-  if (draft.shielded) pending_.unrecord_if_given_up(draft);
   if (draft.call.context)
     if (MaybeError ended = records_->why_ended(*draft.call.context)) return ended;
   if (draft.target) {

@@ -81,7 +81,8 @@ void Actor::leave_locked(Dice& dice) {
   for (int looks = 0; lock.rpc_sync(&Lock::taken) != 0; ++looks) {
     worker_.sleep(kPause);
     if (looks < kLooksMax) continue;
-    // Whoever took it cannot give it back if it has died, or lost the lock's worker: these say so.
+    // A worker that took it and died, or has lost the lock's worker, cannot give it back: these say
+    // so.
     life.rpc_sync(&Counter::total);
     worker_.rpc_sync(to, &taken_there, lock);
     throw WrongResult("a lock was not given back by a call that has ended");

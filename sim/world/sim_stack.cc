@@ -6,18 +6,12 @@
 
 #include "core/base/error.h"
 #include "core/fibers/default_generator.h"
+#include "sim/world/dead_code.h"
 #include "sim/world/sim_runtime.h"
 
 namespace rehearsal::sim {
 
 using net_fake::DecisionKind;
-
-namespace {
-
-// The runtimes of all clusters of a thread have it in common: std::terminate knows none of them.
-thread_local SimStack* running_stack = nullptr;
-
-}  // namespace
 
 WorkerId SimStack::worker(uint64_t) const { return runtime_.life().worker; }
 
@@ -88,8 +82,6 @@ void SimStack::abandon() {
   for (;;) fiber_->suspend();
 }
 
-SimStack* SimStack::running() { return running_stack; }
-
 std::string_view SimStack::state() const {
   switch (phase_) {
     case Phase::idle:
@@ -116,9 +108,8 @@ void SimStack::run() {
     const LifeSettings settings(runtime_.outer_settings(), runtime_.settings_);
     const fibers::ScopedExecution scope(execution_);
     SimStack* const before = std::exchange(runtime_.current_, this);
-    SimStack* const outer = std::exchange(running_stack, this);
+    const RunningStack running(*this);
     fiber_->resume();
-    running_stack = outer;
     runtime_.current_ = before;
   }
   if (phase_ == Phase::abandoned) {

@@ -39,10 +39,8 @@ class SimStack final : public net_fake::Occurrence {
 
   // Whether its code has to end and not go on: its worker was killed, or the run has failed.
   [[nodiscard]] bool must_end() const;
-  // On the stack itself: suspends it for ever. What lives on it is not destroyed.
+  // On the stack itself: suspends it for ever. Nothing that lives on it is destroyed.
   [[noreturn]] void abandon();
-  // The one whose code runs on this thread; null if that is none.
-  [[nodiscard]] static SimStack* running();
 
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle; }
   [[nodiscard]] bool started() const { return phase_ > Phase::starting; }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/api/batcher.h"
 #include "tests/reference/row.h"
 
 namespace rehearsal::reference {

@@ -222,11 +222,13 @@ TEST(Unrecorded, IsToldOfTheResultOfACallBesideTheContext) {
     const AutogradContext context = worker.autograd_context();
     const at::Tensor out = worker.rpc_sync("server", &doubled, w);
     const Error error = autograd_error_of([&] { context.backward({(out * 2).sum()}); });
-    EXPECT_EQ(error.text,
-              "gradients would be lost: the pass reached the result of 'doubled', which 'server' "
-              "sent to 'trainer' outside any autograd context. Make that call in the context of "
-              "the pass, while a Recording of it lives (context.record()) or through it; or use "
-              "tensor.detach().requires_grad_() if it is to be a leaf of its own");
+    EXPECT_EQ(
+        error.text,
+        "gradients would be lost: the pass reached the result of 'doubled', which 'server' "
+        "sent to 'trainer' outside any autograd context. Make that call in the context of "
+        "the pass, while a Recording of it lives (context.record()) and in no shielded scope, "
+        "or through it; or use "
+        "tensor.detach().requires_grad_() if it is to be a leaf of its own");
     EXPECT_EQ(error.worker, "trainer");
     EXPECT_TRUE(context.get_gradients().empty());
     // Nothing is lost where nothing would flow, and LibTorch's own pass takes it for a leaf.

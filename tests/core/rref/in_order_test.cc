@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr int64_t kLarge = 40'000;  // floats: too many for the small lane
 
-// What the values below were asked to do.
+// The calls that the values below have run.
 struct DiaryNotes {
   std::vector<int64_t> begun;
   std::vector<Promise<int64_t>> promises;

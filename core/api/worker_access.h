@@ -144,10 +144,9 @@ class WorkerAccess : public Calls {
   //
   // Take in one, too: a call that is given up may have been served. Calls that destructors make
   // while an exception leaves an execution are shielded without asking, and have the time of any
-  // call. Shielded calls are recorded in no autograd context, unless it is
-  // named: nobody waits for gradients of theirs. In a main, which nobody gives up, a shield sets
-  // this and the time. Never parks. Throws RpcError of kind bad_arguments for a time that is not
-  // above zero.
+  // call. Shielded calls are recorded in no autograd context: nobody waits for gradients of theirs.
+  // In a main, which nobody gives up, a shield sets this and the time. Never parks. Throws RpcError
+  // of kind bad_arguments for a time that is not above zero.
   [[nodiscard]] Shield shielded(Duration time) const { return caller()->shield(time); }
 
   // ---- futures ----

@@ -39,13 +39,14 @@ Draft Caller::draft(const Target& target) const {
   const CallBounds bounds = call_bounds(running);
   draft.deadline = bounds.deadline;
   draft.shielded = bounds.shielded;
-  // Nobody waits for the gradients of clean-up, whose context may have ended.
-  if (running.context != nullptr && parts_.records != nullptr && !bounds.shielded)
+  if (running.context != nullptr && parts_.records != nullptr)
     draft.call.context = parts_.records->context_of(running);
   return draft;
 }
 
 void Caller::record(Draft& draft) const {
+  // Nobody waits for the gradients of clean-up, whose context may have ended.
+  if (draft.shielded) draft.call.context.reset();
   if (!draft.call.context) return;
   draft.call.autograd =
       parts_.records->record_send(*draft.call.context, draft.to, draft.call.arguments,

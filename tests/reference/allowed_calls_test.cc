@@ -10,7 +10,7 @@
 #include "tests/reference/row.h"
 #include "tests/temporary_folder.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::allowed_calls_test {
 namespace {
 
 using Numbers = std::vector<int64_t>;
@@ -197,4 +197,4 @@ TEST(ReferenceAllowedCalls, FunctionsAndTypesAreUsedByThoseWhoMay) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::allowed_calls_test

@@ -6,7 +6,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::async_functions_test {
 namespace {
 
 using Tensors = Future<at::Tensor>;
@@ -141,4 +141,4 @@ TEST(ReferenceAsyncFunctions, TwentyContinuationsOfOneCall) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::async_functions_test

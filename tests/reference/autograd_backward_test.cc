@@ -8,7 +8,7 @@
 
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_backward_test {
 namespace {
 
 at::Tensor add(const at::Tensor& x, const at::Tensor& y) { return x + y; }
@@ -308,4 +308,4 @@ TEST(ReferenceAutogradBackward, AThousandPassesOverOneGraphLeaveNoMoreThanTheFir
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_backward_test

@@ -8,7 +8,7 @@
 #include "core/api/autograd_context.h"
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_contexts_test {
 namespace {
 
 at::Tensor add(const at::Tensor& x, const at::Tensor& y) { return x + y; }
@@ -151,4 +151,4 @@ TEST(ReferenceAutogradContexts, TheCalleeSeesWhichTensorsRequireGradients) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_contexts_test

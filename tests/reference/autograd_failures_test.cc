@@ -10,7 +10,7 @@
 #include "core/wire/message.h"
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_failures_test {
 namespace {
 
 using LocalContext = torch::autograd::AutogradContext;
@@ -207,4 +207,4 @@ TEST(ReferenceAutogradFailures, TheFirstThreeMessagesOfAnyKindMayBeLost) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_failures_test

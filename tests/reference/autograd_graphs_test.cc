@@ -9,7 +9,7 @@
 
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_graphs_test {
 namespace {
 
 // The gradients of the two are different.
@@ -223,4 +223,4 @@ TEST(ReferenceAutogradGraphs, OfAListThoseTensorsAreRecordedThatRequireGradients
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_graphs_test

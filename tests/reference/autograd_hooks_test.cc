@@ -11,7 +11,7 @@
 
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_hooks_test {
 namespace {
 
 using LocalContext = torch::autograd::AutogradContext;
@@ -228,4 +228,4 @@ TEST(ReferenceAutogradHooks, APassStartsFromAReferenceElsewhere) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_hooks_test

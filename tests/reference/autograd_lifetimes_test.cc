@@ -10,7 +10,7 @@
 
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_lifetimes_test {
 namespace {
 
 at::Tensor add(const at::Tensor& x, const at::Tensor& y) { return x + y; }
@@ -201,4 +201,4 @@ TEST(ReferenceAutogradLifetimes, NoPassIsCountedBeforeAndAfterOne) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_lifetimes_test

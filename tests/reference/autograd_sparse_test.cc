@@ -9,7 +9,7 @@
 #include "tests/effort.h"
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_sparse_test {
 namespace {
 
 at::Tensor add(const at::Tensor& x, const at::Tensor& y) { return x + y; }
@@ -215,4 +215,4 @@ TEST(ReferenceAutogradSparse, NestedTwiceAndOfTwoTensorsOne) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_sparse_test

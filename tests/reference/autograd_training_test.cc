@@ -11,7 +11,7 @@
 #include "tests/effort.h"
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::autograd_training_test {
 namespace {
 
 at::Tensor add(const at::Tensor& x, const at::Tensor& y) { return x + y; }
@@ -258,4 +258,4 @@ TEST(ReferenceAutogradTraining, AHundredIterationsOfOneWorkerWithItselfLeaveNoth
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::autograd_training_test

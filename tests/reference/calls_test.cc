@@ -6,7 +6,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::calls_test {
 namespace {
 
 at::Tensor ones() { return at::ones({2, 2}); }
@@ -245,4 +245,4 @@ TEST(ReferenceCalls, AThousandLightCallsAndTwentyHeavyOnes) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::calls_test

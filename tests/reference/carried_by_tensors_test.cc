@@ -14,7 +14,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::carried_by_tensors_test {
 namespace {
 
 using LineTensors = std::vector<at::Tensor>;
@@ -236,4 +236,4 @@ TEST(ReferenceCarriedByTensors, WhatWouldMeanLessWhereItArrivesIsRefused) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::carried_by_tensors_test

@@ -6,7 +6,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::dynamic_groups_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -76,4 +76,4 @@ TEST(ReferenceDynamicGroups, WhoIsThereCallsANewcomerByItsName) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::dynamic_groups_test

@@ -8,7 +8,7 @@
 #include "core/api/wait_all.h"
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::futures_test {
 namespace {
 
 at::Tensor add(const at::Tensor& a, const at::Tensor& b) { return a + b; }
@@ -279,4 +279,4 @@ TEST(ReferenceFutures, ContinuationsRunInTheOrderTheyWereGiven) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::futures_test

@@ -9,7 +9,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::gatherings_test {
 namespace {
 
 struct Counter {
@@ -98,4 +98,4 @@ TEST(ReferenceGatherings, AReferenceIsRefused) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::gatherings_test

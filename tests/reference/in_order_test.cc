@@ -10,7 +10,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::in_order_test {
 namespace {
 
 constexpr int64_t kWeights = 200'000;  // floats
@@ -99,4 +99,4 @@ TEST(InOrder, OtherCallsHaveNone) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::in_order_test

@@ -10,7 +10,7 @@
 #include "observe/log/log.h"
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::leaked_references_test {
 namespace {
 
 // A value that may refer to another of its kind.
@@ -166,4 +166,4 @@ TEST(ReferenceLeaks, AChainThatEndsWithItsMainIsNone) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::leaked_references_test

@@ -6,7 +6,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::lifecycle_test {
 namespace {
 
 at::Tensor square(double value) { return at::full({2, 2}, value); }
@@ -196,4 +196,4 @@ TEST(ReferenceLifecycle, ACallThatIsHeldOpenIsCountedAndThenNot) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::lifecycle_test

@@ -17,7 +17,7 @@
 #include "tests/reference/row.h"
 
 namespace rehearsal {
-namespace reference {
+namespace reference::long_texts_test {
 namespace {
 
 constexpr int64_t kLengths[] = {1'000'000, 63 << 20, 64 << 20, 200'000'000};
@@ -97,20 +97,20 @@ int64_t length_of(const std::string& text) { return static_cast<int64_t>(text.si
 std::string gives(int64_t bytes) { return long_text(bytes); }
 
 }  // namespace
-}  // namespace reference
+}  // namespace reference::long_texts_test
 
 template <>
-struct Value<reference::Picky> {
-  static void write(ValueWriter& writer, const reference::Picky& picky) {
+struct Value<reference::long_texts_test::Picky> {
+  static void write(ValueWriter& writer, const reference::long_texts_test::Picky& picky) {
     writer.integer(picky.bytes);
   }
-  static reference::Picky read(ValueReader& reader) {
-    throw BadValue(reference::long_text(reader.integer()));
+  static reference::long_texts_test::Picky read(ValueReader& reader) {
+    throw BadValue(reference::long_texts_test::long_text(reader.integer()));
   }
   static void sign(WireSignature& signature) { signature += "picky"; }
 };
 
-namespace reference {
+namespace reference::long_texts_test {
 namespace {
 
 FunctionRegistry functions() {
@@ -387,5 +387,5 @@ TEST(LongTexts, OfAMainsEndReachTheOthersShortened) {
 }
 
 }  // namespace
-}  // namespace reference
+}  // namespace reference::long_texts_test
 }  // namespace rehearsal

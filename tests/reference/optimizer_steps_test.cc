@@ -13,7 +13,7 @@
 #include "tests/effort.h"
 #include "tests/reference/autograd.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::optimizer_steps_test {
 namespace {
 
 using own_optimizers::Adamax;
@@ -206,4 +206,4 @@ TEST(ReferenceOptimizer, AStepThatThrowsAtOneOwnerIsToldWithItsName) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::optimizer_steps_test

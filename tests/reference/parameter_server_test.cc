@@ -8,7 +8,7 @@
 #include "core/api/batcher.h"
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::parameter_server_test {
 namespace {
 
 constexpr uint64_t kTrainers = 3;
@@ -83,4 +83,4 @@ TEST(ReferenceParameterServer, TheGradientsMayBeSparse) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::parameter_server_test

@@ -10,7 +10,7 @@
 #include "observe/spans.h"
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::profiler_test {
 namespace {
 
 using observe::Span;
@@ -178,4 +178,4 @@ TEST(ReferenceProfiler, ACallInAnAutogradContextIsASpanLikeAnyOther) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::profiler_test

@@ -19,7 +19,7 @@
 #include "tests/reference/row.h"
 #include "tests/temporary_folder.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::registered_threads_test {
 namespace {
 
 int64_t doubled(int64_t number) { return 2 * number; }
@@ -184,4 +184,4 @@ TEST(ReferenceThreads, TheSimulatorSaysThatItHasNone) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::registered_threads_test

@@ -8,7 +8,7 @@
 #include "core/api/remote_module.h"
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::remote_modules_test {
 namespace {
 
 using Reversed = std::tuple<std::string, int64_t, at::Tensor>;
@@ -111,4 +111,4 @@ TEST(ReferenceRemoteModules, AModuleIsSentToAThirdWorkerWhichCallsItsOwner) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::remote_modules_test

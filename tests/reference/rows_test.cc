@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::rows_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -118,4 +118,4 @@ TEST(ReferenceRows, TheTableSaysWhatTheTestsSay) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::rows_test

@@ -9,7 +9,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::rrefs_test {
 namespace {
 
 using TensorRRef = RRef<at::Tensor>;
@@ -355,4 +355,4 @@ TEST(ReferenceRRefs, AFetchOfWhatIsNotReadyHoldsNoThread) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::rrefs_test

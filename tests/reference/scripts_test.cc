@@ -6,7 +6,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::scripts_test {
 namespace {
 
 constexpr const char* kSource = R"(
@@ -141,4 +141,4 @@ TEST(ReferenceScripts, WhatAContinuationCallsIsRecordedInItsContext) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::scripts_test

@@ -6,7 +6,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::sparse_test {
 namespace {
 
 using TensorRRef = RRef<at::Tensor>;
@@ -159,4 +159,4 @@ TEST(ReferenceSparse, ReferencesToSparseTensorsAreArguments) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::sparse_test

@@ -4,7 +4,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::timeouts_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -193,4 +193,4 @@ TEST(ReferenceTimeouts, ATimeOfRemoteIsThatOfTheCreationAtOneselfAsElsewhere) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::timeouts_test

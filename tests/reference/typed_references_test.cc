@@ -7,7 +7,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::typed_references_test {
 namespace {
 
 using TensorRRef = RRef<at::Tensor>;
@@ -107,4 +107,4 @@ TEST(ReferenceTypedReferences, ReferencesToReferencesAndObjectsThatHoldThem) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::typed_references_test

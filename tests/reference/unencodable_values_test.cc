@@ -10,7 +10,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::unencodable_values_test {
 namespace {
 
 // More than a message holds, from four bytes.
@@ -170,4 +170,4 @@ TEST(ReferenceUnencodable, AValueWhoseCopyThrowsFailsItsFutureOnly) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::unencodable_values_test

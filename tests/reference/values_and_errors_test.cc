@@ -8,7 +8,7 @@
 
 #include "tests/reference/row.h"
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::values_and_errors_test {
 namespace {
 
 // Nested containers of tensors that share one tensor.
@@ -58,20 +58,21 @@ at::Tensor add_to(const Doubled& doubled, const at::Tensor& other) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::values_and_errors_test
 
 template <>
-struct rehearsal::Value<rehearsal::reference::Doubled> {
-  static void write(ValueWriter& writer, const reference::Doubled& doubled) {
+struct rehearsal::Value<rehearsal::reference::values_and_errors_test::Doubled> {
+  static void write(ValueWriter& writer,
+                    const reference::values_and_errors_test::Doubled& doubled) {
     Value<std::vector<at::Tensor>>::write(writer, {doubled.half});
   }
-  static reference::Doubled read(ValueReader& reader) {
+  static reference::values_and_errors_test::Doubled read(ValueReader& reader) {
     return {Value<std::vector<at::Tensor>>::read(reader).at(0)};
   }
   static void sign(WireSignature& signature) { signature += "Doubled"; }
 };
 
-namespace rehearsal::reference {
+namespace rehearsal::reference::values_and_errors_test {
 namespace {
 
 // Rows: rpc_test::RpcTest.{test_py_nested_pickle, test_use_rpc_pickler}
@@ -180,4 +181,4 @@ TEST(ReferenceValues, TextAndTensorsComeBackAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace rehearsal::reference
+}  // namespace rehearsal::reference::values_and_errors_test

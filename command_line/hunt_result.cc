@@ -9,6 +9,7 @@
 #include "command_line/printed.h"
 #include "command_line/wrong_use.h"
 #include "core/base/printable.h"
+#include "record/json_number.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -35,11 +36,11 @@ HuntIdentity identity_from_json(const Json& json) {
   HuntIdentity identity;
   identity.scenarios = json.at("scenarios").get<std::vector<std::string>>();
   identity.arguments = json.at("arguments").get<std::vector<std::string>>();
-  identity.first_seed = json.at("first_seed").get<uint64_t>();
-  if (!json.at("seeds").is_null()) identity.seed_count = json["seeds"].get<uint64_t>();
+  identity.first_seed = record::number_of<uint64_t>(json.at("first_seed"));
+  if (!json.at("seeds").is_null()) identity.seed_count = record::number_of<uint64_t>(json["seeds"]);
   identity.crash_sweep = json.at("crash_sweep").get<bool>();
-  identity.shard = json.at("shard").get<uint64_t>();
-  identity.shard_count = json.at("shards").get<uint64_t>();
+  identity.shard = record::number_of<uint64_t>(json.at("shard"));
+  identity.shard_count = record::number_of<uint64_t>(json.at("shards"));
   return identity;
 }
 
@@ -47,7 +48,7 @@ HuntFailure failure_from_json(const Json& json) {
   const Json& failure = json.at("failure");
   return {
       .scenario = json.at("scenario").get<std::string>(),
-      .seed = json.at("seed").get<uint64_t>(),
+      .seed = record::number_of<uint64_t>(json.at("seed")),
       .crash_at = json.at("crash_at").get<std::string>(),
       .failure = {failure.at("oracle").get<std::string>(), failure.at("object").get<std::string>(),
                   failure.at("message").get<std::string>()},
@@ -60,10 +61,11 @@ HuntResult result_from_json(const Json& json) {
   HuntResult result;
   if (json.at("command") != "hunt") throw WrongUse("of another command");
   result.identity = identity_from_json(json);
-  result.runs = json.at("runs_of").get<std::map<std::string, uint64_t>>();
+  for (const auto& [scenario, runs] : json.at("runs_of").items())
+    result.runs[scenario] = record::number_of<uint64_t>(runs);
   for (const auto& [strategy, spent] : json.at("strategies").items())
-    result.spent[strategy] = {spent.at("runs").get<uint64_t>(),
-                              spent.at("decisions").get<uint64_t>()};
+    result.spent[strategy] = {record::number_of<uint64_t>(spent.at("runs")),
+                              record::number_of<uint64_t>(spent.at("decisions"))};
   result.wall_seconds = json.at("wall_seconds").get<double>();
   result.shard_seconds = json.at("shard_seconds").get<double>();
   if (!json.at("ok").get<bool>()) result.failure = failure_from_json(json);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "command_line/wrong_use.h"
+#include "record/json_number.h"
 #include "sim/hunt/choice_lists.h"
 #include "sim/world/fault_words.h"
 
@@ -32,8 +33,10 @@ Json tensors_json(const Results& results) {
 }
 
 TensorDigest tensor_from_json(const Json& json) {
-  return {json.at("type").get<std::string>(), json.at("shape").get<std::vector<int64_t>>(),
-          json.at("digest").get<std::string>()};
+  TensorDigest tensor{json.at("type").get<std::string>(), {}, json.at("digest").get<std::string>()};
+  for (const Json& size : json.at("shape"))
+    tensor.shape.push_back(record::number_of<int64_t>(size));
+  return tensor;
 }
 
 Json numbers_json(const Results& results) {
@@ -214,7 +217,7 @@ Comparison read_comparison(const std::string& file) {
       comparison.tensors.emplace(tensor.at("name").get<std::string>(), tensor_from_json(tensor));
     }
     return comparison;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const std::exception&) {
     throw WrongUse("--compare " + file + ": not an output of 'run --json'");
   }
 }

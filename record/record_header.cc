@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "record/json_number.h"
+
 namespace rehearsal::record {
 namespace {
 
@@ -16,7 +18,7 @@ Json json_of(const PeerLimits& limits) {
 }
 
 PeerLimits limits_of(const Json& json) {
-  const auto number = [&json](const char* key) { return json.at(key).get<uint64_t>(); };
+  const auto number = [&json](const char* key) { return number_of<uint64_t>(json.at(key)); };
   return {.decoded_bytes = number("decoded_bytes"),
           .gaps = number("gaps"),
           .contexts = number("contexts"),
@@ -37,7 +39,7 @@ Json json_of(const std::optional<std::vector<WorkerId>>& workers) {
 std::optional<std::vector<WorkerId>> workers_of(const Json& json) {
   if (json.is_null()) return std::nullopt;
   std::vector<WorkerId> workers;
-  for (const uint32_t id : json.get<std::vector<uint32_t>>()) workers.push_back({id});
+  for (const Json& id : json) workers.push_back({number_of<uint32_t>(id)});
   return workers;
 }
 
@@ -65,13 +67,13 @@ Json json_of(const NodeOptions& node) {
 NodeOptions node_of(const Json& json) {
   NodeOptions node;
   const auto duration = [&json](const char* key) {
-    return Duration(json.at(key).get<Duration::rep>());
+    return Duration(number_of<Duration::rep>(json.at(key)));
   };
-  node.id = {json.at("id").get<uint32_t>()};
-  node.incarnation = {json.at("incarnation").get<uint64_t>()};
-  node.life = json.at("life").get<uint32_t>();
+  node.id = {number_of<uint32_t>(json.at("id"))};
+  node.incarnation = {number_of<uint64_t>(json.at("incarnation"))};
+  node.life = number_of<uint32_t>(json.at("life"));
   node.founds_after = workers_of(json.at("founds_after"));
-  node.seed = {json.at("seed").get<uint64_t>()};
+  node.seed = {number_of<uint64_t>(json.at("seed"))};
   node.names = json.at("names").get<std::vector<std::string>>();
   node.rpc_timeout = duration("rpc_timeout_ns");
   node.peer_timeout = duration("peer_timeout_ns");
@@ -79,10 +81,10 @@ NodeOptions node_of(const Json& json) {
   node.refusal_limit = duration("refusal_limit_ns");
   node.join_timeout = duration("join_timeout_ns");
   node.shutdown_timeout = duration("shutdown_timeout_ns");
-  node.window_bytes = json.at("window_bytes").get<uint64_t>();
-  node.window_frames = json.at("window_frames").get<uint64_t>();
+  node.window_bytes = number_of<uint64_t>(json.at("window_bytes"));
+  node.window_frames = number_of<uint64_t>(json.at("window_frames"));
   node.limits = limits_of(json.at("limits"));
-  node.execution_limit = json.at("execution_limit").get<uint32_t>();
+  node.execution_limit = number_of<uint32_t>(json.at("execution_limit"));
   node.exception_traces = json.at("exception_traces").get<bool>();
   node.mutants = json.at("mutants").get<std::vector<std::string>>();
   return node;
@@ -105,7 +107,7 @@ std::optional<RecordHeader> header_of(const std::string& text) {
     RecordHeader header;
     header.build = json.at("build").get<std::string>();
     header.greeting = json.at("greeting").get<std::string>();
-    header.torch_threads = json.at("torch_threads").get<int>();
+    header.torch_threads = number_of<int>(json.at("torch_threads"));
     header.node = node_of(json.at("node"));
     header.arguments = json.at("arguments").get<std::vector<std::string>>();
     const auto after = header.node.founds_after.value_or(std::vector<WorkerId>());
@@ -116,7 +118,7 @@ std::optional<RecordHeader> header_of(const std::string& text) {
                       header.node.incarnation.value != 0 && header.torch_threads > 0;
     if (!fits) return std::nullopt;
     return header;
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     return std::nullopt;
   }
 }

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "record/json_number.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -25,8 +27,8 @@ Json json_of(const std::optional<AutogradNote>& note) {
 std::optional<AutogradNote> note_of(const Json& json) {
   if (json.is_null()) return std::nullopt;
   return AutogradNote{.context = json.at(0).get<std::string>(),
-                      .epoch = json.at(1).get<uint64_t>(),
-                      .starter = json.at(2).get<uint32_t>(),
+                      .epoch = record::number_of<uint64_t>(json.at(1)),
+                      .starter = record::number_of<uint32_t>(json.at(2)),
                       .fast = json.at(3).get<bool>(),
                       .carried = json.at(4).get<std::string>(),
                       .about = json.at(5).get<std::vector<std::string>>(),
@@ -35,13 +37,13 @@ std::optional<AutogradNote> note_of(const Json& json) {
 
 Entry entry_of(const Json& json) {
   if (!json.is_array() || json.size() != kFields) throw std::runtime_error("no entry");
-  const auto whole = [&json](size_t field) { return json[field].get<uint64_t>(); };
-  const auto narrow = [&whole](size_t field) { return static_cast<uint32_t>(whole(field)); };
+  const auto whole = [&json](size_t field) { return record::number_of<uint64_t>(json[field]); };
+  const auto narrow = [&json](size_t field) { return record::number_of<uint32_t>(json[field]); };
   if (whole(0) >= kEntryKinds || whole(1) > static_cast<uint64_t>(EventKind::mark))
     throw std::runtime_error("unknown kind");
   return {.kind = static_cast<EntryKind>(whole(0)),
           .event = static_cast<EventKind>(whole(1)),
-          .when = Instant{Duration{json[2].get<int64_t>()}},
+          .when = Instant{Duration{record::number_of<int64_t>(json[2])}},
           .worker = narrow(3),
           .life = narrow(4),
           .peer = narrow(5),

@@ -233,9 +233,10 @@ Program dying_caller(const Work& how) {
 
 TEST(CleanUp, RunsWhenTheCallerDies) {
   for_all_work([](const Work& how) {
-    on_simulated_clusters(dying_caller(how), {.adjust_cluster = [](sim::Cluster& cluster) {
-                            cluster.at(seconds(5), [&] { cluster.crash("trainer"); });
-                          }});
+    on_simulated_clusters(dying_caller(how),
+                          {.seeds = tries(8), .adjust_cluster = [](sim::Cluster& cluster) {
+                             cluster.at(seconds(5), [&] { cluster.crash("trainer"); });
+                           }});
   });
 }
 

@@ -1,14 +1,17 @@
 #include "record/record_file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 #include "core/base/hash.h"
 #include "record/ring_file.h"
 
 namespace rehearsal::record {
 namespace {
+
+constexpr size_t kFirstPieceBytes = size_t{1} << 16;
+constexpr size_t kPieceBytesMax = size_t{1} << 24;
 
 Error wrong(const std::string& path, const std::string& text) {
   return {.kind = ErrorKind::bad_arguments, .text = path + ": " + text};
@@ -59,6 +62,20 @@ std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offse
   return std::nullopt;
 }
 
+// In pieces that grow with it: a record may have hundreds of megabytes.
+bool read_whole(const std::string& path, std::string& bytes) {
+  std::ifstream file(path, std::ios::binary);
+  size_t read = 0;
+  while (file) {
+    const size_t piece = std::clamp(read, kFirstPieceBytes, kPieceBytesMax);
+    bytes.resize(read + piece);
+    file.read(bytes.data() + read, static_cast<std::streamsize>(piece));
+    read += static_cast<size_t>(file.gcount());
+  }
+  bytes.resize(read);
+  return file.eof();
+}
+
 }  // namespace
 
 bool looks_like_record(const std::string& path) {
@@ -68,10 +85,8 @@ bool looks_like_record(const std::string& path) {
 }
 
 Result<std::unique_ptr<Record>> read_record(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   auto record = std::make_unique<Record>();
-  record->bytes.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file) return wrong(path, "cannot be read");
+  if (!read_whole(path, record->bytes)) return wrong(path, "cannot be read");
   const std::string_view bytes = record->bytes;
   const Result<Preface> preface = preface_of(path, bytes);
   if (!preface.ok()) return Result<Preface>(preface).error();

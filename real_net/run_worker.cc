@@ -142,7 +142,7 @@ Status run_node(RealNode& node, const RealNodeOptions& options, Rendezvous& rend
   rendezvous.follow(
       {.joined = [&node] { return node.joined(); },
        .moved = [&node](WorkerId peer, const Address& address) { node.set_address(peer, address); },
-       .over = [&node](const Error& why) { node.abort(why); },
+       .over = [&node](const Error& why) { node.fail_join(why); },
        .waits =
            [&node, &observers](const std::string& word) {
              node.tell_waits([&observers, word](const std::string& what) {

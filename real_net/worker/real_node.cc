@@ -144,10 +144,19 @@ void RealNode::set_address(WorkerId peer, const Address& address) {
 }
 
 void RealNode::abort(const Error& why) {
+  runtime_->post([this, why] { abort_now(why); });
+}
+
+void RealNode::fail_join(const Error& why) {
   runtime_->post([this, why] {
-    if (recording_ == nullptr) return node_.abort(why);
-    recording_->runtime->enter([&] { node_.abort(why); }, record::Aborted{why});
+    if (!joined()) abort_now(why);
   });
+}
+
+// On the strand.
+void RealNode::abort_now(const Error& why) {
+  if (recording_ == nullptr) return node_.abort(why);
+  recording_->runtime->enter([&] { node_.abort(why); }, record::Aborted{why});
 }
 
 void RealNode::tell_waits(std::function<void(const std::string&)> tell) {

@@ -71,6 +71,8 @@ class RealNode {
 
   // Ends the node at once; `run` returns with this error. Any thread.
   void abort(const Error& why);
+  // The same, unless it has joined its group by then.
+  void fail_join(const Error& why);
 
   // Calls `tell`, soon and on the strand, with what the node waits for while it joins or ends. Any
   // thread.
@@ -143,6 +145,7 @@ class RealNode {
   void start_recording();
   [[nodiscard]] Status run_main();
   [[nodiscard]] observe::MetricsSnapshot snapshot() const;
+  void abort_now(const Error& why);
   void look_for_slow();
   void leave_network();
 

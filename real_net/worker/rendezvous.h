@@ -51,7 +51,8 @@ struct RendezvousListener {
   std::function<bool()> joined;
   // A worker is somewhere else now.
   std::function<void(WorkerId, const Address&)> moved;
-  // The group has ended before this worker has joined it, well or with rank 0 and its store.
+  // The group has ended before this worker has joined it, well or with rank 0 and its store. The
+  // worker may join while this is told.
   std::function<void(const Error&)> over;
   // It is time to say what the joining waits for; `word` begins the sentence. May be null.
   std::function<void(const std::string& word)> waits;

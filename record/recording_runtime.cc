@@ -124,14 +124,26 @@ void RecordingRuntime::post(Task task) {
 }
 
 void RecordingRuntime::execute(Execution& execution, StackPlacement placement, Task body) {
-  runtime_->execute(execution, placement, Body(this, ++executions_begun_, std::move(body)));
+  const uint64_t number = ++executions_begun_;
+  // A stack that is left as it is takes its marks with it.
+  if (execution.when_terminated)
+    execution.when_terminated = [this, number, told = std::move(execution.when_terminated)](
+                                    const std::exception_ptr& thrown) mutable {
+      told(thrown);
+      const Source source{Source::Kind::execution, number};
+      StackMark* at = current_mark();
+      while (at != nullptr && !(at->runtime == this && at->source == source)) at = at->below;
+      if (at != nullptr) set_current_mark(at->below);
+    };
+  runtime_->execute(execution, placement, Body(this, number, std::move(body)));
 }
 
 ParkOutcome RecordingRuntime::park(Waiter& waiter) {
   StackMark* at = mark();
   if (at == nullptr) return runtime_->park(waiter);
-  set_current_mark(nullptr);
+  set_current_mark(at->below);
   const ParkOutcome outcome = runtime_->park(waiter);
+  at->below = current_mark();
   set_current_mark(at);
   if (outcome == ParkOutcome::would_park) note({Reading::Kind::may_not_park, 0, {}});
   return outcome;

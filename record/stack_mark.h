@@ -14,6 +14,7 @@ struct StackMark {
   Source source;
   bool on_strand = false;
   std::vector<Reading> readings;  // that no task of this stack has taken along yet
+  StackMark* below = nullptr;     // of the code that has the thread when this stack parks or ends
 };
 
 // The innermost mark of the calling thread; null if there is none.
@@ -24,13 +25,16 @@ void set_current_mark(StackMark* mark);
 // Makes `mark` the current one for the guard's life.
 class ScopedMark {
  public:
-  explicit ScopedMark(StackMark& mark) : before_(current_mark()) { set_current_mark(&mark); }
-  ~ScopedMark() { set_current_mark(before_); }
+  explicit ScopedMark(StackMark& mark) : mark_(mark) {
+    mark.below = current_mark();
+    set_current_mark(&mark);
+  }
+  ~ScopedMark() { set_current_mark(mark_.below); }
   ScopedMark(const ScopedMark&) = delete;
   ScopedMark& operator=(const ScopedMark&) = delete;
 
  private:
-  StackMark* const before_;
+  StackMark& mark_;
 };
 
 }  // namespace rehearsal::record

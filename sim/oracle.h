@@ -101,7 +101,7 @@ class EventKinds {
   [[nodiscard]] constexpr bool has(EventKind kind) const { return (bits_ & bit(kind)) != 0; }
 
  private:
-  static_assert(static_cast<int>(EventKind::mark) < 64);
+  static_assert(kEventKinds <= 64);
   [[nodiscard]] static constexpr uint64_t bit(EventKind kind) {
     return uint64_t{1} << static_cast<int>(kind);
   }

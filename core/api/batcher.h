@@ -201,7 +201,7 @@ void Batcher<In, Out>::State::take_back(const Answer& answer) {
   const auto found = std::find(open.answers.begin(), open.answers.end(), answer);
   if (found == open.answers.end()) return;
   const auto item = open.items.begin() + (found - open.answers.begin());
-  caller->strand()->release_later(std::make_shared<In>(std::move(*item)));
+  caller->strand()->let_go(std::make_shared<In>(std::move(*item)));
   open.items.erase(item);
   open.answers.erase(found);
   if (open.items.empty()) {
@@ -230,12 +230,13 @@ void Batcher<In, Out>::State::run_next() {
       {id, "batch", batch->monitor, batch->depth, batch->context, source->stream_of(id)},
       [state = this->shared_from_this(), batch] {
         auto outcome = std::make_shared<Result<std::vector<Out>>>(state->perform(*batch));
-        state->caller->strand()->post([state, batch, outcome] {
+        state->caller->strand()->post([state, batch, outcome = std::move(outcome)]() mutable {
           for (size_t i = 0; i < batch->answers.size(); ++i)
             batch->answers[i]->complete_by([&] {
               batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
                                                         : Result<Out>(outcome->error()));
             });
+          state->caller->strand()->let_go(std::move(outcome));
           state->running = false;
           state->run_next();
         });
@@ -263,6 +264,7 @@ void Batcher<In, Out>::State::abandon() {
   const auto dropped = std::make_shared<Batch>(std::exchange(open, {}));
   for (const Answer& answer : dropped->answers)
     answer->complete(detail::not_collected(*caller, detail::kBatcherGone));
+  caller->strand()->let_go(std::make_shared<std::vector<In>>(std::move(dropped->items)));
   caller->strand()->release_later(dropped);
 }
 

@@ -57,9 +57,11 @@ class Program {
   //       .state<Model>([](Worker& worker) { return Model(worker.load_checkpoint("model")); });
   template <class T, class... A>
   Program& state(A... arguments) {
-    return add_state({typeid(T), [... arguments = std::move(arguments)](Worker& worker) {
+    return add_state({typeid(T),
+                      [... arguments = std::move(arguments)](Worker& worker) {
                         return detail::make_state<T>(worker, arguments...);
-                      }});
+                      },
+                      &death_label<T>});
   }
 
   // Lets the workers declared last (all of a Count) go on when others crash: one that fails since

@@ -28,6 +28,11 @@ namespace detail {
 // until the last reference, anywhere, is gone, also when a holder crashes. T needs no encoding
 // unless it is fetched.
 //
+// Its destructor runs at the owner as an execution of its own: it may call, wait, and let go of
+// other references, and the owner's shutdown waits for it. It should catch what its calls throw. An
+// exception that it lets out is told (a line `event=destructor_failed` with type and cause, in the
+// simulator a failure of the run); what it had yet to do is not done, and its memory stays.
+//
 // A reference that could not be made (its `remote` failed or timed out) gives that error on every
 // use. References may outlive their node: then every use gives node_stopped. One that is still held
 // when its worker shuts down is released and told: see NodeOptions::strict_leaks.

@@ -18,6 +18,7 @@ class Worker;
 struct StateMaker {
   std::type_index type;
   std::function<std::shared_ptr<void>(Worker&)> make;
+  std::string_view (*death_label)() = nullptr;  // names the execution in which it ends
 };
 
 // The values of one life. Made by the worker's main before it joins, then only read.
@@ -26,6 +27,7 @@ class WorkerStates {
   struct State {
     std::type_index type;
     std::shared_ptr<void> value;
+    std::string_view (*death_label)() = nullptr;
     std::shared_ptr<Monitor> monitor = std::make_shared<Monitor>();
   };
 
@@ -38,6 +40,8 @@ class WorkerStates {
 
   // Destroys them, the last one first.
   void end();
+  // The last one, for whoever destroys it; there is one.
+  [[nodiscard]] State take_last();
 
   // Null if there is none of this type.
   [[nodiscard]] const State* find(std::type_index type) const;

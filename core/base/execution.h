@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -47,6 +49,21 @@ class Execution {
   // Its calls are recorded in this context, but for those that name another. Set before it runs;
   // then touched only by the stack that runs it.
   RecordedIn context;
+
+  // Its code may not park, though its stack could; what is to die on the stack afterwards may.
+  // Touched only by the stack that runs it.
+  bool never_parks = false;
+
+  // Told, on its stack, which exception its code has let out where none may leave, as from a
+  // destructor: its stack is left as it is, and it has ended. Empty: the process ends. Once; set
+  // before it runs.
+  UniqueFunction<void(const std::exception_ptr& thrown)> when_terminated;
+  // For whoever owns its stack. False: nobody is to be told.
+  [[nodiscard]] bool terminated_by(const std::exception_ptr& thrown) {
+    if (never_parks || !when_terminated) return false;
+    std::exchange(when_terminated, nullptr)(thrown);
+    return true;
+  }
 
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;

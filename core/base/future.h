@@ -10,6 +10,7 @@
 
 #include "core/base/future_core.h"
 #include "core/base/node_strand.h"
+#include "core/base/quiet_death.h"
 #include "core/base/result.h"
 #include "core/base/user_code.h"
 
@@ -22,10 +23,13 @@ class FutureState final : public FutureCore {
   // `source`: the call whose answer it is, if it is one.
   FutureState(std::shared_ptr<NodeStrand> strand, const CausalId& source)
       : FutureCore(std::move(strand), source, typeid(T)) {}
+  ~FutureState() {
+    if constexpr (!kDiesQuietly<T>) end_value(std::move(value_), &death_label<T>);
+  }
 
   // Of one that is complete with a value.
   [[nodiscard]] const T& value() const {
-    REHEARSAL_CHECK(value_.has_value());
+    REHEARSAL_CHECK(static_cast<bool>(value_));
     return *value_;
   }
   // A copy of what it is complete with.
@@ -39,8 +43,8 @@ class FutureState final : public FutureCore {
   // then it is not complete.
   void complete(Result<T> result) {
     if (!result.ok()) return fail(std::move(result.error()));
-    if (ready()) return static_cast<void>(become_ready());
-    value_.emplace(std::move(result).value());  // It is not complete if this throws.
+    if (ready()) return come_too_late(std::move(result).value());
+    hold(std::move(result).value());  // It is not complete if this throws.
     static_cast<void>(become_ready());
     run_observers();
   }
@@ -52,7 +56,19 @@ class FutureState final : public FutureCore {
   }
 
  private:
-  std::optional<T> value_;
+  void hold(T&& value) {
+    if constexpr (kDiesQuietly<T>)
+      value_.emplace(std::move(value));
+    else
+      value_ = std::make_shared<T>(std::move(value));
+  }
+  void come_too_late(T&& value) {
+    static_cast<void>(become_ready());
+    if constexpr (!kDiesQuietly<T>)
+      end_value(std::make_shared<T>(std::move(value)), &death_label<T>);
+  }
+
+  std::conditional_t<kDiesQuietly<T>, std::optional<T>, std::shared_ptr<T>> value_;
 };
 
 template <class T>
@@ -112,7 +128,8 @@ class Future {
     return FutureState<T>::of(*state_).value();
   }
 
-  // Runs `body` when this is complete, as an execution of its own that may not park. A body that
+  // Runs `body` when this is complete, as an execution of its own that may not park. Destructors of
+  // the values that it holds may: they run when it has run, or when it never will. A body that
   // takes a T is skipped on error (the error goes on to the result); one that takes a Result<T>
   // always runs. Its result or exception completes the returned future; a returned Future<U> is
   // followed.
@@ -144,6 +161,10 @@ class ValueOf final : public GivenValue {
   explicit ValueOf(T value) : value_(std::move(value)) {}
   void complete(FutureCore& state) override {
     FutureState<T>::of(state).complete(std::move(value_));
+  }
+  void end(const FutureCore& state) override {
+    if constexpr (!kDiesQuietly<T>)
+      state.end_value(std::make_shared<T>(std::move(value_)), &death_label<T>);
   }
 
  private:
@@ -193,6 +214,7 @@ class ContinuationOf final : public Continuation {
   explicit ContinuationOf(F body) : body_(std::move(body)) {}
 
   [[nodiscard]] bool takes_errors() const override { return std::invocable<F&, const Result<T>&>; }
+  [[nodiscard]] bool dies_quietly() const override { return kDiesQuietly<F>; }
 
   [[nodiscard]] std::unique_ptr<GivenValue> run(const FutureCore& complete) override {
     using Raw = ContinuationResult<T, F>;

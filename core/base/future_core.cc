@@ -72,6 +72,14 @@ void FutureCore::post_cancel() {
   strand_->post([state = shared_from_this()] { state->cancel(); });
 }
 
+void FutureCore::end_value(std::shared_ptr<void> value, std::string_view (*label)()) const {
+  // The stack that drops it may be one on which its destructor may call.
+  if (value == nullptr || strand_->may_park()) return;
+  strand_->post_always([strand = strand_, value = std::move(value), label]() mutable {
+    strand->end_life(std::move(value), label());
+  });
+}
+
 bool FutureCore::become_ready() {
   if (ready_ && error_ && error_->kind == ErrorKind::cancelled) return false;
   REHEARSAL_CHECK(!ready_);
@@ -96,16 +104,32 @@ void cancel_with(FutureCore& follower, const std::shared_ptr<FutureCore>& follow
 
 namespace {
 
-// On the strand.
-void settle(FutureCore& state, Given given) {
-  if (state.ready()) {
-    if (given.ok()) given.value()->come_too_late();
-  } else if (given.ok()) {
-    state.complete_by([&] { given.value()->complete(state); });
-  } else {
-    state.fail(std::move(given.error()));
+// Completes a future on the strand. Where the node has ended it dies unrun.
+struct Settling {
+  std::shared_ptr<FutureCore> state;
+  Given given;
+  bool taken = false;
+
+  Settling(std::shared_ptr<FutureCore> state, Given given)
+      : state(std::move(state)), given(std::move(given)) {}
+  Settling(Settling&&) noexcept = default;
+  Settling& operator=(Settling&&) = delete;
+  ~Settling() {
+    if (!taken && given.ok() && given.value() != nullptr) given.value()->end(*state);
   }
-}
+
+  void operator()() {
+    if (state->ready()) {
+      if (given.ok()) given.value()->come_too_late();
+      return;
+    }
+    taken = true;
+    if (given.ok())
+      state->complete_by([&] { given.value()->complete(*state); });
+    else
+      state->fail(std::move(given.error()));
+  }
+};
 
 }  // namespace
 
@@ -117,19 +141,27 @@ PromiseCore::~PromiseCore() {
 
 void PromiseCore::complete(Given given) const {
   if (!given.ok()) shorten(given.error());  // The program may have made it.
-  state_->strand()->post(Tagged(
-      state_->tag(),
-      [state = state_, given = std::move(given)]() mutable { settle(*state, std::move(given)); }));
+  state_->strand()->post(Tagged(state_->tag(), Settling(state_, std::move(given))));
 }
 
 namespace {
 
-// Runs a continuation off the strand. The body dies where it has run: user code is not destroyed on
-// the strand.
+// Runs a continuation off the strand. The body dies where it has run, or, unrun, by an execution of
+// its own: user code is not destroyed on the strand.
 struct ContinuationRun {
   std::shared_ptr<FutureCore> next;
   uint64_t tag;
   std::unique_ptr<Continuation> body;
+
+  ContinuationRun(std::shared_ptr<FutureCore> next, uint64_t tag,
+                  std::unique_ptr<Continuation> body)
+      : next(std::move(next)), tag(tag), body(std::move(body)) {}
+  ContinuationRun(ContinuationRun&&) noexcept = default;
+  ContinuationRun& operator=(ContinuationRun&&) = delete;
+  ~ContinuationRun() {
+    if (body == nullptr || body->dies_quietly()) return;
+    next->end_value(std::move(body), [] { return std::string_view("~continuation"); });
+  }
 
   void operator()(const FutureCore& complete) const {
     NodeStrand& strand = *next->strand();
@@ -139,9 +171,7 @@ struct ContinuationRun {
           strand.name(), kContinuation, [&] { return body->run(complete); },
           strand.exception_hook());
     }();
-    strand.post(Tagged(tag, [next = next, given = std::move(given)]() mutable {
-      settle(*next, std::move(given));
-    }));
+    strand.post(Tagged(tag, Settling(next, std::move(given))));
   }
 };
 
@@ -158,11 +188,16 @@ void continue_with(const std::shared_ptr<FutureCore>& state,
   strand.post(Tagged(tag, [state, id, stream = running.stream_of(id),
                            run = ContinuationRun{next, tag, std::move(body)}]() mutable {
     state->observe([id, stream, run = std::move(run)](FutureCore& complete) mutable {
+      const bool quiet = run.body->dies_quietly();
       RecordedIn context = run.body->context;
-      complete.strand()->run_continuation(
-          id, std::move(context),
-          [state = complete.shared_from_this(), run = std::move(run)]() mutable { run(*state); },
-          stream);
+      Task body = [state = complete.shared_from_this(), run = std::move(run)]() mutable {
+        run(*state);
+      };
+      NodeStrand& strand = *complete.strand();
+      if (quiet)
+        strand.run_continuation(id, std::move(context), std::move(body), stream);
+      else
+        strand.run_holding_continuation(id, std::move(context), std::move(body), stream);
     });
   }));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <typeinfo>
 #include <vector>
 
@@ -73,6 +74,12 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   // Cancels it on the strand. Never parks.
   void post_cancel();
 
+  // ---- anywhere ----
+
+  // Of a user's value that nobody takes any more: destroys it on this stack if that may park, else
+  // by an execution of its own. Null: nothing.
+  void end_value(std::shared_ptr<void> value, std::string_view (*label)()) const;
+
  protected:
   FutureCore(std::shared_ptr<NodeStrand> strand, const CausalId& source,
              const std::type_info& value_type)
@@ -105,8 +112,10 @@ class GivenValue {
   virtual ~GivenValue() = default;
   // Completes `state`, which is not complete. On the strand.
   virtual void complete(FutureCore& state) = 0;
-  // The future was cancelled before. On the strand.
+  // The future was complete before. On the strand.
   virtual void come_too_late() {}
+  // It has not completed `state`, and never will. Anywhere.
+  virtual void end(const FutureCore& state) { static_cast<void>(state); }
 };
 
 // A value to give, or why there is none.
@@ -138,6 +147,8 @@ class Continuation {
   // Its calls are recorded in the context of the execution that gave it.
   RecordedIn context;
   [[nodiscard]] virtual bool takes_errors() const = 0;
+  // Whether nothing of the user's dies with it (kDiesQuietly).
+  [[nodiscard]] virtual bool dies_quietly() const = 0;
   // User code: off the strand, and may throw.
   [[nodiscard]] virtual std::unique_ptr<GivenValue> run(const FutureCore& complete) = 0;
 };

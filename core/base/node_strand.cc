@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/base/check.h"
+#include "core/base/user_code.h"
 
 namespace rehearsal {
 namespace {
@@ -52,10 +53,15 @@ void NodeStrand::note_dropped() const {
   if (!killed_) mark("posted to a closed mailbox");
 }
 
+bool NodeStrand::stack_may_park() const {
+  const Execution* const running = executions_->running();
+  return (running == nullptr || !running->never_parks) && executions_->may_park();
+}
+
 Status NodeStrand::wait(std::string_view what, const CausalId& id,
                         UniqueFunction<void(WaitHandle)> arrange) {
   if (executions_ == nullptr) return *why_closed_;
-  if (!executions_->may_park())
+  if (!stack_may_park())
     return Error{.kind = ErrorKind::would_park,
                  .text = "waiting for " + std::string(what) +
                          " here would stop what it waits for: use the asynchronous form and `then`",
@@ -110,17 +116,34 @@ void NodeStrand::make_execution(std::optional<Execution>& place, const CausalId&
 void NodeStrand::run_continuation(const CausalId& id, RecordedIn context, Task body,
                                   const std::optional<Hash128>& stream) {
   if (killed_) return;
+  start(make_continuation(id, std::move(context), stream), StackPlacement::inline_,
+        std::move(body));
+}
+
+void NodeStrand::run_holding_continuation(const CausalId& id, RecordedIn context, Task body,
+                                          const std::optional<Hash128>& stream) {
+  if (killed_) return;
+  auto execution = make_continuation(id, std::move(context), stream);
+  execution->never_parks = true;
+  survive_destructors(execution, kContinuation, /*counted=*/true);
+  start(std::move(execution), StackPlacement::at_once, std::move(body));
+}
+
+std::shared_ptr<Execution> NodeStrand::make_continuation(const CausalId& id, RecordedIn context,
+                                                         const std::optional<Hash128>& stream) {
   auto execution = make_execution(id, kContinuation);
   execution->set_stream(stream);
   execution->context = std::move(context);
-  start(std::move(execution), StackPlacement::inline_, std::move(body));
+  return execution;
 }
 
-void NodeStrand::run_on_stack(const StackRun& run, Task body) {
+void NodeStrand::run_on_stack(const StackRun& run, Task body, Task left) {
   auto execution = make_execution(run.id, run.label);
   execution->set_stream(run.stream);
   execution->depth = run.depth;
   execution->context = run.context;
+  if (!run.dying.empty())
+    survive_destructors(execution, run.dying, /*counted=*/true, std::move(left));
   if (run.monitor == nullptr)
     return start(std::move(execution), StackPlacement::pool, std::move(body));
   ++entering_;
@@ -151,7 +174,8 @@ void NodeStrand::start(std::shared_ptr<Execution> execution, StackPlacement plac
   runtime_->execute(running, placement,
                     [strand = shared_from_this(), execution = std::move(execution),
                      body = std::move(body)]() mutable {
-                      body();
+                      if (!strand->killed_) body();
+                      execution->never_parks = false;
                       body = nullptr;  // The references in it die before it has ended.
                       strand->post_always([strand, execution] { strand->end(*execution); });
                     });
@@ -170,9 +194,7 @@ void NodeStrand::end(Execution& execution) {
 
 void NodeStrand::release_later(std::shared_ptr<void> value) {
   if (value == nullptr) return;
-  // Destructors of users may call: no two releases, of whichever life, may give the same ids.
-  const CausalId id{{}, {kReleases, incarnation_.value_or(Incarnation{}).value}, releases_++};
-  auto execution = make_execution(id, "release");
+  auto execution = make_execution(next_release(), "release");
   Execution& running = *execution;
   const bool counted = counts_releases_ && !closed();
   if (counted) ++running_;
@@ -186,6 +208,60 @@ void NodeStrand::release_later(std::shared_ptr<void> value) {
                         strand->progressed();
                       });
                     });
+}
+
+// Destructors of users may call: no two releases, of whichever life, may give the same ids.
+CausalId NodeStrand::next_release() {
+  return {{}, {kReleases, incarnation_.value_or(Incarnation{}).value}, releases_++};
+}
+
+void NodeStrand::end_life(std::shared_ptr<void> value, std::string_view label) {
+  if (value == nullptr) return;
+  std::shared_ptr<Execution> execution = make_execution(next_release(), label);
+  Execution& running = *execution;
+  const bool lives = !closed();
+  if (lives) begin(running);
+  survive_destructors(execution, label.substr(1), lives);
+  runtime_->execute(running, StackPlacement::at_once,
+                    [strand = shared_from_this(), execution = std::move(execution),
+                     value = std::move(value), lives]() mutable {
+                      value.reset();
+                      if (lives)
+                        strand->post_always([strand, execution] { strand->end(*execution); });
+                    });
+}
+
+void NodeStrand::survive_destructors(const std::shared_ptr<Execution>& execution,
+                                     std::string_view dying, bool counted, Task after) {
+  // The stack that is left keeps its execution for ever.
+  execution->when_terminated = [this, weak = std::weak_ptr(execution), dying, counted,
+                                after =
+                                    std::move(after)](const std::exception_ptr& thrown) mutable {
+    post_always([strand = shared_from_this(), execution = weak.lock(), dying, counted, thrown,
+                 after = std::move(after)]() mutable {
+      strand->tell_failed_destructor(*execution, dying, thrown);
+      if (counted) strand->end(*execution);
+      if (after && !strand->closed()) after();
+    });
+  };
+}
+
+void NodeStrand::tell_failed_destructor(const Execution& execution, std::string_view dying,
+                                        const std::exception_ptr& thrown) {
+  if (trace_ == nullptr) return;
+  std::string why;
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const NodeKilled&) {
+    return;
+  } catch (...) {
+    why = to_string(current_exception_as_error(name_, execution.label(), exception_hook_));
+  }
+  trace_->on_event({.kind = EventKind::destructor_failed,
+                    .worker = self_,
+                    .id = execution.started_by(),
+                    .text = dying,
+                    .value = why});
 }
 
 void NodeStrand::close(const Error& why) {

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/monitor.h"
+#include "core/base/quiet_death.h"
 #include "core/base/result.h"
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
@@ -49,6 +50,9 @@ struct StackRun {
   uint32_t depth = 0;
   RecordedIn context = nullptr;
   std::optional<Hash128> stream = std::nullopt;  // of random numbers; none: that of the id's place
+  // Not empty: values of the user's die on it, and what their destructors let out is told of these.
+  // Lives for ever.
+  std::string_view dying = {};
 };
 
 // The way by which handles, contexts, futures and autograd nodes reach their node: its strand. It
@@ -81,6 +85,9 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // The node's own: what its executions make has it. Before the first of them.
   void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
 
+  // Whether the calling stack runs an execution that may park here.
+  [[nodiscard]] bool may_park() const { return running_or_null() != nullptr && stack_may_park(); }
+
   // A new execution, started by `id`; shared, or in place.
   [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
                                                           std::string_view label) const;
@@ -92,10 +99,15 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // place. On the strand.
   void run_continuation(const CausalId& id, RecordedIn context, Task body,
                         const std::optional<Hash128>& stream = std::nullopt);
+  // The same, of one that holds values of the user's. It may not park, but they may when they die
+  // with it; an exception that they let out is told.
+  void run_holding_continuation(const CausalId& id, RecordedIn context, Task body,
+                                const std::optional<Hash128>& stream);
 
   // Runs `body` as user code that may park, on a stack of its own; traced. A shutdown waits for it.
-  // Dropped unrun if the node ends first. On the strand.
-  void run_on_stack(const StackRun& run, Task body);
+  // Dropped unrun if the node ends first. `left`: called on the strand when a destructor has let an
+  // exception out, so that the body never comes to its end. On the strand.
+  void run_on_stack(const StackRun& run, Task body, Task left = nullptr);
 
   // Counts and traces an execution that runs, or has run. A shutdown waits for it. On the strand.
   void begin(const Execution& execution);
@@ -106,9 +118,23 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
     return executions_ != nullptr ? executions_->adopt_thread(execution) : nullptr;
   }
 
-  // Destroys `value` off the strand: values, graphs and closures of users may do anything when
-  // they die, but throw. On the strand.
+  // Destroys `value` off the strand, where nothing may park: what is the node's own. On the strand.
   void release_later(std::shared_ptr<void> value);
+
+  // Destroys a user's value, whose destructor may do anything, as an execution of its own that
+  // begins at once and may park; `label` (death_label) names it and lives for ever. A shutdown
+  // waits for it. An exception that the destructor lets out is told (destructor_failed) and ends
+  // nothing else. Does nothing for null. On the strand.
+  void end_life(std::shared_ptr<void> value, std::string_view label);
+
+  // Destroys `value` by whichever of the two fits its type. On the strand.
+  template <class T>
+  void let_go(std::shared_ptr<T> value) {
+    if constexpr (kDiesQuietly<T>)
+      release_later(std::move(value));
+    else
+      end_life(std::move(value), death_label<T>());
+  }
 
   // From now on a shutdown waits for what is destroyed: it may hold references. On the strand.
   void count_releases() { counts_releases_ = true; }
@@ -156,6 +182,16 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   struct Posting;
 
   void start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body);
+  [[nodiscard]] bool stack_may_park() const;
+  [[nodiscard]] CausalId next_release();
+  [[nodiscard]] std::shared_ptr<Execution> make_continuation(const CausalId& id, RecordedIn context,
+                                                             const std::optional<Hash128>& stream);
+  // Has it outlive what its destructors let out, which is told of `dying`; `counted`: it has begun.
+  // `after`: called on the strand when that has happened. Before it runs.
+  void survive_destructors(const std::shared_ptr<Execution>& execution, std::string_view dying,
+                           bool counted, Task after = nullptr);
+  void tell_failed_destructor(const Execution& execution, std::string_view dying,
+                              const std::exception_ptr& thrown);
   void note_dropped() const;
   void note_nodes();
 

@@ -12,9 +12,11 @@ namespace rehearsal {
 
 using TimerId = Id<struct TimerTag, uint64_t>;
 
-// Where a body runs: on the stack that leaves the strand, to completion (it may not park), or on
-// a stack of its own that may park.
-enum class StackPlacement : uint8_t { inline_, pool };
+// Where a body runs: on the stack that leaves the strand, to completion (it may not park); or on a
+// stack of its own that may park, when its turn comes.
+// A body that is to run at once begins where an inline one would, but on a stack of its own. It is
+// for what dies: it runs also when the node was killed, and its parks answer so then.
+enum class StackPlacement : uint8_t { inline_, at_once, pool };
 
 enum class ParkOutcome : uint8_t {
   woken,       // somebody called wake
@@ -56,11 +58,11 @@ class Runtime {
   // until the Runtime is destroyed, also after its node has ended.
   virtual void post(Task task) = 0;
 
-  // Runs `body`, which is user code of `execution`, off the strand: inline on the stack that
-  // leaves the strand, or on a pool stack of its own. The body catches every exception itself,
-  // except NodeKilled, which ends it silently. `execution` outlives the body; the body's closure
-  // is destroyed before the next `post` of the same stack ends or at the latest when the body has
-  // run. If the node is killed first, the closure is destroyed unrun. Called on the strand.
+  // Runs `body`, which is user code of `execution`, off the strand, where `placement` says. The
+  // body catches every exception itself, except NodeKilled, which ends it silently. `execution`
+  // outlives the body; the body's closure is destroyed before the next `post` of the same stack
+  // ends or at the latest when the body has run. If the node is killed first, the closure is
+  // destroyed unrun, unless it is to run at once. Called on the strand.
   virtual void execute(Execution& execution, StackPlacement placement, Task body) = 0;
 
   // Parks the calling stack until `wake(waiter)`; returns at once if that has happened already.

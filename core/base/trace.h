@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -55,7 +56,11 @@ enum class EventKind : uint8_t {
   // number: 1 if that is a number, digest: of the value
   note,
   mark,  // text: the name of a rare branch that was reached
+  // id of what destroyed the value, text: its type, value: why. Its destructor has let an exception
+  // out; what it had yet to do is not done, and its memory stays.
+  destructor_failed,
 };
+inline constexpr size_t kEventKinds = static_cast<size_t>(EventKind::destructor_failed) + 1;
 
 // How a call was made.
 enum class CallForm : uint8_t { rpc_sync, remote, rpc_async };

@@ -116,7 +116,7 @@ void ServedCalls::clear() {
   }
   for (auto& [id, weak] : std::exchange(given_up_, {}))
     if (const std::shared_ptr<Run> run = weak.lock())
-      objects_left_.push_back(std::move(run->target.object.value));
+      objects_left_.push_back(std::move(run->target.object));
   strand_.release_later(ended);
   strand_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
   strand_.release_later(std::make_shared<decltype(in_order_)>(std::exchange(in_order_, {})));
@@ -333,7 +333,7 @@ void ServedCalls::conclude(const std::shared_ptr<Run>& run, Result<Outcome>&& ou
   } else {
     answer_error(run->served, outcome.error());
   }
-  strand_.release_later(std::move(run->target.object.value));
+  run->target.object.drop(strand_);
   if (run->done) run->done();
 }
 
@@ -356,8 +356,8 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
     run->served->only_waits = false;
     if (run->given_up) {
       given_up_.erase(run->served->call.id);
-      strand_.release_later(std::move(run->target.object.value));
-      if (value.ok()) strand_.release_later(std::move(value.value().value));
+      run->target.object.drop(strand_);
+      if (value.ok()) value.value().drop(strand_);
       return;
     }
     if (!value.ok()) return conclude(run, value.error());
@@ -365,7 +365,7 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
     if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
     // The value is encoded as user code of the call, off the strand.
     auto done = [this, run] {
-      strand_.release_later(std::move(run->target.object.value));
+      run->target.object.drop(strand_);
       if (run->done) run->done();
     };
     answer(run->served, {std::move(value).value(), run->target.monitor}, std::move(done));
@@ -391,11 +391,12 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
         [this, served, value = std::move(value), strand, done = std::move(done)]() mutable {
           auto encoded = std::make_shared<Result<Response>>(
               guarded(*served, [&] { return encode(*served, value.object); }));
-          strand->post_always([this, served, monitor = value.monitor, encoded, strand,
+          strand->post_always([this, served, value = std::move(value), encoded, strand,
                                done = std::move(done)]() mutable {
+            value.object.drop(*strand);
             if (strand->killed()) return;
             --running_;
-            if (monitor) monitor->leave();
+            if (value.monitor) value.monitor->leave();
             if (strand->closed()) return;
             if (encoded->ok())
               send_answer(served, std::move(*encoded).value());

@@ -128,7 +128,7 @@ class ServedCalls {
 
   // After `clear`: the objects whose methods' values will not come. The code that should have given
   // these, such as a batch, may still run: whoever takes the objects holds them until it has ended.
-  [[nodiscard]] std::vector<std::shared_ptr<void>> take_objects_left() {
+  [[nodiscard]] std::vector<HeldValue> take_objects_left() {
     return std::exchange(objects_left_, {});
   }
 
@@ -209,7 +209,7 @@ class ServedCalls {
   // Calls that were given up before the value of their function was there. Their objects live until
   // it comes, or the node is gone.
   std::map<CausalId, std::weak_ptr<Run>> given_up_;
-  std::vector<std::shared_ptr<void>> objects_left_;
+  std::vector<HeldValue> objects_left_;
 };
 
 }  // namespace rehearsal

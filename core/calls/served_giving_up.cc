@@ -74,7 +74,7 @@ void ServedCalls::give_up(const std::shared_ptr<ServedCall>& served) {
 void ServedCalls::stop_awaiting(const std::shared_ptr<Run>& run) {
   run->given_up = true;
   if (!served_.contains(run->served->call.id))  // The node ends: nobody is answered any more.
-    return objects_left_.push_back(std::move(run->target.object.value));
+    return objects_left_.push_back(std::move(run->target.object));
   given_up_[run->served->call.id] = run;
   answer_error(run->served, {.kind = ErrorKind::cancelled,
                              .text = "the caller gave up before the value was there",

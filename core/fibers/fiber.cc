@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <boost/context/preallocated.hpp>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -31,6 +32,12 @@ BorrowedStack borrow(const Stack& stack) {
   return {context};
 }
 
+// The one that runs on this thread. std::terminate is told nothing.
+thread_local Fiber* running_fiber = nullptr;
+
+// A handler cannot know the former one otherwise.
+std::terminate_handler former_handler = nullptr;
+
 }  // namespace
 
 Fiber::Fiber(std::string label, Stack stack, Task body)
@@ -51,12 +58,14 @@ void Fiber::resume() {
   phase_ = Phase::running;
   torch_state_.swap_with_thread();
   std::swap(exceptions, exceptions_);
+  Fiber* const outer = std::exchange(running_fiber, this);
 
   void* frames = nullptr;
   announce_switch(&frames, {stack_->bottom(), stack_->size()});
   context_ = std::move(context_).resume();
   finish_switch(frames);
 
+  running_fiber = outer;
   std::swap(exceptions, exceptions_);
   torch_state_.swap_with_thread();
   if (context_) {
@@ -93,6 +102,29 @@ void Fiber::abandon() {
   const Left left(std::move(context_));
   stack_->leave();
   end();
+}
+
+void Fiber::set_on_terminate(UniqueFunction<bool()> may_leave) {
+  may_leave_ = std::move(may_leave);
+  static const bool once = [] {
+    former_handler = std::set_terminate([] {
+      leave_running();
+      if (former_handler != nullptr) former_handler();
+      std::abort();
+    });
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+void Fiber::leave_running() {
+  Fiber* const fiber = running_fiber;
+  if (fiber == nullptr) return;
+  // Code that it asks may come here again.
+  UniqueFunction<bool()> may_leave = std::exchange(fiber->may_leave_, nullptr);
+  if (!may_leave || !may_leave()) return;
+  fiber->left_ = true;
+  for (;;) fiber->suspend();
 }
 
 std::exception_ptr Fiber::take_exception() { return std::exchange(exception_, nullptr); }

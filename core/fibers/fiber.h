@@ -59,6 +59,13 @@ class Fiber {
   // the stack is not used again. For code that can neither go on nor unwind.
   void abandon();
 
+  // Asked, on the fiber's stack, when its code calls std::terminate: if true, the process goes on.
+  // The fiber then suspends for ever, has `left`, and is to be abandoned. Where it is not asked, or
+  // says no, and for code on no fiber, std::terminate does what it did before. Asked once; before
+  // the fiber is resumed first.
+  void set_on_terminate(UniqueFunction<bool()> may_leave);
+  [[nodiscard]] bool left() const { return left_; }
+
   // Whether the body has ended, or was discarded or abandoned.
   [[nodiscard]] bool done() const { return phase_ == Phase::done; }
   [[nodiscard]] bool started() const { return phase_ != Phase::fresh; }
@@ -78,6 +85,9 @@ class Fiber {
  private:
   enum class Phase : uint8_t { fresh, suspended, running, done };
 
+  // Of the thread's running fiber: what std::terminate does.
+  static void leave_running();
+
   [[nodiscard]] boost::context::fiber make_context();
   void run_body();
   void end();
@@ -85,6 +95,8 @@ class Fiber {
   const std::string label_;
   Task body_;
   Phase phase_ = Phase::fresh;
+  UniqueFunction<bool()> may_leave_;
+  bool left_ = false;
   void* thread_ = nullptr;  // names the thread that resumed it first
   ExceptionState exceptions_;
   ThreadState torch_state_;  // the fiber's while it is suspended, its resumer's while it runs

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "core/base/future.h"
+#include "core/base/quiet_death.h"
 #include "core/base/runtime.h"
 #include "core/functions/caller_rule.h"
 #include "core/functions/signature.h"
@@ -23,6 +24,7 @@ namespace rehearsal {
 struct ValueType {
   std::type_index type;
   void (*write)(const void* value, ValueWriter& writer);  // null: it cannot be sent
+  std::string_view (*death_label)();                      // null: it dies quietly
 };
 
 template <class T>
@@ -35,7 +37,7 @@ const ValueType& value_type_of() {
     else
       return static_cast<void (*)(const void*, ValueWriter&)>(nullptr);
   }();
-  static const ValueType type{typeid(T), write};
+  static const ValueType type{typeid(T), write, kDiesQuietly<T> ? nullptr : &death_label<T>};
   return type;
 }
 
@@ -47,6 +49,16 @@ struct HeldValue {
   template <class T>
   static HeldValue of(T value) {
     return {std::make_shared<T>(std::move(value)), &value_type_of<T>()};
+  }
+
+  // Lets it go. The last one to do so destroys it, as its type asks for. On the strand, as all who
+  // may be the last.
+  void drop(NodeStrand& strand) {
+    if (value.use_count() > 1) return value.reset();
+    if (value != nullptr && type->death_label != nullptr)
+      strand.end_life(std::move(value), type->death_label());
+    else
+      strand.release_later(std::move(value));
   }
 };
 

@@ -209,7 +209,8 @@ class FunctionRegistry {
   uint64_t operator_memory_max_ = kOperatorMemoryMax;
 };
 
-// Registers the constructors and methods of one type.
+// Registers the constructors and methods of one type. Its destructor runs at its owner, and may
+// call and wait: see RRef.
 template <class T>
 class FunctionRegistry::Type {
  public:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace {
 
 // So many are told one by one; of the others, how many there are.
 constexpr size_t kLeaksTold = 10;
+
+// Of the library's own.
+constexpr std::string_view kEndOfState = "~state";
 
 // For what dies on other threads, and for all that goes with it at other workers: far longer than
 // that takes, also on a machine that is busy.
@@ -40,11 +44,23 @@ void NodeParts::release_references() {
   states.make({{.type = typeid(EndedStates),
                 .make = [](Worker&) { return std::make_shared<EndedStates>(); }}},
               worker);
-  strand->run_on_stack({.id = main->next_id(), .label = "the end of the state", .monitor = nullptr},
-                       [this, strand = strand, ending = std::move(ending)] {
-                         ending->end();
-                         strand->post([this] { release_all_references(); });
-                       });
+  end_states(std::move(ending));
+}
+
+// Each in an execution of its own, the last one first.
+void NodeParts::end_states(std::shared_ptr<WorkerStates> states) {
+  if (states->empty()) return release_all_references();
+  WorkerStates::State last = states->take_last();
+  std::string_view label = kEndOfState;
+  if (last.death_label != nullptr) label = last.death_label();
+  const auto go_on = [this, states = std::move(states)] { end_states(states); };
+  strand->run_on_stack(
+      {.id = main->next_id(), .label = label, .monitor = nullptr, .dying = label.substr(1)},
+      [strand = strand, go_on, value = std::move(last.value)]() mutable {
+        value = nullptr;
+        strand->post(go_on);
+      },
+      go_on);
 }
 
 // References that other threads are about to let go have a moment before they are called leaks. In

@@ -13,14 +13,13 @@ Node::Node(NodeOptions options, const Program& program, Environment environment)
 
 // References, contexts and futures may be left: their strand outlives the node.
 Node::~Node() {
-  auto left =
-      std::make_shared<std::vector<std::shared_ptr<void>>>(parts_->served.take_objects_left());
-  for (std::shared_ptr<void>& value : parts_->rrefs.take_values_left())
-    left->push_back(std::move(value));
+  std::vector<HeldValue> left = parts_->served.take_objects_left();
+  for (HeldValue& value : parts_->rrefs.take_values_left()) left.push_back(std::move(value));
   parts_->strand->post_always([strand = parts_->strand, left = std::move(left)]() mutable {
-    strand->release_later(std::move(left));
-    strand->outlive_node();
+    for (HeldValue& value : left) value.drop(*strand);
   });
+  // The values die while their worker can still be told of what their destructors do.
+  parts_->strand->post_always([strand = parts_->strand] { strand->outlive_node(); });
 }
 
 FrameSink& Node::sink() { return parts_->sessions; }

@@ -96,6 +96,7 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
  private:
   // Before anybody is served.
   [[nodiscard]] Status make_states();
+  void end_states(std::shared_ptr<WorkerStates> states);
   void release_all_references();
   [[nodiscard]] Status join();
   [[nodiscard]] Status shut_down();

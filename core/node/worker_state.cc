@@ -10,11 +10,18 @@ namespace rehearsal {
 
 void WorkerStates::make(const std::vector<StateMaker>& makers, Worker& worker) {
   for (const StateMaker& maker : makers)
-    all_.push_back({.type = maker.type, .value = maker.make(worker)});
+    all_.push_back(
+        {.type = maker.type, .value = maker.make(worker), .death_label = maker.death_label});
 }
 
 void WorkerStates::end() {
   while (!all_.empty()) all_.pop_back();
+}
+
+WorkerStates::State WorkerStates::take_last() {
+  State last = std::move(all_.back());
+  all_.pop_back();
+  return last;
 }
 
 const WorkerStates::State* WorkerStates::find(std::type_index type) const {

@@ -311,11 +311,10 @@ void RRefContext::clear() {
   closed_ = true;
   for (auto& [id, owner] : owners_) {
     if (owner.value && owner.value->ok()) {
-      std::shared_ptr<void> value = std::move(owner.value->value().value);
       if (owner.handles > 0)
-        values_left_.push_back(std::move(value));
+        values_left_.push_back(std::move(owner.value->value()));
       else
-        strand_.release_later(std::move(value));
+        owner.value->value().drop(strand_);
     }
     // A stack that waits for a value waits at the strand too, which ends the wait.
     strand_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));

@@ -76,7 +76,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   void clear();
   // After `clear`: the values that references here still name. A stack that has asked for one with
   // `local_value` may be using it: whoever takes them holds them until it has ended.
-  [[nodiscard]] std::vector<std::shared_ptr<void>> take_values_left() {
+  [[nodiscard]] std::vector<HeldValue> take_values_left() {
     return std::exchange(values_left_, {});
   }
 
@@ -188,7 +188,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   // Of those that the shutdown has released: a function that still runs may have their handles.
   std::set<CausalId> released_unconfirmed_;
   std::map<CausalId, PendingChild> pending_children_;
-  std::vector<std::shared_ptr<void>> values_left_;
+  std::vector<HeldValue> values_left_;
   std::map<WorkerId, std::pair<Incarnation, uint64_t>> next_counters_;  // by owner
   // By peer: values that it has created here, forks that it has had registered, forks that it has
   // given to this worker, and its uses of values that are to come. See PeerLimits.

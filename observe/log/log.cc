@@ -133,6 +133,9 @@ void LogTrace::on_event(const Event& event) {
       return write(info, "checkpoint_loaded", "name");
     case EventKind::reference_leaked:
       return write(warn, "reference_leaked", "which");
+    case EventKind::destructor_failed:
+      return log_.write(error, "destructor_failed",
+                        {{"type", std::string(event.text)}, {"why", std::string(event.value)}});
     case EventKind::node_stopped:
       return write(info, "stopped", "why");
     case EventKind::note:

@@ -9,6 +9,22 @@
 // Executions of a RealRuntime: fibers, each pinned to the thread on which it starts.
 namespace rehearsal::real {
 
+std::unique_ptr<FiberRecord> RealRuntime::record_of(Execution& execution, Task body) {
+  auto record = std::make_unique<FiberRecord>();
+  record->execution = &execution;
+  record->label = execution.label();
+  record->body = std::move(body);
+  return record;
+}
+
+// A stack that parks goes on when its thread waits next: a thread of the user's may never do so.
+// Once this runtime stops nothing parks, and nobody else is left.
+bool RealRuntime::is_a_guest(const ThreadRecord& me) {
+  if (me.comes_again) return false;
+  const std::lock_guard lock(mutex_);
+  return !stopping_;
+}
+
 void RealRuntime::start_execution(std::unique_ptr<FiberRecord> fiber, Nudges& nudges) {
   Lock lock(mutex_);
   if (killed_) {
@@ -50,17 +66,37 @@ ThreadRecord* RealRuntime::start_pool_thread(Lock& lock) {
 }
 
 void RealRuntime::assign(ThreadRecord& host, std::unique_ptr<FiberRecord> fiber, Nudges& nudges) {
+  host.runnable.push_back(fiber.get());
+  pin(host, std::move(fiber));
+  role_.notify(host.seat, nudges);
+}
+
+// Under the lock.
+void RealRuntime::pin(ThreadRecord& host, std::unique_ptr<FiberRecord> fiber) {
   fiber->parked.thread = &host;
   fiber->parked.fiber = fiber.get();
   fiber->place = host.live.size();
-  host.runnable.push_back(fiber.get());
   host.live.push_back(std::move(fiber));
   ++live_;
-  role_.notify(host.seat, nudges);
+}
+
+// On top of what runs here; it goes on in this thread's waiting loop if it parks. Bodies that it
+// adds until then run behind it, not on top of it.
+void RealRuntime::run_at_once(ThreadRecord& me, InlineBody body) {
+  std::unique_ptr<FiberRecord> record = record_of(*body.execution, std::move(body.body));
+  FiberRecord& fiber = *record;
+  {
+    const std::lock_guard lock(mutex_);
+    pin(me, std::move(record));
+  }
+  const bool outer = std::exchange(me.beginning, true);
+  resume_fiber(me, fiber);
+  me.beginning = outer;
 }
 
 void RealRuntime::pool_loop(ThreadRecord& me) {
   threads_.bind(me);
+  me.comes_again = true;
   set_up_thread();
   pthread_setname_np(pthread_self(), "executions");
   wait_here(me, [&] { return stopping_; });
@@ -68,16 +104,18 @@ void RealRuntime::pool_loop(ThreadRecord& me) {
 
 void RealRuntime::resume_fiber(ThreadRecord& me, FiberRecord& fiber) {
   if (fiber.fiber == nullptr && !make_fiber(me, fiber)) return;
-  me.running = &fiber;
-  me.looks_again = false;
-  computing_.fetch_add(1, std::memory_order_relaxed);
+  FiberRecord* const outer = std::exchange(me.running, &fiber);
+  const bool looked_again = std::exchange(me.looks_again, false);
+  const int computing = outer == nullptr ? 1 : 0;
+  computing_.fetch_add(computing, std::memory_order_relaxed);
   {
     const fibers::ScopedExecution scope(fiber.execution);
     fiber.fiber->resume();
   }
-  computing_.fetch_sub(1, std::memory_order_relaxed);
-  me.looks_again = true;
-  me.running = nullptr;
+  computing_.fetch_sub(computing, std::memory_order_relaxed);
+  me.looks_again = looked_again;
+  me.running = outer;
+  if (fiber.fiber->left()) fiber.fiber->abandon();
   if (fiber.fiber->done()) end_fiber(me, fiber);
 }
 
@@ -108,6 +146,8 @@ bool RealRuntime::make_fiber(ThreadRecord& me, FiberRecord& fiber) {
                                                   } catch (const NodeKilled&) {
                                                   }
                                                 });
+  fiber.fiber->set_on_terminate(
+      [&fiber] { return fiber.execution->terminated_by(std::current_exception()); });
   return true;
 }
 
@@ -127,11 +167,11 @@ void RealRuntime::end_fiber(ThreadRecord& me, FiberRecord& fiber) {
   --live_;
   for (PollingRole::Seat* watcher : idle_watchers_) role_.notify(*watcher, nudges);
   if (stackless_ > 0) {
-    for (ThreadRecord* host : hosts_) {
-      for (FiberRecord* waiting : host->stackless) host->runnable.push_back(waiting);
-      if (!host->stackless.empty()) role_.notify(host->seat, nudges);
-      host->stackless.clear();
-    }
+    threads_.for_each([&](ThreadRecord& host) {
+      for (FiberRecord* waiting : host.stackless) host.runnable.push_back(waiting);
+      if (!host.stackless.empty()) role_.notify(host.seat, nudges);
+      host.stackless.clear();
+    });
     stackless_ = 0;
   }
   unlock_and_carry_out(lock, nudges);
@@ -145,9 +185,10 @@ size_t RealRuntime::live_executions() const {
 std::vector<std::string> RealRuntime::live_labels() const {
   std::vector<std::string> labels;
   const std::lock_guard lock(mutex_);
-  for (const ThreadRecord* host : hosts_)
-    for (const auto& fiber : host->live) labels.push_back(fiber->label);
   for (const auto& fiber : unassigned_) labels.push_back(fiber->label);
+  threads_.for_each([&](const ThreadRecord& host) {
+    for (const auto& fiber : host.live) labels.push_back(fiber->label);
+  });
   return labels;
 }
 

@@ -119,7 +119,7 @@ void RealRuntime::clean_up(ThreadRecord& me) {
 // A thread that waits runs them one by one from its waiting loop instead. The outer entry runs the
 // bodies that a nested one adds.
 void RealRuntime::run_inline_bodies(ThreadRecord& me) {
-  if (me.looks_again || me.in_inline || me.discarding) return;
+  if (me.looks_again || me.in_inline || me.beginning || me.discarding) return;
   while (!me.inline_bodies.empty()) {
     InlineBody body = std::move(me.inline_bodies.front());
     me.inline_bodies.pop_front();
@@ -129,6 +129,7 @@ void RealRuntime::run_inline_bodies(ThreadRecord& me) {
 
 void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
   REHEARSAL_CHECK(!me.in_inline);
+  if (inline_body.has_stack) return run_at_once(me, std::move(inline_body));
   if (killed_) return;
   me.in_inline = true;
   me.inline_state.swap_with_thread();
@@ -147,14 +148,9 @@ void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
 
 void RealRuntime::execute(Execution& execution, StackPlacement placement, Task body) {
   ThreadRecord& me = *strand_holder_;
-  if (placement == StackPlacement::pool) {
-    auto fiber = std::make_unique<FiberRecord>();
-    fiber->execution = &execution;
-    fiber->label = execution.label();
-    fiber->body = std::move(body);
-    return start_execution(std::move(fiber), me.nudges);
-  }
-  me.inline_bodies.push_back({&execution, std::move(body)});
+  if (placement == StackPlacement::pool || (placement == StackPlacement::at_once && is_a_guest(me)))
+    return start_execution(record_of(execution, std::move(body)), me.nudges);
+  me.inline_bodies.push_back({&execution, std::move(body), placement == StackPlacement::at_once});
 }
 
 Execution* RealRuntime::running() const { return fibers::running_execution(); }
@@ -238,6 +234,7 @@ std::unique_ptr<AdoptedThread> RealRuntime::adopt_thread(Execution& execution) c
 RealRuntime::MainGuard::MainGuard(RealRuntime& runtime, Execution& execution)
     : runtime_(runtime), hosts_(runtime.options_.worker_threads == 0), execution_(&execution) {
   runtime_.set_up_thread();
+  runtime_.threads_.current().comes_again = true;
   if (!hosts_) return;
   ThreadRecord& me = runtime_.threads_.current();
   const std::lock_guard lock(runtime_.mutex_);

@@ -120,6 +120,7 @@ class RealRuntime final : public Runtime, public Executions {
   void clean_up(ThreadRecord& me);
   void run_inline_bodies(ThreadRecord& me);
   void run_inline(ThreadRecord& me, InlineBody body);
+  void run_at_once(ThreadRecord& me, InlineBody body);
   void run_left_bodies();
   void drop_timers();
 
@@ -138,10 +139,13 @@ class RealRuntime final : public Runtime, public Executions {
   void carry_out(Nudges& nudges);
 
   // Executions (real_executions.cc).
+  [[nodiscard]] static std::unique_ptr<FiberRecord> record_of(Execution& execution, Task body);
+  [[nodiscard]] bool is_a_guest(const ThreadRecord& me);
   void start_execution(std::unique_ptr<FiberRecord> fiber, Nudges& nudges);
   [[nodiscard]] ThreadRecord* choose_host(Lock& lock);
   [[nodiscard]] ThreadRecord* start_pool_thread(Lock& lock);
   void assign(ThreadRecord& host, std::unique_ptr<FiberRecord> fiber, Nudges& nudges);
+  void pin(ThreadRecord& host, std::unique_ptr<FiberRecord> fiber);
   void pool_loop(ThreadRecord& me);
   void resume_fiber(ThreadRecord& me, FiberRecord& fiber);
   [[nodiscard]] bool make_fiber(ThreadRecord& me, FiberRecord& fiber);

@@ -178,6 +178,7 @@ void RealRuntime::relief_loop() {
   set_up_thread();
   pthread_setname_np(pthread_self(), "relief");
   ThreadRecord& me = threads_.current();
+  me.comes_again = true;
   Lock lock(mutex_);
   me.looks_again = true;
   for (;;) {

@@ -59,6 +59,7 @@ void ThreadTable::on_thread_end(void* ended) {
   std::construct_at(&entry->record.strand_state);
   std::destroy_at(&entry->record.inline_state);
   std::construct_at(&entry->record.inline_state);
+  entry->record.comes_again = false;
   entry->free = true;
 }
 

@@ -35,10 +35,12 @@ struct FiberRecord {
   size_t place = 0;  // among its thread's live ones
 };
 
-// User code that runs to completion on the thread that leaves the strand.
+// User code that the thread which leaves the strand runs: to completion, or, on a stack of its own,
+// until it parks.
 struct InlineBody {
   Execution* execution = nullptr;
   Task body;
+  bool has_stack = false;
 };
 
 // The runtime's state for one thread. Members are the thread's own, unless marked.
@@ -51,6 +53,8 @@ struct ThreadRecord {
   bool polling = false;                  // has the polling role
   bool looks_again = false;              // waits: will look at what is to be done before it sleeps
   bool discarding = false;               // destroys closures
+  bool beginning = false;                // a body begins that runs at once, and has not parked yet
+  bool comes_again = false;              // waits again and again, until the runtime ends
   fibers::ThreadState strand_state;      // LibTorch's, while the thread is on the strand
   fibers::ThreadState inline_state;      // the same, in an inline body
   std::vector<Task> batch;               // strand tasks being run
@@ -87,9 +91,10 @@ class ThreadTable {
   [[nodiscard]] ThreadRecord& reserve() { return claim().record; }
   void bind(ThreadRecord& reserved);
 
-  // Of all threads; the caller sees to it that they hold still.
+  // Of all threads; the caller holds the lock of what the body touches, or sees to it that they
+  // hold still.
   template <class Body>
-  void for_each(Body body) {
+  void for_each(Body body) const {
     const std::lock_guard lock(mutex_);
     for (const auto& entry : entries_) body(entry->record);
   }

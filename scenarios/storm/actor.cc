@@ -84,6 +84,7 @@ void Actor::one_operation(Dice& dice) {
                                               &Actor::read_stream_ahead,
                                               &Actor::hold_for_a_while,
                                               &Actor::leave_locked,
+                                              &Actor::let_a_lease_end,
                                               &Actor::add_to_batches,
                                               &Actor::use_module,
                                               &Actor::be_refused,

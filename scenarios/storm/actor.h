@@ -80,6 +80,8 @@ class Actor {
   void read_stream_ahead(Dice& dice);
   void hold_for_a_while(Dice& dice);
   void leave_locked(Dice& dice);
+  void let_a_lease_end(Dice& dice);
+  void await_given(const RRef<Lock>& lock, const RRef<Counter>& life, WorkerId to);
   void add_to_batches(Dice& dice);
   void use_module(Dice& dice);
   void be_refused(Dice& dice);

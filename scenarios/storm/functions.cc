@@ -286,6 +286,7 @@ FunctionRegistry functions() {
       .method("drop", &Shelf::drop)
       .method("keep", &Shelf::keep)
       .method("size", &Shelf::size);
+  registry.type<Lease>("Lease").constructor<const RRef<Lock>&>();
   registry.type<Lock>("Lock")
       .constructor<>()
       .method("take", &Lock::take)

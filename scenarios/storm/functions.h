@@ -151,6 +151,18 @@ class Lock {
   int64_t taken_ = 0;
 };
 
+// Has the lock for as long as it lives, wherever that is (lock_operations.cc).
+class Lease {
+ public:
+  explicit Lease(const RRef<Lock>& lock);
+  Lease(Lease&&) noexcept = default;
+  Lease& operator=(Lease&&) = delete;
+  ~Lease();
+
+ private:
+  RRef<Lock> lock_;
+};
+
 // Holds the lock for the time of the journey (lock_operations.cc). Throws if its word is odd.
 int64_t travel_locked(CallContext& context, const RRef<Lock>& lock, const Journey& journey);
 int64_t taken_there(CallContext& context, const RRef<Lock>& lock);

@@ -78,6 +78,11 @@ void Actor::leave_locked(Dice& dice) {
     if (kind != timeout && kind != cancelled && kind != remote_exception)
       throw RpcError(result.error());
   }
+  await_given(lock, life, to);
+}
+
+// It was taken at `to`, in the life that `life` belongs to.
+void Actor::await_given(const RRef<Lock>& lock, const RRef<Counter>& life, WorkerId to) {
   for (int looks = 0; lock.rpc_sync(&Lock::taken) != 0; ++looks) {
     worker_.sleep(kPause);
     if (looks < kLooksMax) continue;
@@ -85,9 +90,40 @@ void Actor::leave_locked(Dice& dice) {
     // so.
     life.rpc_sync(&Counter::total);
     worker_.rpc_sync(to, &taken_there, lock);
-    throw WrongResult("a lock was not given back by a call that has ended");
+    throw WrongResult("a lock was not given back by whoever had it");
   }
   expect("a lock that was given back", 0, 0);
+}
+
+Lease::Lease(const RRef<Lock>& lock) : lock_(lock.with_timeout(kCleanUpTime)) {
+  lock_.rpc_sync(&Lock::take);
+}
+
+Lease::~Lease() {
+  if (!lock_.valid()) return;
+  try {
+    lock_.rpc_sync(&Lock::give);
+  } catch (const RpcError&) {
+  }
+}
+
+// A value that is held here or elsewhere ends, or what a continuation holds, which runs or does
+// not.
+void Actor::let_a_lease_end(Dice& dice) {
+  const RRef<Lock> lock = worker_.remote<Lock>(anybody(dice));
+  const bool is_captured = dice.happens(50);
+  const WorkerId to = is_captured ? worker_.id() : anybody(dice);
+  const RRef<Counter> life = worker_.remote<Counter>(to, int64_t{0});
+  const Journey way = journey(dice, 2);
+  if (is_captured) {
+    const Future<int64_t> travelled = worker_.rpc_async(anybody(dice), &travel, way);
+    travelled.then([lease = Lease(lock)](int64_t) {});
+    if (dice.happens(30)) travelled.cancel();
+  } else {
+    const RRef<Lease> lease = worker_.remote<Lease>(to, lock);
+    worker_.rpc_sync(anybody(dice), &travel, way);
+  }
+  await_given(lock, life, to);
 }
 
 }  // namespace rehearsal::storm

@@ -39,8 +39,7 @@ Entry entry_of(const Json& json) {
   if (!json.is_array() || json.size() != kFields) throw std::runtime_error("no entry");
   const auto whole = [&json](size_t field) { return record::number_of<uint64_t>(json[field]); };
   const auto narrow = [&json](size_t field) { return record::number_of<uint32_t>(json[field]); };
-  if (whole(0) >= kEntryKinds || whole(1) > static_cast<uint64_t>(EventKind::mark))
-    throw std::runtime_error("unknown kind");
+  if (whole(0) >= kEntryKinds || whole(1) >= kEventKinds) throw std::runtime_error("unknown kind");
   return {.kind = static_cast<EntryKind>(whole(0)),
           .event = static_cast<EventKind>(whole(1)),
           .when = Instant{Duration{record::number_of<int64_t>(json[2])}},

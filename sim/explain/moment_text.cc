@@ -110,6 +110,7 @@ const std::map<EventKind, const char*>& plain_texts() {
       {EventKind::checkpoint_loaded, "loads checkpoint"},
       {EventKind::reference_leaked, "was still held"},
       {EventKind::node_stopped, "stops"},
+      {EventKind::destructor_failed, "could not destroy a"},
       {EventKind::mark, "note"},
   };
   return texts;

@@ -64,6 +64,8 @@ double weight_of_event(const Entry& entry) {
       return entry.detail.empty() ? 12 : 4;
     case EventKind::call_completed:  // As does the answer's.
       return entry.number == 0 ? 4 : 12;
+    case EventKind::destructor_failed:
+      return 30;
     case EventKind::reference_leaked:
     case EventKind::node_stopped:
       return 10;

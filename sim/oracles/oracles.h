@@ -44,6 +44,9 @@ namespace rehearsal::sim {
 // entries.
 [[nodiscard]] std::unique_ptr<Oracle> make_no_leak();
 
+// The destructor of a value that a worker holds lets an exception out.
+[[nodiscard]] std::unique_ptr<Oracle> make_destructors();
+
 // References or autograd contexts are still held when their worker shuts down. Each is added to
 // `found`, which outlives the oracle; it is a failure only if `strict`.
 [[nodiscard]] std::unique_ptr<Oracle> make_leaked_references(bool strict,

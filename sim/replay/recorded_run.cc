@@ -103,6 +103,7 @@ class Judgement {
     all.push_back(make_optimizer());
     all.push_back(make_back_pressure(lives_.front().record->header.node.window_frames));
     all.push_back(make_no_leak());
+    all.push_back(make_destructors());
     all.push_back(make_leaked_references(options_.strict_leaks, leaks_));
     return all;
   }

@@ -28,8 +28,7 @@ using record::Order;
 // The words for an act, by its digest.
 std::string act_text(uint64_t digest) {
   const auto kind = static_cast<uint8_t>(digest >> 56);
-  if (kind <= static_cast<uint8_t>(EventKind::mark))
-    return "event " + std::string(name_of(static_cast<EventKind>(kind)));
+  if (kind < kEventKinds) return "event " + std::string(name_of(static_cast<EventKind>(kind)));
   return record::kind_text(digest);
 }
 

@@ -193,6 +193,10 @@ void ReplayRuntime::add_stack(Source source, Execution& execution, Task body) {
   giver.stack.reset(new Stack{
       source, giver, execution, Stack::Phase::fresh, 0,
       fibers::Fiber(std::string(execution.label()), std::move(stack).value(), std::move(body))});
+  // When the replay ends its stacks unwind by an exception, and meet destructors that let another
+  // one out.
+  giver.stack->fiber.set_on_terminate(
+      [this, &execution] { return ending_ || execution.terminated_by(std::current_exception()); });
 }
 
 ParkOutcome ReplayRuntime::park(Waiter& waiter) {
@@ -231,6 +235,7 @@ void ReplayRuntime::run(Source source, Giver& giver) {
     stack.fiber.resume();
     current_ = nullptr;
   }
+  if (stack.fiber.left()) stack.fiber.abandon();
   if (!stack.fiber.done()) return;
   const std::exception_ptr thrown = stack.fiber.take_exception();
   giver.stack.reset();

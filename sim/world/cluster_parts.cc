@@ -105,6 +105,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
                                     {.worker = point.worker, .event = point.decision},
                                     crashes_.size()));
   add_judge(make_progress(options_.progress_bound, names_));
+  add_judge(make_destructors());
   add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
   if (options_.oracles) {
     add_judge(make_at_most_once());

@@ -61,7 +61,7 @@ void EventCollector::on_event(const Event& event, LifeId life, Incarnation incar
 
 void EventCollector::add(Oracle& oracle) {
   const EventKinds watched = oracle.watched();
-  for (size_t kind = 0; kind < kKinds; ++kind)
+  for (size_t kind = 0; kind < kEventKinds; ++kind)
     if (watched.has(static_cast<EventKind>(kind))) watchers_[kind].push_back(&oracle);
 }
 

@@ -51,8 +51,7 @@ class EventCollector {
   const KeyedDecisions& decisions_;
   Fingerprint fingerprint_;
   Findings findings_;
-  static constexpr size_t kKinds = static_cast<size_t>(EventKind::mark) + 1;
-  std::array<std::vector<Oracle*>, kKinds> watchers_;  // by kind, in the order of `add`
+  std::array<std::vector<Oracle*>, kEventKinds> watchers_;  // by kind, in the order of `add`
   std::vector<Trace*> traces_;
   EventLines* lines_ = nullptr;
   HistoryRecorder* history_ = nullptr;

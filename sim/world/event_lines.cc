@@ -12,7 +12,7 @@
 namespace rehearsal::sim {
 namespace {
 
-constexpr std::array<std::string_view, static_cast<size_t>(EventKind::mark) + 1> kNames = {
+constexpr std::array<std::string_view, kEventKinds> kNames = {
     "frame",
     "ack_frame",
     "peer_up",
@@ -48,7 +48,8 @@ constexpr std::array<std::string_view, static_cast<size_t>(EventKind::mark) + 1>
     "reference_leaked",
     "node_stopped",
     "note",
-    "mark"};
+    "mark",
+    "destructor_failed"};
 
 std::string seconds(Instant when) {
   const int64_t nanoseconds = when.time_since_epoch().count();

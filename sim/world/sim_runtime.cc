@@ -12,7 +12,6 @@
 #include "core/fibers/default_generator.h"
 #include "core/fibers/thread_state.h"
 #include "sim/oracle.h"
-#include "sim/world/dead_code.h"
 #include "sim/world/sim_stack.h"
 #include "sim/world/turns.h"
 
@@ -22,9 +21,7 @@ SimRuntime::SimRuntime(World& world, net_fake::LifeId life)
     : world_(&world),
       life_(life),
       clock_(world.clocks.empty() ? nullptr : &world.clocks[life.worker.value]),
-      timers_(*this, life, clock_) {
-  let_dead_code_end();
-}
+      timers_(*this, life, clock_) {}
 
 SimRuntime::~SimRuntime() { REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_); }
 
@@ -75,26 +72,37 @@ void SimRuntime::enter(Task& task) {
   // Off the strand from here on: what dies or runs may enter it again.
   task = nullptr;
   while (!dropped_.empty()) dropped_.pop() = nullptr;
-  if (!inline_running_ && !inline_bodies_.empty()) run_inline_bodies();
+  if (!runs_bodies_ && !inline_bodies_.empty()) run_inline_bodies();
 }
 
+// One after the other: those that one of them adds run behind it, not on top of it.
 void SimRuntime::run_inline_bodies() {
-  inline_running_ = true;
+  runs_bodies_ = true;
   const LifeSettings settings(outer_settings(), settings_);
   for (uint64_t ran = 0; !inline_bodies_.empty() && (ran < kPassesInTurn || world_ == nullptr);) {
     Body body = inline_bodies_.pop();
-    if (killed_) continue;
+    if (killed_ && !body.has_stack) continue;
     ++ran;
-    const fibers::ScopedExecution scope(body.execution);
     if (world_ != nullptr) ++world_->turns;
-    try {
-      body.task();
-    } catch (const NodeKilled&) {  // The silent end of a killed execution.
-    }
+    if (body.has_stack)
+      run_at_once(std::move(body));
+    else
+      run_inline(std::move(body));
   }
-  inline_running_ = false;
+  runs_bodies_ = false;
   if (!inline_bodies_.empty()) return put_off_bodies();
   inline_turns_ = 0;
+}
+
+void SimRuntime::run_inline(Body body) {
+  inline_running_ = true;
+  const fibers::ScopedExecution scope(body.execution);
+  try {
+    body.task();
+  } catch (const NodeKilled&) {  // The silent end of a killed execution.
+  }
+  body.task = nullptr;
+  inline_running_ = false;
 }
 
 void SimRuntime::put_off_bodies() {
@@ -106,9 +114,14 @@ void SimRuntime::put_off_bodies() {
 
 void SimRuntime::execute(Execution& execution, StackPlacement placement, Task body) {
   REHEARSAL_CHECK(on_strand_, execution.label());
-  if (killed_ || world_ == nullptr) return dropped_.push(std::move(body));
-  if (placement == StackPlacement::inline_)
-    return inline_bodies_.push({&execution, std::move(body)});
+  const bool at_once = placement == StackPlacement::at_once;
+  if (world_ == nullptr || (killed_ && !at_once)) return dropped_.push(std::move(body));
+  if (placement != StackPlacement::pool)
+    return inline_bodies_.push({&execution, std::move(body), at_once});
+  idle_stack().begin(*world_, execution, std::move(body));
+}
+
+SimStack& SimRuntime::idle_stack() {
   if (idle_stacks_.empty()) {
     const auto number = static_cast<uint32_t>(stacks_.size());
     stacks_.push_back(std::make_unique<SimStack>(*this, number));
@@ -117,7 +130,12 @@ void SimRuntime::execute(Execution& execution, StackPlacement placement, Task bo
   SimStack& stack = *idle_stacks_.back();
   idle_stacks_.pop_back();
   ++live_stacks_;
-  stack.begin(*world_, execution, std::move(body));
+  return stack;
+}
+
+void SimRuntime::run_at_once(Body body) {
+  if (world_ == nullptr) return;
+  idle_stack().begin_at_once(*world_, *body.execution, std::move(body.task));
 }
 
 void SimRuntime::stack_ended(SimStack& stack) {
@@ -182,7 +200,10 @@ void SimRuntime::kill() {
   REHEARSAL_CHECK(current_ == nullptr);
   killed_ = true;
   for (Task& task : timers_.remove_all()) task = nullptr;
-  while (!inline_bodies_.empty()) inline_bodies_.pop().task = nullptr;
+  runs_bodies_ = true;
+  while (!inline_bodies_.empty())
+    if (Body body = inline_bodies_.pop(); body.has_stack) run_at_once(std::move(body));
+  runs_bodies_ = false;
   for (size_t i = 0; i < stacks_.size(); ++i) {
     killed_answers_ = 0;
     stacks_[i]->unwind();

@@ -114,6 +114,7 @@ class SimRuntime final : public Runtime, public Executions {
   struct Body {
     Execution* execution = nullptr;
     Task task;
+    bool has_stack = false;  // of its own, on which it may park
   };
 
   // The bodies that a turn has left go on in the next one, unless an entry to the strand comes
@@ -135,6 +136,9 @@ class SimRuntime final : public Runtime, public Executions {
 
   void enter(Task& task);
   void run_inline_bodies();
+  void run_inline(Body body);
+  void run_at_once(Body body);
+  [[nodiscard]] SimStack& idle_stack();
   void put_off_bodies();
   void stop_if_failed() const;
   void stack_ended(SimStack& stack);
@@ -150,7 +154,8 @@ class SimRuntime final : public Runtime, public Executions {
   std::unique_ptr<TorchSettings> settings_;  // LibTorch's, of this life; null: as outside
 
   bool on_strand_ = false;
-  bool inline_running_ = false;
+  bool runs_bodies_ = false;     // inline ones, and those that run at once
+  bool inline_running_ = false;  // an inline one runs
   bool killed_ = false;
   Ring<Task> tasks_;
   Ring<Body> inline_bodies_;

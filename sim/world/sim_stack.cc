@@ -6,7 +6,6 @@
 
 #include "core/base/error.h"
 #include "core/fibers/default_generator.h"
-#include "sim/world/dead_code.h"
 #include "sim/world/sim_runtime.h"
 
 namespace rehearsal::sim {
@@ -20,6 +19,18 @@ net_fake::Chain SimStack::chain(uint64_t) const {
 }
 
 void SimStack::begin(World& world, Execution& execution, Task body) {
+  make(world, execution, std::move(body));
+  world.queue.at(world.queue.now() + latency(world, /*starts=*/true), *this, ++serial_);
+}
+
+void SimStack::begin_at_once(World& world, Execution& execution, Task body) {
+  make(world, execution, std::move(body));
+  // Where the worker is dead its parks are answered at once.
+  do run();
+  while (runtime_.killed_ && phase_ != Phase::idle);
+}
+
+void SimStack::make(World& world, Execution& execution, Task body) {
   REHEARSAL_CHECK(phase_ == Phase::idle);
   Result<fibers::Stack> stack = world.stacks->take();
   REHEARSAL_CHECK(stack.ok(), stack.error().text);
@@ -28,7 +39,7 @@ void SimStack::begin(World& world, Execution& execution, Task body) {
   parks_ = 0;
   passes_ = 0;
   fiber_.emplace(std::string(execution.label()), std::move(stack).value(), std::move(body));
-  world.queue.at(world.queue.now() + latency(world, /*starts=*/true), *this, ++serial_);
+  fiber_->set_on_terminate([this] { return may_be_left(); });
 }
 
 Duration SimStack::latency(World& world, bool starts) const {
@@ -75,11 +86,12 @@ void SimStack::unwind() {
   while (phase_ != Phase::idle) run();
 }
 
-bool SimStack::must_end() const { return runtime_.killed_ || runtime_.stopped_; }
-
-void SimStack::abandon() {
-  phase_ = Phase::abandoned;
-  for (;;) fiber_->suspend();
+// Code of a dead worker, or of a run that has failed, unwinds by an exception: a destructor on its
+// way that calls somebody, which it does not live to see answered, lets another one out. A process
+// that is killed runs no destructor.
+bool SimStack::may_be_left() {
+  return runtime_.killed_ || runtime_.stopped_ ||
+         execution_->terminated_by(std::current_exception());
 }
 
 std::string_view SimStack::state() const {
@@ -94,8 +106,6 @@ std::string_view SimStack::state() const {
       return "waits";
     case Phase::ready:
       return "is about to go on";
-    case Phase::abandoned:
-      return "is left as it is";
   }
   return {};
 }
@@ -108,11 +118,10 @@ void SimStack::run() {
     const LifeSettings settings(runtime_.outer_settings(), runtime_.settings_);
     const fibers::ScopedExecution scope(execution_);
     SimStack* const before = std::exchange(runtime_.current_, this);
-    const RunningStack running(*this);
     fiber_->resume();
     runtime_.current_ = before;
   }
-  if (phase_ == Phase::abandoned) {
+  if (fiber_->left()) {
     fiber_->abandon();
     return ended();
   }

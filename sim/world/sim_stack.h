@@ -23,6 +23,8 @@ class SimStack final : public net_fake::Occurrence {
 
   // Gives the stack an execution; it starts when its event comes.
   void begin(World& world, Execution& execution, Task body);
+  // The same; it starts now. Returns when it parks or has ended.
+  void begin_at_once(World& world, Execution& execution, Task body);
 
   // On the stack itself: suspends it until `make_ready`, or until it is killed.
   void park(Waiter& waiter);
@@ -36,11 +38,6 @@ class SimStack final : public net_fake::Occurrence {
 
   // Runs what the stack has to do until it ends. Its parks answer `killed`.
   void unwind();
-
-  // Whether its code has to end and not go on: its worker was killed, or the run has failed.
-  [[nodiscard]] bool must_end() const;
-  // On the stack itself: suspends it for ever. Nothing that lives on it is destroyed.
-  [[noreturn]] void abandon();
 
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle; }
   [[nodiscard]] bool started() const { return phase_ > Phase::starting; }
@@ -58,7 +55,10 @@ class SimStack final : public net_fake::Occurrence {
   void happen(uint64_t) override { run(); }
 
  private:
-  enum class Phase : uint8_t { idle, starting, running, parked, ready, abandoned };
+  enum class Phase : uint8_t { idle, starting, running, parked, ready };
+  void make(World& world, Execution& execution, Task body);
+  // Of code that has called std::terminate: whether only its stack ends.
+  [[nodiscard]] bool may_be_left();
   void run();
   void ended();
   [[nodiscard]] Duration latency(World& world, bool starts) const;

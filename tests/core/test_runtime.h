@@ -106,10 +106,10 @@ class TestRuntime final : public Runtime, public Executions {
 
   void execute(Execution& execution, StackPlacement placement, Task body) override {
     REHEARSAL_CHECK(on_strand_);
-    if (placement == StackPlacement::inline_)
-      inline_bodies_.emplace_back(&execution, std::move(body));
-    else
+    if (placement == StackPlacement::pool)
       world_.bodies_.push_back({this, &execution, std::move(body)});
+    else
+      inline_bodies_.push_back({&execution, std::move(body), placement});
   }
 
   ParkOutcome park(Waiter& waiter) override {
@@ -141,13 +141,19 @@ class TestRuntime final : public Runtime, public Executions {
   // Timers that fire while one stack is parked: beyond that they only tick.
   static constexpr uint64_t kTimersMax = 100000;
 
+  struct InlineBody {
+    Execution* execution;
+    Task task;
+    StackPlacement placement;  // inline_ or at_once
+  };
+
   void run_inline_bodies() {
     if (inline_running_) return;
     while (!inline_bodies_.empty()) {
-      auto [execution, body] = std::move(inline_bodies_.front());
+      InlineBody body = std::move(inline_bodies_.front());
       inline_bodies_.pop_front();
-      inline_running_ = true;
-      run(*execution, std::move(body));
+      inline_running_ = body.placement == StackPlacement::inline_;
+      run(*body.execution, std::move(body.task));
       inline_running_ = false;
     }
   }
@@ -170,7 +176,7 @@ class TestRuntime final : public Runtime, public Executions {
   Execution* running_ = nullptr;
   mutable uint64_t next_node_ = 0;
   std::deque<Task> tasks_;
-  std::deque<std::pair<Execution*, Task>> inline_bodies_;
+  std::deque<InlineBody> inline_bodies_;
 };
 
 inline bool TestWorld::run_body() {

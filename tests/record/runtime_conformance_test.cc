@@ -1,6 +1,6 @@
 #include "real_net/runtime/real_runtime.h"
 #include "record/recording_runtime.h"
-#include "tests/conformance/runtime_suite.h"
+#include "tests/conformance/dying_suite.h"
 #include "tests/real_net/support/tcp_world.h"
 #include "tests/temporary_folder.h"
 
@@ -44,5 +44,6 @@ namespace rehearsal::conformance {
 
 using RecordedWorlds = testing::Types<record::RecordedWorld<1>, record::RecordedWorld<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Recorded, RuntimeSuite, RecordedWorlds);
+INSTANTIATE_TYPED_TEST_SUITE_P(Recorded, DyingSuite, RecordedWorlds);
 
 }  // namespace rehearsal::conformance

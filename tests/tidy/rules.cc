@@ -108,8 +108,8 @@ const std::vector<WordRow>& word_rows() {
                       {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/",
                        "coverage/", "observe/"},
                       {"core/fibers/", "sim/world/clock_guard", "sim/world/precision_calls",
-                       "sim/world/dead_code", "sim/explain/throw_watch", "sim/hunt/last_words",
-                       "sim/hunt/run_watch", "record/stack_mark"}});
+                       "sim/explain/throw_watch", "sim/hunt/last_words", "sim/hunt/run_watch",
+                       "record/stack_mark"}});
     return result;
   }();
   return rows;

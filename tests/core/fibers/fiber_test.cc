@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -283,6 +284,46 @@ TEST_F(FiberTest, LeavesWhatIsAbandonedAsItIs) {
   EXPECT_EQ(pool_.idle(), idle);
   fiber.reset();
   EXPECT_FALSE(destroyed);
+}
+
+TEST_F(FiberTest, CodeThatTerminatesLeavesItsStackWhereItMay) {
+  // Goal: what is below goes on, and no destructor runs. Method: a fiber on top of another.
+  bool destroyed = false;
+  struct Tells {
+    bool& destroyed;
+    ~Tells() { destroyed = true; }
+  };
+  auto above = make([&](Fiber&) {
+    const Tells tells{destroyed};
+    std::terminate();
+  });
+  int asked = 0;
+  above->set_on_terminate([&asked] { return ++asked == 1; });
+  auto below = make([&](Fiber& self) {
+    above->resume();
+    self.suspend();
+  });
+  below->resume();
+  EXPECT_TRUE(above->left());
+  EXPECT_FALSE(above->done());
+  EXPECT_FALSE(below->left());
+  EXPECT_EQ(asked, 1);
+  above->abandon();
+  EXPECT_TRUE(above->done());
+  below->resume();
+  EXPECT_TRUE(below->done());
+  above.reset();
+  EXPECT_FALSE(destroyed);
+}
+
+TEST_F(FiberDeathTest, CodeThatTerminatesEndsTheProcessWhereItMayNot) {
+  auto silent = make([](Fiber&) { std::terminate(); });
+  EXPECT_DEATH(silent->resume(), "");
+  auto refusing = make([](Fiber&) { std::terminate(); });
+  refusing->set_on_terminate([] { return false; });
+  EXPECT_DEATH(refusing->resume(), "");
+  silent->discard();
+  refusing->discard();
 }
 
 }  // namespace

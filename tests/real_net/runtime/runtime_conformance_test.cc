@@ -1,4 +1,4 @@
-#include "tests/conformance/runtime_suite.h"
+#include "tests/conformance/dying_suite.h"
 #include "tests/real_net/support/tcp_world.h"
 
 namespace rehearsal::real {
@@ -45,5 +45,6 @@ namespace rehearsal::conformance {
 using RealWorlds =
     testing::Types<real::RuntimeWorld<1>, real::RuntimeWorld<3>, real::MainThreadWorld>;
 INSTANTIATE_TYPED_TEST_SUITE_P(OverThreads, RuntimeSuite, RealWorlds);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverThreads, DyingSuite, RealWorlds);
 
 }  // namespace rehearsal::conformance

@@ -1,7 +1,7 @@
 #include "core/fibers/stack_pool.h"
 #include "sim/decisions/keyed_decisions.h"
 #include "sim/world/sim_runtime.h"
-#include "tests/conformance/runtime_suite.h"
+#include "tests/conformance/dying_suite.h"
 
 namespace rehearsal::conformance {
 namespace {
@@ -51,6 +51,8 @@ class SimRuntimeWorld {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, RuntimeSuite, SimRuntimeWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(SimWithJitter, RuntimeSuite, SimRuntimeWorld<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Sim, DyingSuite, SimRuntimeWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(SimWithJitter, DyingSuite, SimRuntimeWorld<true>);
 
 }  // namespace
 }  // namespace rehearsal::conformance

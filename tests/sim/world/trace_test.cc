@@ -141,7 +141,7 @@ TEST_F(RecorderTest, AnOracleHearsOfTheKindsThatItWatches) {
   EventCollector recorder(queue, decisions);
   for (Watcher* watcher : {&some, &none, &all}) recorder.add(*watcher);
   std::string expected;
-  for (int kind = 0; kind <= static_cast<int>(EventKind::mark); ++kind) {
+  for (size_t kind = 0; kind < kEventKinds; ++kind) {
     const Event event{.kind = static_cast<EventKind>(kind), .worker = WorkerId{1}};
     recorder.on_event(event, kLife, Incarnation{7});
     if (event.kind == EventKind::frame || event.kind == EventKind::mark)

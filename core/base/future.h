@@ -97,6 +97,8 @@ struct Awaited<Future<T>> {
 };
 
 // A value to come, or its error; completed exactly once. A handle: copies name the same value.
+// When the last handle is dropped, a value whose destructor is a user's dies by an execution of its
+// own that may park, named `~Type`.
 // Every wait ends: with the value, with an error that names worker and cause, or, when the node
 // ends, with why it ended.
 template <class T>

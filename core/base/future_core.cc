@@ -73,11 +73,11 @@ void FutureCore::post_cancel() {
 }
 
 void FutureCore::end_value(std::shared_ptr<void> value, std::string_view (*label)()) const {
-  // The stack that drops it may be one on which its destructor may call.
-  if (value == nullptr || strand_->may_park()) return;
-  strand_->post_always([strand = strand_, value = std::move(value), label]() mutable {
+  if (value == nullptr) return;
+  // Also where the stack that drops it may park: who drops it last is a matter of chance.
+  strand_->post_always(Tagged(tag(), [strand = strand_, value = std::move(value), label]() mutable {
     strand->end_life(std::move(value), label());
-  });
+  }));
 }
 
 bool FutureCore::become_ready() {

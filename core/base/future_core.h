@@ -76,8 +76,8 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   // ---- anywhere ----
 
-  // Of a user's value that nobody takes any more: destroys it on this stack if that may park, else
-  // by an execution of its own. Null: nothing.
+  // Of a user's value that nobody takes any more: destroys it by an execution of its own. Null:
+  // nothing.
   void end_value(std::shared_ptr<void> value, std::string_view (*label)()) const;
 
  protected:

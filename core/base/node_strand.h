@@ -85,9 +85,6 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // The node's own: what its executions make has it. Before the first of them.
   void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
 
-  // Whether the calling stack runs an execution that may park here.
-  [[nodiscard]] bool may_park() const { return running_or_null() != nullptr && stack_may_park(); }
-
   // A new execution, started by `id`; shared, or in place.
   [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
                                                           std::string_view label) const;

@@ -293,24 +293,29 @@ std::optional<Task> ReplayRuntime::take(const record::Posted& posted) {
     destroy(posted.from, std::exchange(giver.closure, nullptr));
     task = take_from(giver, posted.code);
   }
-  if (!task && posted.from.kind != Source::Kind::strand)
-    task = take_elsewhere(posted.from, posted.code);
+  if (!task) task = take_elsewhere(posted.from, posted.code);
   giver.expected.pop_front();
   if (task && giver.stack != nullptr) touched_.push_back(posted.from);
   return task;
 }
 
-// The strand's own tasks run in the order of their posts.
+// The strand's own tasks run in the order of their posts. Some stay behind: a thing that the strand
+// lets go of last here may have been a stack's to let go of in the record.
 std::optional<Task> ReplayRuntime::take_from(Giver& giver, uint64_t code) {
-  auto found = std::find_if(giver.offers.begin(), giver.offers.end(),
-                            [code](const Offer& offer) { return offer.code == code; });
   const auto strand = givers_.find({Source::Kind::strand, 0});
   const bool in_order = strand != givers_.end() && &strand->second == &giver;
-  if (found == giver.offers.end() || (in_order && found != giver.offers.begin()))
-    return std::nullopt;
+  const auto found =
+      std::find_if(giver.offers.begin(), giver.offers.end(), [&](const Offer& offer) {
+        return offer.code == code || (in_order && is_expected(giver, offer.code));
+      });
+  if (found == giver.offers.end() || found->code != code) return std::nullopt;
   Task task = std::move(found->task);
   giver.offers.erase(found);
   return task;
+}
+
+bool ReplayRuntime::is_expected(const Giver& giver, uint64_t code) {
+  return std::find(giver.expected.begin(), giver.expected.end(), code) != giver.expected.end();
 }
 
 // Of a giver that is not meant: a task that the record does not have there, which is to say that
@@ -331,7 +336,7 @@ std::optional<Task> ReplayRuntime::take_stray(Giver& giver, uint64_t code) {
 
 std::optional<Task> ReplayRuntime::take_elsewhere(Source source, uint64_t code) {
   for (auto& [other, giver] : givers_) {
-    if (other == source || other.kind == Source::Kind::strand) continue;
+    if (other == source) continue;
     if (std::optional<Task> task = take_stray(giver, code)) return task;
   }
   for (auto& [other, giver] : givers_) {

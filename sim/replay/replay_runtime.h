@@ -107,6 +107,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   void begin_strand();
   void end_strand();
   [[nodiscard]] std::optional<Task> take_from(Giver& giver, uint64_t code);
+  [[nodiscard]] static bool is_expected(const Giver& giver, uint64_t code);
   [[nodiscard]] std::optional<Task> take_elsewhere(Source source, uint64_t code);
   [[nodiscard]] static std::optional<Task> take_stray(Giver& giver, uint64_t code);
   void add_stack(Source source, Execution& execution, Task body);

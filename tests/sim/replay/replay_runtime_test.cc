@@ -18,6 +18,7 @@ namespace {
 using record::Source;
 
 constexpr Source kMain{Source::Kind::main, 0};
+constexpr Source kStrand{Source::Kind::strand, 0};
 constexpr Source kFirstExecution{Source::Kind::execution, 1};
 
 class ReplayRuntimeTest : public testing::Test {
@@ -141,6 +142,48 @@ TEST_F(ReplayRuntimeTest, ReleasesOfOneTypeAreToldApart) {
   EXPECT_TRUE(take(kMain, "own"));
   EXPECT_TRUE(take(kFirstExecution, "both"));
   EXPECT_EQ(released_, (std::vector<std::string>{"own", "both"}));
+}
+
+TEST_F(ReplayRuntimeTest, WhatTheStrandLetsGoOfLastIsTakenFromThere) {
+  // In the record the main was the last to drop what it shared with the strand, whose own next task
+  // ran before. Here the strand drops it last, before it posts that task.
+  auto both = shared("both");
+  runtime_->expect(release_by(kStrand, "next"));
+  runtime_->expect(release_by(kMain, "both"));
+  runtime_->start_main(main_, [copy = both]() mutable { copy.reset(); });
+  runtime_->run_out();
+  runtime_->on_strand([&] {
+    both.reset();
+    shared("next").reset();
+  });
+  EXPECT_TRUE(take(kStrand, "next"));
+  EXPECT_TRUE(take(kMain, "both"));
+  EXPECT_EQ(released_, (std::vector<std::string>{"next", "both"}));
+}
+
+TEST_F(ReplayRuntimeTest, WhatTheStrandLetGoOfLastMayBeAStacksHere) {
+  // The other way round.
+  auto both = shared("both");
+  runtime_->expect(release_by(kStrand, "both"));
+  runtime_->expect(release_by(kStrand, "next"));
+  runtime_->start_main(main_, [copy = both]() mutable { copy.reset(); });
+  runtime_->on_strand([&] {
+    both.reset();
+    shared("next").reset();
+  });
+  EXPECT_TRUE(take(kStrand, "both"));
+  EXPECT_TRUE(take(kStrand, "next"));
+  EXPECT_EQ(released_, (std::vector<std::string>{"both", "next"}));
+}
+
+TEST_F(ReplayRuntimeTest, TheStrandsOwnTasksKeepTheirOrder) {
+  runtime_->expect(release_by(kStrand, "second"));
+  runtime_->expect(release_by(kStrand, "first"));
+  runtime_->on_strand([&] {
+    shared("first").reset();
+    shared("second").reset();
+  });
+  EXPECT_FALSE(take(kStrand, "second"));
 }
 
 TEST_F(ReplayRuntimeTest, WhatNobodyPostsIsMissed) {

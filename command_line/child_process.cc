@@ -17,10 +17,14 @@
 #include <system_error>
 #include <utility>
 
+#include "command_line/command_line.h"
+#include "command_line/process_copy.h"
+#include "core/base/check.h"
+
 namespace rehearsal::command_line {
 namespace {
 
-constexpr int kExecFailed = 127;
+constexpr int kNotStarted = 127;
 constexpr const char* kThisBinary = "/proc/self/exe";
 
 [[noreturn]] void throw_errno(const char* what) {
@@ -91,12 +95,11 @@ struct ChildDescriptors {
   int errors;  // -1: ours
 };
 
-// Runs between fork and exec: only calls that are safe there. The ends are first moved out of the
+// Runs right after the fork: only calls that are safe there. The ends are first moved out of the
 // way of the descriptors that they become.
-[[noreturn]] void become_child(pid_t parent, const ChildDescriptors& given, const ChildSetup& setup,
-                               char** arguments, char** environment) {
+void become_child(pid_t parent, const ChildDescriptors& given, const ChildSetup& setup) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kExecFailed);  // it died before the line above
+  if (getppid() != parent) _exit(kNotStarted);  // it died before the line above
   if (setup.core) run_on(*setup.core);
   if (setup.moved_memory) move_memory();
   const char* directory = setup.directory.empty() ? nullptr : setup.directory.c_str();
@@ -108,8 +111,13 @@ struct ChildDescriptors {
       dup2(high_requests, kRequestDescriptor) >= 0 && dup2(high_reports, kReportDescriptor) >= 0 &&
       (!setup.gives || dup2(high_gift, kGivenDescriptor) >= 0) &&
       dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 && (directory == nullptr || chdir(directory) == 0);
-  if (ready) execve(kThisBinary, arguments, environment);
-  _exit(kExecFailed);
+  if (!ready) _exit(kNotStarted);
+}
+
+[[noreturn]] void go_on_as_copy(const ChildSetup& setup, std::vector<char*> arguments) {
+  begin_copy(setup.environment);
+  const int count = static_cast<int>(arguments.size()) - 1;  // behind them is a null
+  end_copy(main(count, arguments.data(), setup.tool->scenarios, setup.tool->backends));
 }
 
 void write_all(int descriptor, const std::string& text) {
@@ -133,12 +141,16 @@ ChildProcess::ChildProcess(const ChildSetup& setup) {
   const Pipe requests = make_pipe();
   const Pipe reports = make_pipe();
   if (setup.keeps_errors) errors_ = make_error_file();
+  REHEARSAL_CHECK(setup.tool == nullptr || !setup.moved_memory);
+  const bool is_copy = setup.tool != nullptr && can_be_copied();
+  if (is_copy) flush_streams();
   const pid_t parent = getpid();
   process_ = fork();
   if (process_ == 0) {
-    become_child(parent, {requests.read, reports.write, errors_}, setup,
-                 const_cast<char**>(argument_pointers.data()),
-                 const_cast<char**>(environment_pointers.data()));
+    become_child(parent, {requests.read, reports.write, errors_}, setup);
+    if (is_copy) go_on_as_copy(setup, argument_pointers);
+    execve(kThisBinary, argument_pointers.data(), environment_pointers.data());
+    _exit(kNotStarted);
   }
   close(requests.read);
   close(reports.write);

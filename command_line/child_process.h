@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line/run_settings.h"
+#include "command_line/commands.h"
 
 namespace rehearsal::command_line {
 
@@ -19,15 +19,18 @@ inline constexpr int kReportDescriptor = 4;
 inline constexpr int kGivenDescriptor = 5;
 
 struct ChildSetup {
-  std::vector<std::string> arguments;              // behind the program's name
-  std::map<std::string, std::string> environment;  // replaces or adds to ours
-  std::string directory;                           // to start in; empty: ours
-  std::optional<int> core;                         // the only one it runs on; without: as we
+  std::vector<std::string> arguments;  // behind the program's name
+  // With one, the child is a copy of this process where it can be (process_copy.h), in which `main`
+  // gets these arguments. Without, the binary is started anew.
+  const Tool* tool = nullptr;
+  std::map<std::string, std::string> environment = {};  // replaces or adds to ours
+  std::string directory = {};                           // to start in; empty: ours
+  std::optional<int> core = {};                         // the only one it runs on; without: as we
   // Its libraries and stacks lie elsewhere than ours, even where the system puts everything at the
-  // same addresses each time.
+  // same addresses each time. Only without a tool.
   bool moved_memory = false;
   // Of ours; the child has it, too, as kGivenDescriptor.
-  std::optional<int> gives;
+  std::optional<int> gives = {};
   // The child's standard error is kept for `take_errors`, and not part of ours.
   bool keeps_errors = false;
 };

@@ -13,7 +13,9 @@ namespace rehearsal {
 // `verify`.
 //
 // The binary starts itself again as child processes, so `main` must do nothing else before this
-// call that a second process must not do.
+// call that a second process must not do. Where it can, a child is a copy of this process (fork),
+// which spares it the loading of LibTorch: what `main` and a scenario's `program` have made by then
+// is there, too. So it is not where there are threads, or a device is open.
 int main(int argc, char** argv, const std::vector<Scenario>& scenarios);
 
 namespace command_line {

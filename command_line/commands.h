@@ -129,7 +129,7 @@ int serve_requests(const Tool& tool, bool scattered);
 int serve_worker_request(const Tool& tool);
 
 // Runs the workers of a real cluster as processes on this machine, and waits for them.
-RunOutcome run_processes(const RunSettings& settings, Reporter& reporter);
+RunOutcome run_processes(const Tool& tool, const RunSettings& settings, Reporter& reporter);
 
 // How a failed run ends: of a simulated one the way into a debugger, the failure in a line, then
 // the command that repeats it, alone on the last line. On standard error if standard output is for

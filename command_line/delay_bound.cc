@@ -20,10 +20,10 @@ std::string strategy_of(const Skips& skips) {
 // Level by level: all schedules with one deviation, then all with two, and so on.
 class Search {
  public:
-  Search(const HuntCommand& command, const RunSettings& settings)
+  Search(const Tool& tool, const HuntCommand& command, const RunSettings& settings)
       : command_(command),
         settings_(settings),
-        crew_(make_crew(command.jobs, Crew::Errors::shown)),
+        crew_(make_crew(tool, command.jobs, Crew::Errors::shown)),
         spending_(command.budget, [this] { return crew_.processor_seconds(); }) {}
 
   DelaySearch run() {
@@ -125,8 +125,9 @@ class Search {
 
 }  // namespace
 
-DelaySearch search_delays(const HuntCommand& command, const RunSettings& settings) {
-  return Search(command, settings).run();
+DelaySearch search_delays(const Tool& tool, const HuntCommand& command,
+                          const RunSettings& settings) {
+  return Search(tool, command, settings).run();
 }
 
 }  // namespace rehearsal::command_line

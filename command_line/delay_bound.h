@@ -24,6 +24,7 @@ struct DelaySearch {
 // Of the settings, the strategy says nothing here. Of several shards, each takes its part of the
 // schedules with one deviation and what follows from them; the first one also takes the schedule
 // without any.
-[[nodiscard]] DelaySearch search_delays(const HuntCommand& command, const RunSettings& settings);
+[[nodiscard]] DelaySearch search_delays(const Tool& tool, const HuntCommand& command,
+                                        const RunSettings& settings);
 
 }  // namespace rehearsal::command_line

@@ -36,7 +36,8 @@ std::string title_of(const RunSettings& settings) {
 // Runs in a child process, and takes down what happens.
 class Historian {
  public:
-  Historian() : crew_(make_crew(1, Crew::Errors::hidden, kToldSecondsMax)) {}
+  explicit Historian(const Tool& tool)
+      : crew_(make_crew(tool, 1, Crew::Errors::hidden, kToldSecondsMax)) {}
 
   void expect_hangs() { crew_.expect_hangs(); }
 
@@ -100,7 +101,7 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
   if (run.net != Net::sim) return std::nullopt;
   RunSettings settings = run;
   settings.trace_file.clear();  // It was written by the run itself.
-  Historian historian;
+  Historian historian(tool);
   if (hangs) historian.expect_hangs();
   settings.spans_file = with_spans ? historian.spans_file() : "";
   RunOutcome outcome;

@@ -36,9 +36,10 @@ const char* what_came_of(Shrunk::End end) {
 std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
                                    const RunSettings& settings, const sim::RunFailure& failure) {
   if (command.shrink_budget.empty() || failure.oracle == kUnfinished) return std::nullopt;
-  Shrunk shrunk = shrink_run(settings, {.budget = command.shrink_budget,
-                                        .file = file_in(command.directory, "failure.run"),
-                                        .hangs = failure.oracle == "watchdog"});
+  Shrunk shrunk = shrink_run(tool, settings,
+                             {.budget = command.shrink_budget,
+                              .file = file_in(command.directory, "failure.run"),
+                              .hangs = failure.oracle == "watchdog"});
   const bool is_shrunk = shrunk.end == Shrunk::End::shrunk;
   if (is_shrunk && fits_a_command(replay_command(tool.program, shrunk.settings))) return shrunk;
   if (is_shrunk) {
@@ -120,7 +121,7 @@ int hunt_delays(const Tool& tool, const HuntCommand& command) {
   for (uint64_t i = 0; i < command.seed_count.value_or(1) && !result.failure; ++i) {
     for (RunSettings settings : command.scenarios) {
       settings.seed = Seed{command.first_seed + i};
-      const DelaySearch search = search_delays(command, settings);
+      const DelaySearch search = search_delays(tool, command, settings);
       result.runs[settings.scenario->name] += search.schedules;
       result.spent["delays"].runs += search.schedules;
       result.spent["delays"].decisions += search.decisions;
@@ -148,9 +149,9 @@ int hunt(const Tool& tool, const HuntCommand& command) {
   make_folder("--out", command.directory);
   check_junit_file(command.junit_file);
   if (command.delay_bound) return hunt_delays(tool, command);
-  const HuntTasks tasks = command.crash_sweep ? crash_sweep_tasks(command, tool.backends)
-                                              : seed_tasks(command, tool.backends);
-  HuntSearch search(command, tasks);
+  const HuntTasks tasks =
+      command.crash_sweep ? crash_sweep_tasks(tool, command) : seed_tasks(command, tool.backends);
+  HuntSearch search(tool, command, tasks);
   const std::optional<HuntSearch::Found> found = search.search();
   HuntResult result = result_of(tool, command, search);
   if (found)

@@ -8,10 +8,10 @@
 
 namespace rehearsal::command_line {
 
-HuntSearch::HuntSearch(const HuntCommand& command, const HuntTasks& tasks)
+HuntSearch::HuntSearch(const Tool& tool, const HuntCommand& command, const HuntTasks& tasks)
     : command_(command),
       tasks_(tasks),
-      crew_(make_crew(command.jobs, Crew::Errors::shown)),
+      crew_(make_crew(tool, command.jobs, Crew::Errors::shown)),
       spending_(command.budget, [this] { return crew_.processor_seconds(); }),
       overtime_(spending_, kSearchOvertimeSeconds) {
   for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;

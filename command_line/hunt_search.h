@@ -21,7 +21,7 @@ class HuntSearch {
     RunOutcome outcome;
   };
 
-  HuntSearch(const HuntCommand& command, const HuntTasks& tasks);
+  HuntSearch(const Tool& tool, const HuntCommand& command, const HuntTasks& tasks);
 
   // Runs until something fails, or nothing is left of the tasks or the budget. Returns the failure
   // with the smallest number. Runs that have not ended some time after the budget's are ended, and

@@ -7,8 +7,8 @@
 namespace rehearsal::command_line {
 namespace {
 
-std::vector<RunOutcome> simulate_all(const HuntTasks& tasks, int jobs) {
-  Crew crew = make_crew(jobs, Crew::Errors::shown);
+std::vector<RunOutcome> simulate_all(const Tool& tool, const HuntTasks& tasks, int jobs) {
+  Crew crew = make_crew(tool, jobs, Crew::Errors::shown);
   std::vector<RunOutcome> outcomes(*tasks.count);
   size_t next = 0;
   while (true) {
@@ -48,11 +48,10 @@ struct Sweep {
 
 }  // namespace
 
-Crew make_crew(int jobs, Crew::Errors errors, double run_seconds_max) {
-  return Crew(
-      std::vector<ChildSetup>(static_cast<size_t>(jobs),
-                              {.arguments = {kChildCommand}, .environment = {}, .directory = {}}),
-      run_seconds_max, errors);
+Crew make_crew(const Tool& tool, int jobs, Crew::Errors errors, double run_seconds_max) {
+  return Crew(std::vector<ChildSetup>(static_cast<size_t>(jobs),
+                                      {.arguments = {kChildCommand}, .tool = &tool}),
+              run_seconds_max, errors);
 }
 
 HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
@@ -84,9 +83,9 @@ HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
   return tasks;
 }
 
-HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends) {
-  const HuntTasks whole = seed_tasks(command, backends);
-  const std::vector<RunOutcome> outcomes = simulate_all(whole, command.jobs);
+HuntTasks crash_sweep_tasks(const Tool& tool, const HuntCommand& command) {
+  const HuntTasks whole = seed_tasks(command, tool.backends);
+  const std::vector<RunOutcome> outcomes = simulate_all(tool, whole, command.jobs);
   auto sweeps = std::make_shared<std::vector<Sweep>>();
   HuntTasks tasks{.count = 0, .settings_of = nullptr};
   for (size_t i = 0; i < outcomes.size(); ++i) {

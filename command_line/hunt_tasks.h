@@ -23,10 +23,10 @@ struct HuntTasks {
 // The same, and each of these runs again for every event of every worker, with a crash of that
 // worker before it. Simulates the runs without a crash first, to count the events; if one of them
 // fails, it is the only task.
-[[nodiscard]] HuntTasks crash_sweep_tasks(const HuntCommand& command, const Backends& backends);
+[[nodiscard]] HuntTasks crash_sweep_tasks(const Tool& tool, const HuntCommand& command);
 
 // Children that simulate what they are given. A run that takes longer is ended.
-[[nodiscard]] Crew make_crew(int jobs, Crew::Errors errors,
+[[nodiscard]] Crew make_crew(const Tool& tool, int jobs, Crew::Errors errors,
                              double run_seconds_max = kRunSecondsMax);
 
 }  // namespace rehearsal::command_line

@@ -47,7 +47,7 @@ Reporter terminal_reporter(const Tool& tool, ProgressLine& progress) {
 RunOutcome carry_out(const Tool& tool, const RunSettings& settings) {
   ProgressLine progress;
   Reporter reporter = terminal_reporter(tool, progress);
-  if (settings.net == Net::tcp) return run_processes(settings, reporter);
+  if (settings.net == Net::tcp) return run_processes(tool, settings, reporter);
   const sim::CrashReport crash_report(last_words(tool, settings));
   return tool.backends.simulate(settings, reporter);
 }

@@ -101,7 +101,7 @@ struct WorkerProcess {
   std::optional<RunOutcome> outcome;
 };
 
-std::vector<WorkerProcess> start_workers(const RunSettings& settings,
+std::vector<WorkerProcess> start_workers(const Tool& tool, const RunSettings& settings,
                                          const std::vector<std::string>& names,
                                          const std::string& spans_folder) {
   // Handed on to rank 0, so that its port is never anybody else's.
@@ -114,11 +114,11 @@ std::vector<WorkerProcess> start_workers(const RunSettings& settings,
   std::vector<WorkerProcess> workers;
   for (size_t rank = 0; rank < names.size(); ++rank) {
     ChildSetup setup{.arguments = {kWorkerChildCommand},
+                     .tool = &tool,
                      .environment = {{"RANK", std::to_string(rank)},
                                      {"WORLD_SIZE", world_size},
                                      {"MASTER_ADDR", kLoopback},
-                                     {"MASTER_PORT", port}},
-                     .directory = {}};
+                                     {"MASTER_PORT", port}}};
     if (rank == 0) setup.gives = rendezvous.get();
     setup.environment.insert(secret.begin(), secret.end());
     workers.push_back({names[rank], std::make_unique<ChildProcess>(setup), std::nullopt});
@@ -185,7 +185,7 @@ std::optional<sim::RunFailure> follow(std::vector<WorkerProcess>& workers, Repor
 
 }  // namespace
 
-RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
+RunOutcome run_processes(const Tool& tool, const RunSettings& settings, Reporter& reporter) {
   make_folder("--record", settings.record_folder);
   make_folder("--checkpoints", settings.checkpoints);
   check_spans_file(settings.spans_file);
@@ -196,7 +196,7 @@ RunOutcome run_processes(const RunSettings& settings, Reporter& reporter) {
   RunSettings placed = settings;
   if (placed.checkpoints.empty()) placed.checkpoints = folder.file("checkpoints");
   const std::string spans = settings.spans_file.empty() ? "" : folder.file("spans");
-  std::vector<WorkerProcess> workers = start_workers(placed, program.names(), spans);
+  std::vector<WorkerProcess> workers = start_workers(tool, placed, program.names(), spans);
   RunOutcome outcome;
   outcome.failure = follow(workers, reporter);
   outcome.ok = !outcome.failure;

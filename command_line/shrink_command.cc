@@ -66,7 +66,7 @@ Json shrunk_json(const Tool& tool, const Shrunk& shrunk) {
 }  // namespace
 
 int shrink(const Tool& tool, const ShrinkCommand& command) {
-  const Shrunk shrunk = shrink_run(command.settings, {command.budget, command.file});
+  const Shrunk shrunk = shrink_run(tool, command.settings, {command.budget, command.file});
   if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
   if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
   if (shrunk.end == Shrunk::End::unfinished) return report_unfinished(tool, shrunk.settings);

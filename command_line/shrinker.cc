@@ -95,9 +95,9 @@ std::vector<sim::Override> read_choices(const std::string& name) {
 
 class Shrinker {
  public:
-  Shrinker(const RunSettings& settings, const ShrinkOrder& order)
+  Shrinker(const Tool& tool, const RunSettings& settings, const ShrinkOrder& order)
       : order_(order),
-        crew_(make_crew(1, Crew::Errors::hidden)),
+        crew_(make_crew(tool, 1, Crew::Errors::hidden)),
         spending_(order.budget, [this] { return crew_.processor_seconds(); }) {
     result_.settings = settings;
     if (order.hangs) crew_.expect_hangs();
@@ -130,14 +130,14 @@ class Shrinker {
     return spending_.left(result_.runs, in_structure_ ? kStructureShare : 1);
   }
 
-  // Whether the run fails, and again so in another process.
+  // Whether the run fails, and again so in a process that was started anew, with other addresses.
   bool begin() {
     const RunOutcome first = attempt(settings(), crew_);
     if (first.ok || !first.failure) return false;
     if (is_unfinished(first)) return end_with(Shrunk::End::unfinished);
     result_.settings.strategy = first.strategy.empty() ? settings().strategy : first.strategy;
     result_.failure = *first.failure;
-    Crew other = make_crew(1, Crew::Errors::hidden);
+    Crew other({{.arguments = {kChildCommand}}}, kRunSecondsMax, Crew::Errors::hidden);
     if (first.failure->oracle == "watchdog") {
       crew_.expect_hangs();
       other.expect_hangs();
@@ -295,8 +295,8 @@ std::string repeat_text(const Tool& tool, const OtherFailure& other) {
 
 }  // namespace
 
-Shrunk shrink_run(const RunSettings& settings, const ShrinkOrder& order) {
-  return Shrinker(settings, order).run();
+Shrunk shrink_run(const Tool& tool, const RunSettings& settings, const ShrinkOrder& order) {
+  return Shrinker(tool, settings, order).run();
 }
 
 std::string others_text(const Tool& tool, const Shrunk& shrunk) {

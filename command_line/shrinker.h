@@ -39,7 +39,8 @@ struct Shrunk {
   double seconds = 0;
   std::vector<OtherFailure> others;  // one of each kind, that with the fewest decisions
 };
-[[nodiscard]] Shrunk shrink_run(const RunSettings& settings, const ShrinkOrder& order);
+[[nodiscard]] Shrunk shrink_run(const Tool& tool, const RunSettings& settings,
+                                const ShrinkOrder& order);
 
 // For people, a line each: what else failed on the way, and how to repeat it.
 [[nodiscard]] std::string others_text(const Tool& tool, const Shrunk& shrunk);

@@ -1,16 +1,11 @@
 // This binary is the tests, and the tool whose workers they start.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
 #include "command_line/command_line.h"
 #include "scenarios/storm/storm.h"
 #include "tests/scenarios/tool_run.h"
 
 int main(int argc, char** argv) {
   using namespace rehearsal;
-  if (std::getenv(command_line::kToolVariable) != nullptr)
-    return rehearsal::main(argc, argv, {storm_scenario()});
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  return command_line::run_tests_or_tool(argc, argv, [](int count, char** words) {
+    return rehearsal::main(count, words, {storm_scenario()});
+  });
 }

@@ -1,8 +1,5 @@
 // This binary is the tests, and the tool with the storm that they start.
 #include <ATen/Parallel.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 
 #include "command_line/command_line.h"
 #include "scenarios/storm/storm.h"
@@ -10,9 +7,8 @@
 
 int main(int argc, char** argv) {
   using namespace rehearsal;
-  if (std::getenv(command_line::kToolVariable) != nullptr)
-    return rehearsal::main(argc, argv, {storm_scenario()});
   at::set_num_threads(1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  return command_line::run_tests_or_tool(argc, argv, [](int count, char** words) {
+    return rehearsal::main(count, words, {storm_scenario()});
+  });
 }

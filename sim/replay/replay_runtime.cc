@@ -344,7 +344,23 @@ std::optional<Task> ReplayRuntime::take_elsewhere(Source source, uint64_t code) 
     run(other, giver);
     if (std::optional<Task> task = take_stray(giver, code)) return task;
   }
+  for (auto& [other, giver] : givers_) {
+    if (other == source) continue;
+    if (std::optional<Task> task = take_alike(giver, code)) return task;
+  }
   return std::nullopt;
+}
+
+// Tasks of one tag do the same: two handles of one value, say. The one that the record has of this
+// giver may come of somebody else.
+std::optional<Task> ReplayRuntime::take_alike(Giver& giver, uint64_t code) {
+  const auto found = std::find_if(
+      giver.offers.begin(), giver.offers.end(),
+      [code](const Offer& offer) { return offer.code == code && offer.task.tag() != 0; });
+  if (found == giver.offers.end()) return std::nullopt;
+  Task task = std::move(found->task);
+  giver.offers.erase(found);
+  return task;
 }
 
 // ---- the end ----------------------------------------------------------------

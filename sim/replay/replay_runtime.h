@@ -110,6 +110,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   [[nodiscard]] static bool is_expected(const Giver& giver, uint64_t code);
   [[nodiscard]] std::optional<Task> take_elsewhere(Source source, uint64_t code);
   [[nodiscard]] static std::optional<Task> take_stray(Giver& giver, uint64_t code);
+  [[nodiscard]] static std::optional<Task> take_alike(Giver& giver, uint64_t code);
   void add_stack(Source source, Execution& execution, Task body);
   [[nodiscard]] std::optional<record::Reading> next_of_disk();
   [[nodiscard]] static bool can_run(const Giver& giver);

@@ -144,6 +144,26 @@ TEST_F(ReplayRuntimeTest, ReleasesOfOneTypeAreToldApart) {
   EXPECT_EQ(released_, (std::vector<std::string>{"own", "both"}));
 }
 
+TEST_F(ReplayRuntimeTest, OfTwoThatDoTheSameTheFirstServesForEither) {
+  // The main holds two handles of one value. In the record the execution was the last to drop the
+  // one that it shared with the main, and then the main dropped the other one.
+  auto handle = shared("value");
+  runtime_->expect(release_by(kFirstExecution, "value"));
+  runtime_->expect(release_by(kMain, "value"));
+  runtime_->start_main(main_, [this, copy = handle]() mutable {
+    auto other = shared("value");
+    copy.reset();
+    other.reset();
+  });
+  runtime_->on_strand([&] {
+    runtime_->execute(execution_, StackPlacement::inline_,
+                      [copy = std::move(handle)]() mutable { copy.reset(); });
+  });
+  EXPECT_TRUE(take(kFirstExecution, "value"));
+  EXPECT_TRUE(take(kMain, "value"));
+  EXPECT_EQ(released_, (std::vector<std::string>{"value", "value"}));
+}
+
 TEST_F(ReplayRuntimeTest, WhatTheStrandLetsGoOfLastIsTakenFromThere) {
   // In the record the main was the last to drop what it shared with the strand, whose own next task
   // ran before. Here the strand drops it last, before it posts that task.

@@ -34,10 +34,12 @@ constexpr auto kGroupMax = seconds(600);
 constexpr uint64_t kGroupsMax = 10;  // until some have seen everything, if that takes longer
 constexpr auto kBeforeFaults = milliseconds(200);  // after all links stand
 
+// Unless a time is said: one small group.
+const char* said_time() { return std::getenv("REHEARSAL_BAD_NETWORK_SECONDS"); }
 seconds how_long() {
-  const char* said = std::getenv("REHEARSAL_BAD_NETWORK_SECONDS");
-  return seconds(said == nullptr ? 20 : std::max(1, std::atoi(said)));
+  return seconds(said_time() == nullptr ? 1 : std::max(1, std::atoi(said_time())));
 }
+std::string operations() { return said_time() == nullptr ? "operations=150" : "operations=500"; }
 
 // Whole numbers from a seed, one after the other.
 class Draws {
@@ -112,14 +114,14 @@ class Group {
     const std::vector<std::string> words = {
         "worker",         "storm",
         "--set",          "workers=4",
-        "--set",          "operations=500",
+        "--set",          operations(),
         "--set",          "recordable=1",
         "--seed",         std::to_string(seed_),
         "--rank",         std::to_string(rank),
         "--rendezvous",   "file://" + (folder_ / "store").string(),
         "--listen",       network_.address(rank) + ":7000",
         "--record",       life,
-        "--record-size",  "48M",
+        "--record-size",  "192M",
         "--heartbeat",    "500ms",
         "--peer-timeout", "6s",
         "--log",          "info",

@@ -93,6 +93,7 @@ void RRefContext::drop_if_unused(const RRefId& id) {
   const bool held = owner.handles > 0 && !options_.mutants.on(Mutant::owner_handles_keep_nothing);
   if (!owner.forks.empty() || held || owner.uses > 0) return;
   if (owner.counts_for) created_by_.remove(*owner.counts_for);
+  if (options_.mutants.on(Mutant::values_end_in_place)) owner.value.reset();
   if (owner.value && owner.value->ok()) owner.value->value().drop(strand_);
   strand_.release_later(std::move(owner.monitor));
   trace_owner(EventKind::owner_dropped, id);

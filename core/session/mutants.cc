@@ -95,6 +95,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "the forks in a message that is never sent stay registered"},
     {handle_released_in_place, "handle_released_in_place", ordering,
      "the destructor of a reference changes the tables itself"},
+    {values_end_in_place, "values_end_in_place", other,
+     "the destructor of a value that nobody holds any more runs where nothing can wait"},
     {received_references_stay, "received_references_stay", other,
      "a shutdown releases only the references that a worker created"},
     {undefined_gradient_not_sent, "undefined_gradient_not_sent", other,

@@ -67,6 +67,7 @@ enum class Mutant : uint8_t {
   failed_creation_wakes_nobody,
   unsent_forks_stay,
   handle_released_in_place,
+  values_end_in_place,
   received_references_stay,
   // autograd
   undefined_gradient_not_sent,

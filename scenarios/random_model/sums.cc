@@ -11,6 +11,8 @@
 namespace rehearsal::random_model {
 namespace {
 
+constexpr int64_t kShown = 6;  // for people
+
 // Real numbers, in order; a complex one is two.
 at::Tensor as_doubles(const at::Tensor& tensor) {
   at::Tensor real = tensor.detach();
@@ -86,6 +88,20 @@ std::optional<std::string> rounded_difference(const at::Tensor& sum,
   return std::nullopt;
 }
 
+// Where that may be more than numbers_of shows. Of tensors of one type and shape.
+std::string first_difference(const at::Tensor& found, const at::Tensor& expected) {
+  const at::Tensor left = as_doubles(found).flatten(), right = as_doubles(expected).flatten();
+  for (int64_t i = 0; left.numel() > kShown && i < left.numel(); ++i) {
+    const double a = left.data_ptr<double>()[i], b = right.data_ptr<double>()[i];
+    if (std::memcmp(&a, &b, sizeof a) == 0) continue;
+    char text[96];
+    std::snprintf(text, sizeof text, ": element %ld is %.17g, not %.17g", static_cast<long>(i), a,
+                  b);
+    return text;
+  }
+  return {};
+}
+
 }  // namespace
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
@@ -106,23 +122,26 @@ std::optional<std::string> sum_difference(const at::Tensor& sum,
   if (!sum.defined()) return "there is none";
   at::Tensor expected = terms.front();
   for (size_t i = 1; i < terms.size(); ++i) expected = expected + terms[i];
-  if (exact ? same_bits(sum + 0, expected + 0) : same_bits(sum, expected)) return std::nullopt;
+  const bool sign_is_open = exact || expected.is_complex();
+  if (sign_is_open ? same_bits(sum + 0, expected + 0) : same_bits(sum, expected))
+    return std::nullopt;
   if (sum.scalar_type() != expected.scalar_type() || sum.sizes() != expected.sizes())
     return "it has another type or shape";
   if (terms.size() > 2 && !exact) return rounded_difference(sum, terms);
-  return "it is " + numbers_of(sum) + ", not " + numbers_of(expected);
+  return "it is " + numbers_of(sum) + ", not " + numbers_of(expected) +
+         first_difference(sum, expected);
 }
 
 std::string numbers_of(const at::Tensor& tensor) {
   const at::Tensor numbers = as_doubles(tensor).flatten();
   std::string text = "[";
-  for (int64_t i = 0; i < std::min<int64_t>(numbers.numel(), 6); ++i) {
+  for (int64_t i = 0; i < std::min(numbers.numel(), kShown); ++i) {
     char number[32];
     std::snprintf(number, sizeof number, "%s%.17g", i == 0 ? "" : ", ",
                   numbers.data_ptr<double>()[i]);
     text += number;
   }
-  return text + (numbers.numel() > 6 ? ", …]" : "]");
+  return text + (numbers.numel() > kShown ? ", …]" : "]");
 }
 
 }  // namespace rehearsal::random_model

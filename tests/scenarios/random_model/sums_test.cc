@@ -37,6 +37,22 @@ TEST(SumDifference, TellsNoneFromZeroAndOneZeroFromTheOther) {
   EXPECT_NE(sum_difference(numbers({-0.0}), {zero}, false), std::nullopt);
 }
 
+TEST(SumDifference, LeavesTheSignOfComplexZeroOpen) {
+  // Goal: a sum of complex numbers is right in either order. Method: two whose orders differ.
+  const at::Tensor a = at::complex(numbers({-0.0}), numbers({-0.0}));
+  const at::Tensor b = at::complex(numbers({-0.0}), numbers({0}));
+  EXPECT_FALSE(same_bits(a + b, b + a));
+  EXPECT_EQ(sum_difference(a + b, {a, b}, false), std::nullopt);
+  EXPECT_EQ(sum_difference(b + a, {a, b}, false), std::nullopt);
+  EXPECT_NE(sum_difference(a + b + 1, {a, b}, false), std::nullopt);
+}
+
+TEST(SumDifference, ShowsTheElementThatDiffers) {
+  const at::Tensor zeros = at::zeros({8});
+  EXPECT_EQ(sum_difference(zeros + numbers({0, 0, 0, 0, 0, 0, 0, 2}), {zeros}, false),
+            "it is [0, 0, 0, 0, 0, 0, …], not [0, 0, 0, 0, 0, 0, …]: element 7 is 2, not 0");
+}
+
 TEST(SumDifference, SeesAnotherTypeAndShape) {
   const at::Tensor a = numbers({1, 2});
   EXPECT_EQ(sum_difference(a.to(at::kDouble), {a}, false), "it has another type or shape");

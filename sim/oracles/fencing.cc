@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -17,16 +18,20 @@ constexpr Duration kNews = std::chrono::seconds(3);
 class Fencing final : public QuietOracle {
  public:
   std::string_view name() const override { return "fencing"; }
-  EventKinds watched() const override { return {EventKind::peer_fenced, EventKind::peer_lost}; }
+  EventKinds watched() const override {
+    return {EventKind::peer_up, EventKind::peer_fenced, EventKind::peer_lost};
+  }
 
   void on_event(const Observation& seen, Findings&) override {
     const Event& event = seen.event;
-    if (event.kind == EventKind::peer_lost) {
+    if (event.kind == EventKind::peer_up) {
+      met_.emplace(seen.incarnation.value, event.number);
+    } else if (event.kind == EventKind::peer_lost) {
       heard_.insert_or_assign(std::pair(seen.incarnation.value, event.peer),
-                              std::string(event.text));
+                              News{seen.when, std::string(event.text)});
     } else if (event.kind == EventKind::peer_fenced) {
       const auto heard = heard_.find({seen.incarnation.value, event.peer});
-      const bool is_answer = heard != heard_.end() && heard->second == event.text;
+      const bool is_answer = heard != heard_.end() && heard->second.text == event.text;
       fences_.emplace(std::pair(seen.incarnation.value, event.number), Fence{seen.when, is_answer});
     }
   }
@@ -40,7 +45,10 @@ class Fencing final : public QuietOracle {
       const LifeView* const one = living(cluster, who);
       const LifeView* const other = living(cluster, whom);
       if (one == nullptr || other == nullptr) continue;
-      if (cluster.dynamic && (fence.is_answer || was_told(whom, one->id.worker))) continue;
+      if (cluster.dynamic && (fence.is_answer || was_told(whom, one->id.worker, Instant{})))
+        continue;
+      // It stood still while the other started again, and so knows no name of that life.
+      if (!met_.contains({whom, who}) && was_told(whom, one->id.worker, fence.when)) continue;
       findings.fail(name(), "worker '" + std::string(other->name) + "'",
                     "worker '" + std::string(one->name) +
                         "' has given it up, and it does not know although all links work");
@@ -48,8 +56,6 @@ class Fencing final : public QuietOracle {
   }
 
  private:
-  // In a dynamic group a worker may be refused, or fenced, by one that has not met it; in a static
-  // one both sides always know.
   static const LifeView* living(const ClusterView& cluster, uint64_t incarnation) {
     for (const LifeView& life : cluster.lives)
       if (life.incarnation.value == incarnation && !life.crashed && life.result == nullptr)
@@ -57,10 +63,12 @@ class Fencing final : public QuietOracle {
     return nullptr;
   }
 
-  // By one whom it has not met itself.
-  [[nodiscard]] bool was_told(uint64_t incarnation, WorkerId by) const {
+  // That it is given up, by a worker, then or later. In a dynamic group a worker may be refused, or
+  // fenced, by one that has not met it; in a static one by a later life of one that it has met.
+  [[nodiscard]] bool was_told(uint64_t incarnation, WorkerId by, Instant since) const {
     const auto found = heard_.find({incarnation, by});
-    return found != heard_.end() && found->second.starts_with("fenced by");
+    return found != heard_.end() && found->second.when >= since &&
+           found->second.text.starts_with("fenced by");
   }
 
   struct Fence {
@@ -68,8 +76,12 @@ class Fencing final : public QuietOracle {
     bool is_answer;  // to the other end's closing the link
   };
   std::map<std::pair<uint64_t, uint64_t>, Fence> fences_;  // incarnations: who, whom
-  std::map<std::pair<uint64_t, WorkerId>, std::string>
-      heard_;  // why a link was lost, at the latest
+  std::set<std::pair<uint64_t, uint64_t>> met_;            // incarnations: who, whom
+  struct News {
+    Instant when;
+    std::string text;
+  };
+  std::map<std::pair<uint64_t, WorkerId>, News> heard_;  // why a link was lost, at the latest
 };
 
 }  // namespace

@@ -3,52 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "core/values/payload.h"
-#include "sim/oracles/quiet_oracle.h"
+#include "tests/sim/oracles/oracle_fixture.h"
 
 namespace rehearsal::sim {
 namespace {
-
-using net_fake::LifeId;
-
-constexpr LifeId kOwner{WorkerId{0}, 0};
-constexpr LifeId kUser{WorkerId{1}, 0};
-
-CausalId id(uint64_t ordinal) { return {{11}, {5, 6}, ordinal}; }
-
-// Feeds one oracle by hand what it watches. A life's incarnation is its worker's id + 100.
-class OracleTest : public testing::Test {
- protected:
-  void use(std::unique_ptr<Oracle> chosen) { oracle = std::move(chosen); }
-
-  void see(LifeId life, Event event, Duration when = {}) {
-    event.worker = life.worker;
-    if (!oracle->watched().has(event.kind)) return;
-    oracle->on_event({event, life, Incarnation{life.worker.value + 100}, Instant{when}}, findings);
-  }
-  void see(LifeId life, EventKind kind, uint64_t ordinal, uint64_t number = 0) {
-    see(life, Event{.kind = kind, .id = id(ordinal), .number = number});
-  }
-  LifeView view_of(LifeId life, bool crashed = false) {
-    return {.id = life,
-            .name = life == kOwner ? "owner" : "user",
-            .incarnation = {life.worker.value + 100},
-            .crashed = crashed,
-            .result = crashed ? nullptr : &well};
-  }
-  void end() { oracle->at_end({.lives = {view_of(kOwner), view_of(kUser)}}, findings); }
-  void expect_silent() { EXPECT_FALSE(findings.first()) << findings.first()->message; }
-  void expect_finding(std::string_view object, std::string_view message) {
-    ASSERT_TRUE(findings.first());
-    EXPECT_EQ(findings.first()->oracle, oracle->name());
-    EXPECT_NE(findings.first()->object.find(object), std::string::npos) << findings.first()->object;
-    EXPECT_NE(findings.first()->message.find(message), std::string::npos)
-        << findings.first()->message;
-  }
-
-  std::unique_ptr<Oracle> oracle;
-  Findings findings;
-  const Status well = Unit{};
-};
 
 // At most once.
 
@@ -170,8 +128,9 @@ class ConservationTest : public OracleTest {
     fork(kOwner, EventKind::fork_deleted, 1);
     see(kOwner, EventKind::owner_dropped, kRRef);
   }
-  void fence(LifeId who, LifeId whom) {
-    see(who, {.kind = EventKind::peer_fenced, .number = whom.worker.value + 100});
+  static uint64_t number_of(LifeId life) { return life.worker.value + 100; }
+  void fence(LifeId who, LifeId whom, Duration when = {}) {
+    see(who, {.kind = EventKind::peer_fenced, .number = number_of(whom)}, when);
   }
 };
 
@@ -425,42 +384,6 @@ TEST_F(ProgressTest, FiresWhenOnlyFramesAreSeenForTooLong) {
 TEST_F(ProgressTest, FiresWhenNothingWillEverHappen) {
   check(std::chrono::seconds(51), /*idle=*/true);
   expect_finding("", "nothing will ever happen");
-}
-
-// Fencing.
-
-class FencingTest : public OracleTest {
- protected:
-  FencingTest() { use(make_fencing()); }
-  void fence(LifeId who, LifeId whom) {
-    see(who, {.kind = EventKind::peer_fenced, .number = whom.worker.value + 100});
-  }
-  // Both still run; the storm has been over for so long.
-  void check(Duration calm_for) {
-    LifeView owner = view_of(kOwner);
-    LifeView user = view_of(kUser);
-    owner.result = user.result = nullptr;
-    oracle->check({.now = Instant{calm_for}, .calm = true, .lives = {owner, user}}, findings);
-  }
-};
-
-TEST_F(FencingTest, FiresWhenOnlyOneSideKnows) {
-  fence(kOwner, kUser);
-  check(std::chrono::seconds(2));
-  expect_silent();
-  check(std::chrono::seconds(4));
-  expect_finding("worker 'user'", "worker 'owner' has given it up");
-}
-
-TEST_F(FencingTest, IsSilentWhenBothKnowOrOneHasEnded) {
-  fence(kOwner, kUser);
-  oracle->check({.now = Instant{std::chrono::seconds(9)},
-                 .calm = true,
-                 .lives = {view_of(kOwner), view_of(kUser)}},
-                findings);
-  fence(kUser, kOwner);
-  check(std::chrono::seconds(9));
-  expect_silent();
 }
 
 // Leaks. (A node's tables are looked at in cluster_test.cc.)

@@ -113,8 +113,10 @@ void trainer_main(Worker& worker, const Settings& settings, Reporter& reporter) 
     worker.note("loss", loss);
   }
   checkpoint.wait();
+  if (worker.name() == kLeader) report(model, settings, loss, reporter.results);
+  // Whoever ends before the result is told would not be there to go on if the leader crashed.
+  worker.barrier(trainers);
   if (worker.name() != kLeader) return;
-  report(model, settings, loss, reporter.results);
   for (const char* layer : {"first", "second"}) worker.unpublish(layer);
 }
 

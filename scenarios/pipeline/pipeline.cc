@@ -11,7 +11,6 @@
 #include "scenarios/storm/drawn_faults.h"
 
 namespace rehearsal::pipeline {
-namespace {
 
 Settings settings_of(const Options& options, Seed seed) {
   Settings settings{.stages = options.integer("stages"),
@@ -33,6 +32,8 @@ Settings settings_of(const Options& options, Seed seed) {
   if (schedule == "zero_bubble") settings.schedule = PipelineSchedule::zero_bubble;
   return settings;
 }
+
+namespace {
 
 std::string step_line(int64_t step, const Settings& settings, double loss,
                       const std::vector<PipelineReport>& reports) {

@@ -6,6 +6,10 @@
 
 namespace rehearsal::pipeline {
 
+struct Settings;
+
 [[nodiscard]] Scenario scenario();
+// The training that these options of it ask for.
+[[nodiscard]] Settings settings_of(const Options& options, Seed seed);
 
 }  // namespace rehearsal::pipeline

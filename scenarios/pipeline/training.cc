@@ -34,17 +34,22 @@ struct Batches {
   std::vector<at::Tensor> targets;
 };
 
+// Each in memory of its own: a view that begins elsewhere than at an aligned address may be
+// computed in another order.
+std::vector<at::Tensor> parts_of(const at::Tensor& rows, int64_t count) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : rows.chunk(count)) parts.push_back(part.clone());
+  return parts;
+}
+
+// The pictures of a step are drawn together, so they are the same however they are split.
 Batches batches_of(const Settings& settings, int64_t step) {
   const uint64_t seed = mix(mix(settings.seed, hash_text("step")), static_cast<uint64_t>(step));
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  Batches batches;
-  for (int64_t i = 0; i < settings.micro_batches; ++i) {
-    const auto drawn =
-        models::draw_pictures(settings.rows, settings.side, settings.classes, generator);
-    batches.pictures.push_back(drawn.pictures);
-    batches.targets.push_back(drawn.targets);
-  }
-  return batches;
+  const auto drawn = models::draw_pictures(settings.rows * settings.micro_batches, settings.side,
+                                           settings.classes, generator);
+  return {.pictures = parts_of(drawn.pictures, settings.micro_batches),
+          .targets = parts_of(drawn.targets, settings.micro_batches)};
 }
 
 // Of the whole step: the mean over its micro-batches.

@@ -8,8 +8,8 @@
 
 namespace rehearsal::endurance {
 
-// How long processes storm; nodes of one process do so for a third of it each. In seconds,
-// REHEARSAL_STORM_SECONDS says otherwise.
+// How long processes storm, in two halves; nodes of one process do so for a third of it each. In
+// seconds, REHEARSAL_STORM_SECONDS says otherwise.
 inline std::chrono::seconds how_long() {
   const char* said = std::getenv("REHEARSAL_STORM_SECONDS");
   return std::chrono::seconds(said == nullptr ? 60 : std::max(1, std::atoi(said)));

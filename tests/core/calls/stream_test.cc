@@ -321,9 +321,8 @@ TEST_F(StreamTest, AFunctionThatWaitsForItsReaderLeavesItsPlaceToOthers) {
 
 TEST_F(StreamTest, WhatIsNoStreamCannotBeReadAsOne) {
   begin();
-  EXPECT_EQ(
-      error_of([&] { return a().calls.rpc_stream<int64_t>("b", "twice", int64_t{1}); }).text,
-      "it is registered as (int64,) -> int64, not (int64,) -> stream<int64>");
+  EXPECT_EQ(error_of([&] { return a().calls.rpc_stream<int64_t>("b", "twice", int64_t{1}); }).text,
+            "it is registered as (int64,) -> int64, not (int64,) -> stream<int64>");
   EXPECT_EQ(error_of([&] { return a().calls.rpc_sync<int64_t>("b", "count_up", int64_t{1}); }).text,
             "it is registered as (int64,) -> stream<int64>, not (int64,) -> int64");
   EXPECT_EQ(error_of([&] { return a().calls.with_credit(0).rpc_stream("b", &count_up, 1); }).kind,

@@ -9,7 +9,9 @@
 // Training that goes on when workers crash, as torchrun restarts a job's processes: a worker
 // that is `recovering` (Program) begins a new life when it has lost another, makes everything anew
 // and resumes from the last checkpoint. Where one main uses what another has made (lookup), both
-// meet before, by a barrier: else it may find what a life has made that is about to end.
+// meet before, by a barrier: else it may find what a life has made that is about to end. Where
+// several mains train together they also meet at the end, when the result is told or on a disk: who
+// has left before cannot go on with a life that begins later.
 //
 //   program.worker("ps").recovering().worker("trainer", train).recovering();
 //

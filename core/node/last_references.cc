@@ -23,6 +23,10 @@ constexpr std::string_view kEndOfState = "~state";
 // that takes, also on a machine that is busy.
 constexpr Duration kLastMoment = std::chrono::milliseconds(500);
 
+std::string_view label_of_end(const WorkerStates::State& state) {
+  return state.death_label == nullptr ? kEndOfState : state.death_label();
+}
+
 // The library's own hold no references: they end with the node.
 bool has_own_states(const Program::Member& member) {
   const std::type_index of_library = checkpoint_state().type;
@@ -51,8 +55,7 @@ void NodeParts::release_references() {
 void NodeParts::end_states(std::shared_ptr<WorkerStates> states) {
   if (states->empty()) return release_all_references();
   WorkerStates::State last = states->take_last();
-  std::string_view label = kEndOfState;
-  if (last.death_label != nullptr) label = last.death_label();
+  const std::string_view label = label_of_end(last);
   const auto go_on = [this, states = std::move(states)] { end_states(states); };
   strand->run_on_stack(
       {.id = main->next_id(), .label = label, .monitor = nullptr, .dying = label.substr(1)},
@@ -61,6 +64,19 @@ void NodeParts::end_states(std::shared_ptr<WorkerStates> states) {
         strand->post(go_on);
       },
       go_on);
+}
+
+void NodeParts::drop_states() {
+  while (!states.empty()) {
+    WorkerStates::State last = states.take_last();
+    strand->end_life(std::move(last.value), label_of_end(last));
+  }
+}
+
+std::vector<HeldValue> NodeParts::values_left() {
+  std::vector<HeldValue> left = served.take_objects_left();
+  for (HeldValue& value : rrefs.take_values_left()) left.push_back(std::move(value));
+  return left;
 }
 
 // References that other threads are about to let go have a moment before they are called leaks. In

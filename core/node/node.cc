@@ -13,9 +13,7 @@ Node::Node(NodeOptions options, const Program& program, Environment environment)
 
 // References, contexts and futures may be left: their strand outlives the node.
 Node::~Node() {
-  std::vector<HeldValue> left = parts_->served.take_objects_left();
-  for (HeldValue& value : parts_->rrefs.take_values_left()) left.push_back(std::move(value));
-  parts_->strand->post_always([strand = parts_->strand, left = std::move(left)]() mutable {
+  parts_->strand->post_always([strand = parts_->strand, left = parts_->values_left()]() mutable {
     for (HeldValue& value : left) value.drop(*strand);
   });
   // The values die while their worker can still be told of what their destructors do.
@@ -35,6 +33,11 @@ Status Node::run_main() { return parts_->run_main(); }
 void Node::abort(const Error& why) { parts_->abort(why); }
 
 void Node::kill() { parts_->kill(); }
+
+void Node::let_go() {
+  for (HeldValue& value : parts_->values_left()) value.drop(*parts_->strand);
+  parts_->drop_states();
+}
 
 void Node::give_up(WorkerId peer) {
   const std::string& name = parts_->options.names.at(peer.value);

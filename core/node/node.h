@@ -148,6 +148,11 @@ class Node {
   // Its stacks unwind by NodeKilled, which the Runtime raises (park answers `killed`).
   void kill();
 
+  // Destroys what user code has left here, values and states, each in an execution of its own. It
+  // has ended or was killed, and no execution of it runs. Without it the destructor of the node
+  // does so, the states on the calling thread: there what a destructor lets out ends the process.
+  void let_go();
+
   // Takes `peer` for dead at once, as if nothing had been heard of it for peer_timeout: for those
   // who learn of a death in another way. Nothing if it is lost already or this node has ended.
   void give_up(WorkerId peer);

@@ -66,6 +66,10 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   [[nodiscard]] WaitViews waits() const;
   [[nodiscard]] ValueViews values(std::type_index type) const;
 
+  // Once the node has ended.
+  [[nodiscard]] std::vector<HeldValue> values_left();
+  void drop_states();
+
   const NodeOptions options;
   const Program& program;
   const Node::Environment environment;

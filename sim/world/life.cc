@@ -65,6 +65,7 @@ void Life::discard_node() {
     runtime_->post([this] { node_->kill(); });
     runtime_->kill();
   }
+  runtime_->post([this] { node_->let_go(); });
   runtime_->detach();
   node_.reset();
 }

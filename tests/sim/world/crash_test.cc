@@ -287,5 +287,48 @@ TEST(Crash, DestructorsThatCallEndTheirStackAndNothingElse) {
   EXPECT_EQ(cluster.try_run().failure->oracle, "main");
 }
 
+// The same, as a value that a worker holds.
+class Caller {
+ public:
+  explicit Caller(const RRef<Text>& text) : text_(text) {}
+  Caller(Caller&&) noexcept = default;
+  Caller& operator=(Caller&&) = delete;
+  ~Caller() {
+    if (text_.valid()) text_.rpc_sync(&Text::size);
+  }
+
+ private:
+  RRef<Text> text_;
+};
+
+TEST(Crash, WhatADeadWorkerHasHeldMayCallAsItEnds) {
+  // Goal: what is left of a worker, dead or failed, ends with its stack and nothing else. Method: a
+  // value that its main holds and a state, both of which call as they end and let out what the
+  // call throws; a crash, and a main that fails.
+  FunctionRegistry registry;
+  registry.type<Text>("Text").constructor<>().method("size", &Text::size);
+  registry.type<Caller>("Caller");
+  std::optional<RRef<Caller>> held;
+  for (const bool fails : {false, true}) {
+    Program program(registry);
+    program.worker("server")
+        .worker("client",
+                [&](Worker& worker) {
+                  held = worker.rref(Caller(worker.remote<Text>("server")));
+                  worker.sleep(seconds(5));
+                  if (fails) throw std::logic_error("it failed");
+                })
+        .state<CallsAtItsEnd>([](Worker& worker) { return CallsAtItsEnd{worker.rref(Text())}; });
+    {
+      Cluster cluster(Seed{1}, program, calm_without_restart());
+      ASSERT_TRUE(cluster.run_until([&] { return held.has_value(); }))
+          << describe_failure(cluster.try_run());
+      if (!fails) cluster.crash("client");
+      EXPECT_EQ(cluster.try_run().ok, !fails);
+    }
+    held.reset();
+  }
+}
+
 }  // namespace
 }  // namespace rehearsal::sim

@@ -269,8 +269,7 @@ void Link::close(int side, const Error& reason) {
   forget(side);
   end.intent = LinkIntent::closed;
   end.reason = reason;
-  const FakeTransport* other = ends_[at(1 - side)].transport;
-  end.closed_to = other != nullptr ? other->hello().incarnation : Incarnation{};
+  end.closed_to = end.known;
   if (!whole_) consider_attempt(/*first=*/false);  // The other one learns of it when it tries.
 }
 

@@ -80,7 +80,8 @@ class Link final : public Occurrence, private LaneEnd {
     FakeTransport* transport = nullptr;
     LinkIntent intent = LinkIntent::none;
     Error reason;             // of closing
-    Incarnation closed_to;    // whom it closed
+    Incarnation known;        // the life of the other end that it was told of last
+    Incarnation closed_to;    // whom it closed; zero: whoever tries first
     uint64_t connection = 0;  // what it believes to stand; 0: none
     bool up_pending = false;  // it is about to be told of connection_
     Hello peer_hello;         // then: as it was said when the connection was made
@@ -98,7 +99,7 @@ class Link final : public Occurrence, private LaneEnd {
   [[nodiscard]] bool refused_by_chance(uint64_t attempt);
   void tell_nobody_there(int side);
   void draw_life();
-  [[nodiscard]] bool refuses(int side) const;
+  [[nodiscard]] bool refuses(int side);
   void tell_refusal(int side);
   void connect();
   void tell_up(int side);

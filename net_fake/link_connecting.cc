@@ -57,10 +57,12 @@ bool Link::can_connect() const {
   return ends_[0].intent != LinkIntent::none && ends_[1].intent != LinkIntent::none;
 }
 
-bool Link::refuses(int side) const {
-  const End& end = ends_[at(side)];
-  return end.intent == LinkIntent::closed &&
-         end.closed_to == ends_[at(1 - side)].transport->hello().incarnation;
+bool Link::refuses(int side) {
+  End& end = ends_[at(side)];
+  if (end.intent != LinkIntent::closed) return false;
+  const Incarnation who = ends_[at(1 - side)].transport->hello().incarnation;
+  if (end.closed_to.value == 0) end.closed_to = who;
+  return end.closed_to == who;
 }
 
 void Link::attempt() {
@@ -186,6 +188,7 @@ void Link::tell_up(int side) {
   End& end = ends_[at(side)];
   end.up_pending = false;
   end.connection = connection_;
+  end.known = end.peer_hello.incarnation;
   end.transport->report_up(std::move(end.peer_hello));
 }
 

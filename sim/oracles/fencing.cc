@@ -24,15 +24,15 @@ class Fencing final : public QuietOracle {
 
   void on_event(const Observation& seen, Findings&) override {
     const Event& event = seen.event;
+    const uint64_t who = seen.incarnation.value;
     if (event.kind == EventKind::peer_up) {
-      met_.emplace(seen.incarnation.value, event.number);
+      if (!fences_.contains({who, event.number})) met_[{who, event.peer}] = event.number;
     } else if (event.kind == EventKind::peer_lost) {
-      heard_.insert_or_assign(std::pair(seen.incarnation.value, event.peer),
-                              News{seen.when, std::string(event.text)});
+      heard_.insert_or_assign(std::pair(who, event.peer), std::string(event.text));
     } else if (event.kind == EventKind::peer_fenced) {
-      const auto heard = heard_.find({seen.incarnation.value, event.peer});
-      const bool is_answer = heard != heard_.end() && heard->second.text == event.text;
-      fences_.emplace(std::pair(seen.incarnation.value, event.number), Fence{seen.when, is_answer});
+      const auto heard = heard_.find({who, event.peer});
+      const bool is_answer = heard != heard_.end() && heard->second == event.text;
+      fences_.emplace(std::pair(who, event.number), Fence{seen.when, is_answer});
     }
   }
 
@@ -45,10 +45,8 @@ class Fencing final : public QuietOracle {
       const LifeView* const one = living(cluster, who);
       const LifeView* const other = living(cluster, whom);
       if (one == nullptr || other == nullptr) continue;
-      if (cluster.dynamic && (fence.is_answer || was_told(whom, one->id.worker, Instant{})))
-        continue;
-      // It stood still while the other started again, and so knows no name of that life.
-      if (!met_.contains({whom, who}) && was_told(whom, one->id.worker, fence.when)) continue;
+      if (has_lost(whom, one->id.worker)) continue;
+      if (cluster.dynamic && (fence.is_answer || was_told(whom, one->id.worker))) continue;
       findings.fail(name(), "worker '" + std::string(other->name) + "'",
                     "worker '" + std::string(one->name) +
                         "' has given it up, and it does not know although all links work");
@@ -63,12 +61,18 @@ class Fencing final : public QuietOracle {
     return nullptr;
   }
 
-  // That it is given up, by a worker, then or later. In a dynamic group a worker may be refused, or
-  // fenced, by one that has not met it; in a static one by a later life of one that it has met.
-  [[nodiscard]] bool was_told(uint64_t incarnation, WorkerId by, Instant since) const {
+  // All lives of that worker that it has met. Who stands still or is cut off while another starts
+  // again is given up by a life of which it never hears.
+  [[nodiscard]] bool has_lost(uint64_t incarnation, WorkerId worker) const {
+    const auto met = met_.find({incarnation, worker});
+    return met != met_.end() && fences_.contains({incarnation, met->second});
+  }
+
+  // By one whom it has not met itself: in a dynamic group it may be refused, or fenced, by such
+  // one.
+  [[nodiscard]] bool was_told(uint64_t incarnation, WorkerId by) const {
     const auto found = heard_.find({incarnation, by});
-    return found != heard_.end() && found->second.when >= since &&
-           found->second.text.starts_with("fenced by");
+    return found != heard_.end() && found->second.starts_with("fenced by");
   }
 
   struct Fence {
@@ -76,12 +80,9 @@ class Fencing final : public QuietOracle {
     bool is_answer;  // to the other end's closing the link
   };
   std::map<std::pair<uint64_t, uint64_t>, Fence> fences_;  // incarnations: who, whom
-  std::set<std::pair<uint64_t, uint64_t>> met_;            // incarnations: who, whom
-  struct News {
-    Instant when;
-    std::string text;
-  };
-  std::map<std::pair<uint64_t, WorkerId>, News> heard_;  // why a link was lost, at the latest
+  std::map<std::pair<uint64_t, WorkerId>, uint64_t> met_;  // its latest life that was met
+  std::map<std::pair<uint64_t, WorkerId>, std::string>
+      heard_;  // why a link was lost, at the latest
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ void write(wire::Error& to, const Error& error) {
 
 Error read(const wire::Error& from) {
   if (from.kind() > static_cast<uint32_t>(kLastErrorKind)) throw BadEnvelope{"error kind"};
+  if (from.ByteSizeLong() > kErrorBytesMax) throw BadEnvelope{"an error that nobody has shortened"};
   return {.kind = static_cast<ErrorKind>(from.kind()),
           .text = from.text(),
           .worker = from.worker(),

@@ -47,7 +47,7 @@ void write(wire::Fork& to, const Fork& fork);
 [[nodiscard]] Fork read(const wire::Fork& from);
 
 // Without the exception that it carries: a response has that as its value. However long its texts
-// are, it takes less than kErrorBytesMax (short_text.h).
+// are, it takes less than kErrorBytesMax (short_text.h); one that takes more is not read.
 void write(wire::Error& to, const Error& error);
 [[nodiscard]] Error read(const wire::Error& from);
 

@@ -114,7 +114,7 @@ void trainer_main(Worker& worker, const Settings& settings, Reporter& reporter) 
   }
   checkpoint.wait();
   if (worker.name() == kLeader) report(model, settings, loss, reporter.results);
-  // Whoever ends before the result is told would not be there to go on if the leader crashed.
+  // A trainer that ended before the result is told could not go on if the leader crashed.
   worker.barrier(trainers);
   if (worker.name() != kLeader) return;
   for (const char* layer : {"first", "second"}) worker.unpublish(layer);

@@ -61,8 +61,8 @@ class Fencing final : public QuietOracle {
     return nullptr;
   }
 
-  // All lives of that worker that it has met. Who stands still or is cut off while another starts
-  // again is given up by a life of which it never hears.
+  // All lives of that worker that it has met. A worker that stands still or is cut off while
+  // another starts again is given up by a life of which it never hears.
   [[nodiscard]] bool has_lost(uint64_t incarnation, WorkerId worker) const {
     const auto met = met_.find({incarnation, worker});
     return met != met_.end() && fences_.contains({incarnation, met->second});

@@ -72,6 +72,40 @@ TEST(LongErrors, AreShortInEveryMessage) {
   }
 }
 
+// A field of a protobuf message that holds `bytes`.
+std::string field(uint32_t number, const std::string& bytes) {
+  std::string text;
+  const auto append = [&text](uint64_t varint) {
+    for (; varint >= 0x80; varint >>= 7) text += static_cast<char>((varint & 0x7f) | 0x80);
+    text += static_cast<char>(varint);
+  };
+  append(uint64_t{number} << 3 | 2);
+  append(bytes.size());
+  return text + bytes;
+}
+
+TEST(LongErrors, ThatNobodyHasShortenedAreRefused) {
+  // Goal: no peer makes a worker keep what no honest worker sends. Method: a second copy of a
+  // field, which protobuf merges with the first; just short enough, and longer.
+  constexpr uint32_t kGoodbye = 21;
+  constexpr uint32_t kErrorOfGoodbye = 1;
+  constexpr uint32_t kTextOfError = 2;
+  const auto codec = make_protobuf_codec();
+  const auto decoded = [&](size_t bytes) {
+    FrameBody body = *codec->encode(Message{Goodbye{.error = {.text = "short"}}});
+    body.envelope +=
+        field(kGoodbye, field(kErrorOfGoodbye, field(kTextOfError, std::string(bytes, 't'))));
+    return codec->decode(body);
+  };
+  const Result<Message> short_enough = decoded(kErrorBytesMax - 100);
+  ASSERT_TRUE(short_enough.ok()) << short_enough.error().text;
+  EXPECT_EQ(error_in(short_enough.value())->text.size(), kErrorBytesMax - 100);
+  const Result<Message> too_long = decoded(kErrorBytesMax + 100);
+  ASSERT_FALSE(too_long.ok());
+  EXPECT_NE(too_long.error().text.find("an error that nobody has shortened"), std::string::npos)
+      << too_long.error().text;
+}
+
 TEST(LongErrors, FitBesideTheLargestValue) {
   // Goal: an exception of a registered type, which travels as a value beside its error, fits one
   // frame. Method: as many bytes as ValueWriter lets pass, and an error that is long in all fields.

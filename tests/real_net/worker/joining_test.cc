@@ -401,6 +401,19 @@ TEST(Joining, AWorkerThatRefusesTellsThoseThatWaitAndThoseThatCome) {
     EXPECT_EQ(comer->refused().text, "rank 1 ('trainer0') refuses to join: no such option");
 }
 
+TEST(Joining, AReasonThatIsTooLongForTheStoreIsShortened) {
+  const uint16_t port = leased_port();
+  Comer first(port, 0), second(port, 1);
+  first.come_and_wait();
+  second.rendezvous = std::make_unique<Rendezvous>(second.options);
+  second.rendezvous->refuse(
+      {.kind = ErrorKind::bad_arguments, .text = std::string(70'000'000, 'x')});
+  const std::string text = first.refused().text;
+  EXPECT_TRUE(text.starts_with("rank 1 ('trainer0') refuses to join: xxx")) << text.substr(0, 200);
+  EXPECT_NE(text.find(" bytes more"), std::string::npos);
+  EXPECT_LT(text.size(), 100'000u);
+}
+
 TEST(Joining, TheWorkerThatServesTheStoreTellsThemToo) {
   // Method: rank 0 refuses, whichever comes first; it stays until the others know.
   const uint16_t port = leased_port();

@@ -219,6 +219,16 @@ TYPED_TEST_P(TransportLifeSuite, EveryLifeOfAPeerIsReportedWithItsIncarnation) {
   EXPECT_EQ(this->world.sink(0).sequences(Lane::small), std::vector<uint64_t>{100});
 }
 
+TYPED_TEST_P(TransportLifeSuite, ALifeThatWasNeverMetIsNotTheOneThatWasClosed) {
+  this->connect();
+  this->world.crash(1);
+  this->world.restart(1);
+  this->close(0, "nothing was heard of the life before");
+  this->open(1);
+  ASSERT_TRUE(this->reported(0, What::up, 2));
+  EXPECT_EQ(this->world.sink(0).last(What::up).hello.incarnation, this->world.hello(1).incarnation);
+}
+
 TYPED_TEST_P(TransportLifeSuite, BothEndsMayCrashAndComeBack) {
   this->connect();
   for (const int end : {0, 1}) this->world.crash(end);
@@ -282,17 +292,15 @@ TYPED_TEST_P(TransportLifeSuite, AStoppedEndComesBackAsANewLife) {
   EXPECT_TRUE(this->arrived(1, 1));
 }
 
-REGISTER_TYPED_TEST_SUITE_P(TransportLifeSuite, TheHelloOfEachLinkSaysWhereItsSinkStandsThen,
-                            WhatIsSentFromWithinTheFirstReportArrivesFirst,
-                            WhatIsSentFromWithinALossIsDropped, OpeningFromWithinALossHasNoEffect,
-                            AResetOfAStalledLinkIsOneLossAtEachEnd,
-                            ALostLinkIsMadeAgainHoweverOftenThatIsRefused,
-                            OfABrokenLinkAPrefixArrivesInBothDirections,
-                            ClosingTwiceTellsThePeerOnce, BothEndsMayCloseAndOpenAgain,
-                            ClosingFromWithinTheReportOfALinkEndsIt, OfACrashedPeerAPrefixArrives,
-                            EveryLifeOfAPeerIsReportedWithItsIncarnation,
-                            BothEndsMayCrashAndComeBack, ANewLifeIsClosedLikeTheOldOne,
-                            StoppingBeforeThereWasALinkIsHarmless, BothEndsMayStopAtOnce,
-                            AStoppedEndComesBackAsANewLife);
+REGISTER_TYPED_TEST_SUITE_P(
+    TransportLifeSuite, TheHelloOfEachLinkSaysWhereItsSinkStandsThen,
+    WhatIsSentFromWithinTheFirstReportArrivesFirst, WhatIsSentFromWithinALossIsDropped,
+    OpeningFromWithinALossHasNoEffect, AResetOfAStalledLinkIsOneLossAtEachEnd,
+    ALostLinkIsMadeAgainHoweverOftenThatIsRefused, OfABrokenLinkAPrefixArrivesInBothDirections,
+    ClosingTwiceTellsThePeerOnce, BothEndsMayCloseAndOpenAgain,
+    ClosingFromWithinTheReportOfALinkEndsIt, OfACrashedPeerAPrefixArrives,
+    EveryLifeOfAPeerIsReportedWithItsIncarnation, ALifeThatWasNeverMetIsNotTheOneThatWasClosed,
+    BothEndsMayCrashAndComeBack, ANewLifeIsClosedLikeTheOldOne,
+    StoppingBeforeThereWasALinkIsHarmless, BothEndsMayStopAtOnce, AStoppedEndComesBackAsANewLife);
 
 }  // namespace rehearsal::conformance

@@ -404,16 +404,6 @@ TYPED_TEST_P(TransportSuite, AClosedLinkTakesANewIncarnation) {
   EXPECT_EQ(this->world.sink(0).last(What::up).hello.incarnation, this->world.hello(1).incarnation);
 }
 
-TYPED_TEST_P(TransportSuite, ALifeThatWasNeverMetIsNotTheOneThatWasClosed) {
-  this->connect();
-  this->world.crash(1);
-  this->world.restart(1);
-  this->close(0, "nothing was heard of the life before");
-  this->open(1);
-  ASSERT_TRUE(this->reported(0, What::up, 2));
-  EXPECT_EQ(this->world.sink(0).last(What::up).hello.incarnation, this->world.hello(1).incarnation);
-}
-
 TYPED_TEST_P(TransportSuite, ClosingFromWithinAReportIsSafe) {
   this->world.sink(1).set_reaction([this](const RecordingSink::Report& report) {
     if (report.what == What::frame && report.frame.header.sequence == 3)
@@ -497,8 +487,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     ABlockedLinkStallsAndThenDeliversEverything, WhatTheLinkCannotTakeIsQueuedAndItsEndReported,
     SmallTrafficNeverReportsDrained, ClosingTellsThePeerTheReasonBehindAllFrames,
     AClosedLinkCarriesNothing, AClosedPeerThatOpensAgainIsRefusedWithTheReason,
-    OpeningUndoesClosing, AClosedLinkTakesANewIncarnation,
-    ALifeThatWasNeverMetIsNotTheOneThatWasClosed, ClosingFromWithinAReportIsSafe,
+    OpeningUndoesClosing, AClosedLinkTakesANewIncarnation, ClosingFromWithinAReportIsSafe,
     StoppingDeliversWhatWasSentAndReportsNothingMore, AStoppedTransportIgnoresEverything,
     StoppingFromWithinAReportIsSafe, ACrashedPeerComesBackAsANewIncarnation);
 

@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr size_t kProcesses = 4;
+constexpr uint64_t kGroupsMax = 20;       // without a kill that came
 constexpr auto kGroupMax = seconds(600);  // joining, working, shutting down, each in its time
 
 // Leased, so that a worker that comes back finds its own again.
@@ -132,12 +133,14 @@ class Storm {
   uint64_t seed_ = 0;
 };
 
-// Groups of these seeds, for half of the time.
+// Groups of these seeds, for half of the time, and so many that there is something to see.
 void expect_storms_to_end(uint64_t seed) {
   Storm storm;
   const Stretch time(how_long() / 2);
+  const auto enough = [&] { return storm.kills > 0 && storm.breaks > 0 && storm.ended_well > 0; };
   uint64_t groups = 0;
-  for (; !time.over() && !testing::Test::HasFailure(); ++groups)
+  for (; (!time.over() || (!enough() && groups < kGroupsMax)) && !testing::Test::HasFailure();
+       ++groups)
     storm.run_group(seed = next_seed(seed));
   std::printf("%lu groups, %lu kills, %lu breaks, %lu ended well, %lu by a loss\n", groups,
               storm.kills, storm.breaks, storm.ended_well, storm.ended_by_loss);

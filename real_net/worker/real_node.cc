@@ -174,7 +174,8 @@ Status RealNode::run() {
   runtime_->post([this, &sink] { transport_.start(node_.hello(), sink); });
   Status status = run_main();
   leave_network();
-  if (!runtime_->wait_for_executions(options_.unwind_timeout)) stuck_ = runtime_->live_labels();
+  wait_for_executions();
+  if (stuck_.empty()) let_go();
   if (options_.carriers != nullptr) options_.carriers->stop();
   return status;
 }
@@ -184,6 +185,26 @@ Status RealNode::run_main() {
   Status status = recording_->runtime->run_main([this] { return node_.run_main(); });
   runtime_->post([this, status] { recording_->runtime->recorder().end(status); });
   return status;
+}
+
+// Ends what a node that failed still holds, in executions, where destructors may do anything. They
+// are behind the end of the record.
+void RealNode::let_go() {
+  Waiter gone;
+  const auto drop = [this, &gone] {
+    node_.let_go();
+    runtime_->wake(gone);
+  };
+  if (recording_ == nullptr)
+    runtime_->post(drop);
+  else
+    recording_->runtime->post(drop);
+  REHEARSAL_CHECK(runtime_->park(gone) == ParkOutcome::woken);
+  wait_for_executions();
+}
+
+void RealNode::wait_for_executions() {
+  if (!runtime_->wait_for_executions(options_.unwind_timeout)) stuck_ = runtime_->live_labels();
 }
 
 // Queued frames still leave; bounded by the transport's own limit.

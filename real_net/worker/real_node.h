@@ -148,6 +148,8 @@ class RealNode {
   void abort_now(const Error& why);
   void look_for_slow();
   void leave_network();
+  void wait_for_executions();
+  void let_go();
 
   const RealNodeOptions options_;
   Course course_;

@@ -160,7 +160,8 @@ void ReplayRuntime::end_strand() {
 
 void ReplayRuntime::drop_task(Source source, Task task) {
   Giver& giver = givers_[source];
-  if (giver.expected.empty() || ending_) return destroy(source, std::move(task));
+  if (ending_) return destroy_on_stack(source, std::move(task));
+  if (giver.expected.empty()) return destroy(source, std::move(task));
   giver.closure = std::move(task);
 }
 
@@ -168,6 +169,20 @@ void ReplayRuntime::destroy(Source source, Task task) {
   const std::optional<Source> before = std::exchange(dying_, source);
   task = nullptr;
   dying_ = before;
+}
+
+// At the end nothing answers the calls of a destructor; one that lets out what they throw leaves
+// its stack as it is.
+void ReplayRuntime::destroy_on_stack(Source source, Task task) {
+  Result<fibers::Stack> stack = stacks_.take();
+  if (!stack.ok()) throw RpcError(stack.error());
+  const std::optional<Source> before = dying_;
+  fibers::Fiber fiber("the end of values", std::move(stack).value(),
+                      [&] { destroy(source, std::move(task)); });
+  fiber.set_on_terminate([] { return true; });
+  fiber.resume();
+  dying_ = before;
+  if (fiber.left()) fiber.abandon();
 }
 
 // ---- stacks -----------------------------------------------------------------
@@ -370,13 +385,15 @@ void ReplayRuntime::run_out() {
     if (can_run(giver)) run(source, giver);
 }
 
-void ReplayRuntime::finish(Task kill_node) {
+void ReplayRuntime::finish(Task kill_node, Task let_go) {
   ending_ = true;
   for (auto& [source, giver] : givers_) giver.offers.clear();
   post(std::move(kill_node));
   for (auto& [source, giver] : givers_) unwind(source, giver);
   for (auto& [number, task] : std::exchange(timers_, {})) task = nullptr;
-  for (auto& [source, giver] : givers_) destroy(source, std::exchange(giver.closure, nullptr));
+  for (auto& [source, giver] : givers_)
+    if (giver.closure) destroy_on_stack(source, std::exchange(giver.closure, nullptr));
+  post(std::move(let_go));
 }
 
 void ReplayRuntime::unwind(Source source, Giver& giver) {

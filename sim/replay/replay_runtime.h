@@ -85,8 +85,9 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
                                                       const WaitViews& waits,
                                                       const std::vector<std::string>& names) const;
 
-  // Ends every stack; `kill_node` runs on the strand before.
-  void finish(Task kill_node);
+  // Ends every stack; `kill_node` runs on the strand before, `let_go` after it, which drops what is
+  // left.
+  void finish(Task kill_node, Task let_go);
 
  private:
   struct Stack;
@@ -117,6 +118,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   void run(Source source, Giver& giver);
   void run_tail(Source source, Giver& giver);
   void destroy(Source source, Task task);
+  void destroy_on_stack(Source source, Task task);
   [[nodiscard]] bool tells_of_nodes() const;
   void stop_here();
   void unwind(Source source, Giver& giver);

@@ -8,6 +8,7 @@
 
 #include "core/api/worker.h"
 #include "tests/real_net/support/loopback_group.h"
+#include "tests/temporary_folder.h"
 
 // Whole nodes over real threads and TCP, several in one process.
 namespace rehearsal::real {
@@ -49,6 +50,11 @@ int64_t count_call(int64_t number) {
   ++executed();
   return number;
 }
+
+struct Counted {
+  int64_t count() { return ++counted; }
+  int64_t counted = 0;
+};
 
 FunctionRegistry functions() {
   FunctionRegistry registry;
@@ -208,6 +214,50 @@ TEST(RealNode, ANodeThatIsAbortedBeforeItRunsNeverBegins) {
   for (const Status& end : group.run()) {
     ASSERT_FALSE(end.ok());
     EXPECT_NE(end.error().text.find("not today"), std::string::npos) << to_string(end.error());
+  }
+}
+
+// Calls when it dies, and lets out what the call throws, or tells what it was.
+struct CallsAtItsEnd {
+  CallsAtItsEnd(const RRef<Counted>& counted, bool lets_out)
+      : counted(counted), lets_out(lets_out) {}
+  ~CallsAtItsEnd() {
+    if (lets_out) counted.rpc_sync(&Counted::count);
+    try {
+      counted.rpc_sync(&Counted::count);
+    } catch (const RpcError& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::node_stopped) << error.what();
+      ++executed();
+    }
+  }
+  RRef<Counted> counted;
+  bool lets_out;
+};
+
+TEST(RealNode, WhatANodeThatFailedHoldsMayCallAsItEnds) {
+  // Goal: states that call, and let out what their call throws, end nothing else. Method: a main
+  // that fails, and one whose state says what its call gave; with a record and without.
+  const TemporaryFolder folder;
+  for (const std::string& records : {std::string(), folder.path().string()}) {
+    for (const bool lets_out : {false, true}) {
+      FunctionRegistry registry = functions();
+      registry.type<Counted>("Counted").method("count", &Counted::count);
+      Program program(std::move(registry));
+      program.worker("ps", serve)
+          .worker("trainer", [](Worker&) { throw std::logic_error("it failed"); })
+          .state<CallsAtItsEnd>([lets_out](Worker& worker) {
+            return CallsAtItsEnd(worker.rref(Counted()), lets_out);
+          });
+      executed() = 0;
+      {
+        LoopbackGroup group(program, {.record_folder = records});
+        const std::vector<Status> ends = group.run();
+        ASSERT_FALSE(ends[1].ok());
+        EXPECT_NE(ends[1].error().text.find("it failed"), std::string::npos);
+        EXPECT_EQ(executed(), lets_out ? 0 : 1) << "it ended before its node";
+      }
+      EXPECT_EQ(executed(), lets_out ? 0 : 1);
+    }
   }
 }
 

@@ -24,7 +24,7 @@ constexpr Source kFirstExecution{Source::Kind::execution, 1};
 class ReplayRuntimeTest : public testing::Test {
  protected:
   ~ReplayRuntimeTest() override {
-    runtime_->finish([] {});
+    runtime_->finish([] {}, [] {});
   }
 
   // An object that posts when its last owner drops it.

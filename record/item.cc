@@ -23,6 +23,7 @@ void put_error(std::string& out, const Error& error) {
   put_text(out, error.function);
   put_number(out, error.chain.size());
   for (const std::string& worker : error.chain) put_text(out, worker);
+  put_text(out, error.type);
 }
 
 bool take_flag(ByteReader& in, bool& fits) {
@@ -41,6 +42,7 @@ Error take_error(ByteReader& in, bool& fits) {
   error.function = in.text();
   for (uint64_t left = in.number(); left > 0 && !in.bad(); --left)
     error.chain.emplace_back(in.text());
+  error.type = in.text();
   return error;
 }
 

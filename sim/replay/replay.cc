@@ -132,9 +132,11 @@ ReplayReport Replayer::run() {
   const bool stopped = !report_.divergence && !report_.ended;
   over_ = true;
   if (stopped) runtime_->run_out();
-  runtime_->finish([this] {
-    if (!node_->ended()) node_->kill();
-  });
+  runtime_->finish(
+      [this] {
+        if (!node_->ended()) node_->kill();
+      },
+      [this] { node_->let_go(); });
   report_.census_at_end = node_->census_at_end();
   node_.reset();
   return report_;
@@ -326,8 +328,9 @@ Replayer::Misfit Replayer::give(const record::Ended& input) {
   runtime_->run_out();
   if (!result_) return "the worker's main has not returned here";
   const Status& result = *result_;
-  const std::optional<Error> failure =
+  std::optional<Error> failure =
       result.ok() ? std::nullopt : std::optional(Status(result).error());
+  if (failure) failure->trace.clear();  // addresses: it is not recorded
   if (failure != input.failure)
     return "it ended with " + (input.failure ? to_string(*input.failure) : "success") +
            ", and here with " + (failure ? to_string(*failure) : "success");

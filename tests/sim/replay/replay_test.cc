@@ -304,6 +304,44 @@ TEST_F(OneRecord, TakesFewBytesForACall) {
   EXPECT_LT(bytes_of(group_->file(0)), 500 * 500u);
 }
 
+// Calls when it dies, and lets out what the call throws.
+struct CallsAtItsEnd {
+  ~CallsAtItsEnd() { counter.rpc_sync(&Counter::add, int64_t{1}); }
+  RRef<Counter> counter;
+};
+
+TEST(ReplayOfAFailure, EndsAsTheWorkerDid) {
+  // Goal: the error is all that it was: its type, too. Method: exceptions of a main.
+  Program program(functions());
+  program.worker("ps", serve).worker("trainer", [](Worker&) {
+    throw std::logic_error("it failed");
+  });
+  RecordedGroup group(program, {});
+  const Error error = group.run_only().at(1).error();
+  EXPECT_EQ(error.type, "std::logic_error");
+  const ReplayReport report = group.replay_alike(1);
+  EXPECT_TRUE(report.ended);
+  EXPECT_EQ(report.failure, error);
+}
+
+TEST(ReplayOfAFailure, WhatTheWorkerHeldMayCallAsItEnds) {
+  // Goal: the replay goes on to its report. Method: a state whose destructor lets out an error,
+  // which is told behind the end of the record.
+  Program program(functions());
+  program.worker("ps", serve)
+      .worker("trainer", [](Worker&) { throw std::logic_error("it failed"); })
+      .state<CallsAtItsEnd>(
+          [](Worker& worker) { return CallsAtItsEnd{worker.rref(Counter(int64_t{1}))}; });
+  RecordedGroup group(program, {});
+  const std::vector<Status> ends = group.run_only();
+  ASSERT_FALSE(ends[1].ok());
+  const auto record = record::read_record(group.file(1)).or_throw();
+  const ReplayReport report = replay(*record, program, {});
+  EXPECT_FALSE(report.divergence) << report.divergence->text;
+  EXPECT_TRUE(report.ended);
+  EXPECT_EQ(report.failure, Status(ends[1]).error());
+}
+
 TEST(ReplayOfAnAbort, EndsAsTheWorkerDid) {
   Program program(functions());
   program.worker("ps", serve).worker("trainer", [](Worker& worker) {

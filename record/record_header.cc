@@ -60,6 +60,7 @@ Json json_of(const NodeOptions& node) {
           {"window_frames", node.window_frames},
           {"limits", json_of(node.limits)},
           {"execution_limit", node.execution_limit},
+          {"marked_max", node.marked_max},
           {"exception_traces", node.exception_traces},
           {"mutants", node.mutants}};
 }
@@ -85,6 +86,7 @@ NodeOptions node_of(const Json& json) {
   node.window_frames = number_of<uint64_t>(json.at("window_frames"));
   node.limits = limits_of(json.at("limits"));
   node.execution_limit = number_of<uint32_t>(json.at("execution_limit"));
+  node.marked_max = number_of<uint64_t>(json.at("marked_max"));
   node.exception_traces = json.at("exception_traces").get<bool>();
   node.mutants = json.at("mutants").get<std::vector<std::string>>();
   return node;

@@ -16,14 +16,12 @@ bool all_below(const std::vector<uint32_t>& positions, size_t end) {
          (positions.empty() || positions.back() < end);
 }
 
-// A pass may mark as much as its context has sent: about so many tensors go in one message.
-constexpr size_t kMarkedMax = 1 << 16;
-
-std::vector<std::vector<Mark>> in_messages(std::vector<Mark> marks) {
+// A pass may mark as much as its context has sent: about `marked_max` tensors go in one message.
+std::vector<std::vector<Mark>> in_messages(std::vector<Mark> marks, uint64_t marked_max) {
   std::vector<std::vector<Mark>> messages;
-  size_t marked = kMarkedMax;
+  uint64_t marked = marked_max;
   for (Mark& mark : marks) {
-    if (marked >= kMarkedMax) {
+    if (marked >= marked_max) {
       messages.emplace_back();
       marked = 0;
     }
@@ -269,11 +267,14 @@ void Passes::on_marks_leave(const PassId& id, std::vector<LeavingMark> marks) {
     by_peer[mark.route.peer].push_back({mark.route.message, std::move(mark.tensors)});
   for (const auto& [peer, of_peer] : by_peer)
     if (const MaybeError why = why_unreachable(pass, peer)) return fail(pass, *why);
-  for (auto& [peer, of_peer] : by_peer)
-    for (std::vector<Mark>& of_message : in_messages(std::move(of_peer))) {
+  for (auto& [peer, of_peer] : by_peer) {
+    auto messages = in_messages(std::move(of_peer), options_.marked_max);
+    if (options_.mutants.on(Mutant::later_marks_not_sent)) messages.resize(1);
+    for (std::vector<Mark>& of_message : messages) {
       pass.marks.note_sent(peer);
       send(pass, peer, Message{Marks{pass.name, std::move(of_message)}});
     }
+  }
 }
 
 void Passes::on_marks(WorkerId from, ContextRecord* context, const Marks& message) {

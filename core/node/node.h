@@ -52,7 +52,8 @@ struct NodeOptions {
   Duration shutdown_timeout = std::chrono::seconds(60);  // once all mains have ended
   uint64_t window_bytes = 64 * 1024 * 1024;  // unacknowledged bytes to a peer before calls wait
   uint64_t window_frames = 4096;             // the same in frames
-  PeerLimits limits;                         // what any one peer may make this node hold
+  uint64_t marked_max = 1 << 16;  // tensors that one message of a pass marks, those of a call whole
+  PeerLimits limits;              // what any one peer may make this node hold
   uint32_t execution_limit = 1024;  // functions executing at once, nested calls and creations aside
 
   // Errors that exceptions thrown here become say where they were thrown (Error::trace): the

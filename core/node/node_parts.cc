@@ -22,6 +22,7 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
           .refusal_limit = options.refusal_limit,
           .window_bytes = options.window_bytes,
           .window_frames = options.window_frames,
+          .marked_max = options.marked_max,
           .limits = options.limits,
           .dynamic = dynamic,
           .founds_after = options.founds_after,

@@ -105,6 +105,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "a node does not wait for send functions of which it is open whether they get gradients"},
     {mark_answered_at_once, "mark_answered_at_once", ordering,
      "marks are answered before the marks that they cause are"},
+    {later_marks_not_sent, "later_marks_not_sent", other,
+     "of the marks for a worker that take several messages, only the first of these is sent"},
     {pass_not_resumed, "pass_not_resumed", other,
      "nobody is told that what is not marked gets no gradients"},
     {early_gradient_refused, "early_gradient_refused", ordering,

@@ -73,6 +73,7 @@ enum class Mutant : uint8_t {
   undefined_gradient_not_sent,
   undecided_ignored,
   mark_answered_at_once,
+  later_marks_not_sent,
   pass_not_resumed,
   early_gradient_refused,
   committed_not_taken_back,

@@ -23,6 +23,7 @@ struct SessionOptions {
   Duration refusal_limit{};        // a peer that refuses connections so long is fenced; zero: never
   uint64_t window_bytes = 0;       // unacknowledged bytes before ordinary messages wait
   uint64_t window_frames = 0;
+  uint64_t marked_max = 0;  // tensors that a message of a backward pass marks; see NodeOptions
   PeerLimits limits;
   bool dynamic = false;  // the group is: who has not come yet counts as lost
   // Of a dynamic group's founder that has come again: see NodeOptions.

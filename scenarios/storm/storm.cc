@@ -75,6 +75,7 @@ void draw_storm_limits(NodeOptions& node, const ScenarioFaults& plan, Seed seed)
   if (dice.happens(30)) node.window_bytes = uint64_t{16 * 1024} << dice.draw(6);
   if (dice.happens(30)) node.peer_timeout = std::chrono::seconds(10 + dice.draw(20));
   if (dice.happens(30)) node.heartbeat = node.peer_timeout / static_cast<int64_t>(3 + dice.draw(6));
+  if (dice.happens(50)) node.marked_max = 1 + dice.draw(3);
   if (!plan.long_partitions && !plan.long_pauses) node.shutdown_timeout = std::chrono::hours(1);
 }
 

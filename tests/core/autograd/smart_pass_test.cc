@@ -116,6 +116,61 @@ TEST(SmartPass, EachOfItsRulesIsNeeded) {
   }
 }
 
+// Twice in → a → b, of which the loss needs both and a branch of each is dead: the trainer marks
+// two results of a.
+void train_with_two_dead_branches(Worker& worker) {
+  const at::Tensor w = numbers({4, 4}, 7).requires_grad_();
+  auto a = worker.remote<Layer>("a", 4, 1);
+  auto b = worker.remote<Layer>("b", 4, 2);
+  auto c = worker.remote<Layer>("c", 4, 3);
+  const AutogradContext context = worker.autograd_context();
+  const at::Tensor in = at::matmul(numbers({3, 4}, 9), w);
+  const at::Tensor first = context.rpc_sync(a, &Layer::forward_through, in, b);
+  const at::Tensor second = context.rpc_sync(a, &Layer::forward_through, in * 3, b);
+  const at::Tensor used = context.rpc_sync(c, &Layer::forward, first + second);
+  (void)context.rpc_sync(a, &Layer::forward, first * 2);
+  (void)context.rpc_sync(a, &Layer::forward, second * 2);
+  context.backward({used.sum()}, false, std::chrono::seconds(20));
+
+  Layer same_a(4, 1);
+  Layer same_b(4, 2);
+  Layer same_c(4, 3);
+  const at::Tensor same_in = at::matmul(numbers({3, 4}, 9), w);
+  const at::Tensor sum =
+      same_b.forward(same_a.forward(same_in)) + same_b.forward(same_a.forward(same_in * 3));
+  const auto expected = local_gradients(same_c.forward(sum).sum(), {w});
+  EXPECT_TRUE(equal_bits(context.get_gradients().find(w), expected[0]));
+}
+
+Program two_dead_branches() {
+  Program program(layer_functions());
+  program.worker("trainer", train_with_two_dead_branches)
+      .worker("a", serve)
+      .worker("b", serve)
+      .worker("c", serve);
+  return program;
+}
+
+TEST(SmartPass, MarksForOneWorkerMayTakeSeveralMessages) {
+  // Goal: the same gradients, however many tensors one message marks; a search finds that only the
+  // first message is sent. Method: one tensor in each, and as many as one likes.
+  const Program program = two_dead_branches();
+  std::array<uint64_t, 2> messages{};
+  for (const size_t i : {0u, 1u}) {
+    ClusterOptions options{.faults = FaultLevel::none};
+    options.adjust_node = [i](NodeOptions& node) { node.marked_max = i == 0 ? 1 : 1 << 16; };
+    messages[i] = Cluster(Seed{1}, program, options).run().messages;
+  }
+  EXPECT_GT(messages[0], messages[1]);
+  if (!kHasMutants) return;
+  ClusterOptions without{.faults = FaultLevel::none};
+  without.adjust_node = [](NodeOptions& node) {
+    node.marked_max = 1;
+    node.mutants = {"later_marks_not_sent"};
+  };
+  EXPECT_FALSE(Cluster(Seed{1}, program, without).try_run().ok);
+}
+
 TEST(SmartPass, CostsNothingWhereTheRootsDependOnAllThatWasSent) {
   // Goal: not one message more than FAST. Method: the same program in both modes, counted.
   std::array<uint64_t, 2> messages{};

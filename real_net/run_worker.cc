@@ -19,6 +19,7 @@
 #include "real_net/tcp/own_addresses.h"
 #include "real_net/worker/bounded.h"
 #include "real_net/worker/collectives_choice.h"
+#include "real_net/worker/group_card.h"
 #include "real_net/worker/proof.h"
 #include "real_net/worker/real_node.h"
 #include "real_net/worker/rendezvous.h"
@@ -206,6 +207,7 @@ struct Equipment {
   RealNodeOptions node;
   Collectives collectives = Collectives::own;
   Auth auth;
+  std::map<std::string, std::string> settings;  // that all workers have in common
 };
 
 Status prove(const WorkerOptions& options, const Placement& placement, Equipment& made) {
@@ -273,6 +275,9 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
       {.is_recorded = made.node.record.has_value(), .proves = made.auth.proves()});
   if (!collectives.ok()) return collectives.error();
   made.collectives = collectives.value();
+  auto settings = card_settings(options.must_agree);
+  if (!settings.ok()) return settings.error();
+  made.settings = std::move(settings).value();
   if (options.listen) {  // before anybody is waited for
     if (const auto there = listen_on(*options.listen); !there.ok()) return there.error();
   }
@@ -286,8 +291,7 @@ RendezvousOptions rendezvous_options(const WorkerOptions& options, const Program
           .timeout = options.node.join_timeout,
           .dynamic = program.is_dynamic(),
           .libtorch = TORCH_VERSION,
-          .functions = program.registry().describe(),
-          .settings = options.must_agree};
+          .functions = program.registry().describe()};
 }
 
 // Gloo listens where the worker does: never at all addresses of the machine.
@@ -313,6 +317,7 @@ Status run_placed(const WorkerOptions& options, const Program& program, bool& st
   }
   Observers& observers = *equipped.value().observers;
   RealNodeOptions& made = equipped.value().node;
+  meeting.settings = equipped.value().settings;
   meeting.settings["seed"] = std::to_string(made.node.seed.value);
   meeting.settings["peer_timeout"] = in_words(made.node.peer_timeout);
   meeting.settings["heartbeat"] = in_words(made.node.heartbeat);

@@ -25,8 +25,10 @@ struct WorkerOptions {
   std::string run_id;
 
   // Settings of the program that must be the same at all workers, by name: a worker that comes with
-  // others is refused, naming the first that differs and both values. `node.seed`, `peer_timeout`
-  // and `heartbeat` are compared anyway, as are names, functions and LibTorch.
+  // others is refused, naming the first that differs and both values. Of a value above 1,000 bytes
+  // its beginning, its size and its hash are compared; there may be 1,000, with names of up to 200
+  // bytes. `node.seed`, `peer_timeout` and `heartbeat` are compared anyway, as are names, functions
+  // and LibTorch.
   std::map<std::string, std::string> must_agree;
 
   // How the workers of the group prove to each other that they belong to it: none,

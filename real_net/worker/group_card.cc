@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/hash.h"
+#include "core/base/printable.h"
 #include "core/node/hello.h"
 
 namespace rehearsal::real {
@@ -16,6 +18,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kListedMax = 8;
+constexpr size_t kSettingsMax = 1'000;
+constexpr size_t kSettingNameBytesMax = 200;
+constexpr size_t kSettingBytesMax = 1'000;
+constexpr size_t kSettingBeginning = 200;  // of one that is longer
 
 const char* kind_of(const GroupCard& card) { return card.dynamic ? "dynamic" : "static"; }
 
@@ -24,7 +30,32 @@ std::string value_in(const std::map<std::string, std::string>& settings, const s
   return found == settings.end() ? "not given" : "'" + found->second + "'";
 }
 
+std::string in_card(const std::string& value) {
+  if (value.size() <= kSettingBytesMax && printable(value) == value) return value;
+  return printable(value.substr(0, kSettingBeginning)) + "… (" + std::to_string(value.size()) +
+         " bytes, hash " + std::to_string(hash_bytes(value.data(), value.size())) + ")";
+}
+
 }  // namespace
+
+Result<std::map<std::string, std::string>> card_settings(
+    const std::map<std::string, std::string>& must_agree) {
+  const auto refuse = [](const std::string& why) {
+    return Error{.kind = ErrorKind::bad_arguments, .text = "must_agree " + why};
+  };
+  if (must_agree.size() > kSettingsMax)
+    return refuse("has " + std::to_string(must_agree.size()) + " settings; at most " +
+                  std::to_string(kSettingsMax) + " are compared: join them in one text");
+  std::map<std::string, std::string> settings;
+  for (const auto& [name, value] : must_agree) {
+    const std::string shown = printable(name.substr(0, kSettingNameBytesMax));
+    if (name.empty() || shown != name)
+      return refuse("has a setting whose name is not a text of 1 to " +
+                    std::to_string(kSettingNameBytesMax) + " bytes: '" + shown + "'");
+    settings[name] = in_card(value);
+  }
+  return settings;
+}
 
 std::string begun_now(const std::string& worker) {
   std::array<char, 64> when{};

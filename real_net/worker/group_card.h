@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
+
 namespace rehearsal::real {
 
 // The facts that all workers of one group agree on. The first to come puts them into the store, the
@@ -18,6 +20,12 @@ struct GroupCard {
   std::map<std::string, std::string> settings;
   std::string begun;  // when and by whom, for people; not compared
 };
+
+// The settings of a program (WorkerOptions::must_agree) as a card has them: of a value that is
+// long, or no line of plain text, its beginning, its size and its hash (XXH3). An error
+// (bad_arguments) if they are too many, or a name is too long.
+[[nodiscard]] Result<std::map<std::string, std::string>> card_settings(
+    const std::map<std::string, std::string>& must_agree);
 
 // "2026-11-24 06:45:12 UTC by rank 0 ('ps'), process 17 on gpu3": now, by this process.
 [[nodiscard]] std::string begun_now(const std::string& worker);

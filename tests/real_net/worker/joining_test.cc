@@ -335,6 +335,27 @@ TEST(Joining, EveryDifferenceOfTwoProgramsHasItsWords) {
     EXPECT_FALSE(decode_card(text).has_value()) << text;
 }
 
+TEST(Joining, LongSettingsAreComparedByTheirHashesAndTooManyAreRefused) {
+  // Goal: what a program must agree on is bounded in the store, and still compared whole. Method:
+  // values that differ in their last letter only.
+  const std::string config(70'000'000, 'c');
+  GroupCard ours{.settings = card_settings({{"config", config + "a"}, {"rate", "1"}}).value()};
+  GroupCard theirs{.settings = card_settings({{"config", config + "b"}, {"rate", "1"}}).value()};
+  EXPECT_EQ(ours.settings["rate"], "1");
+  EXPECT_LT(encode(ours).size(), 1'000u);
+  const std::string differ = difference(ours, theirs).value_or("fits");
+  expect_words(differ, {"config is 'ccc", "… (70000001 bytes, hash "});
+  EXPECT_EQ(difference(decode_card(encode(ours)).value(), ours), std::nullopt);
+  // Bytes that are no text arrive as they were compared.
+  ours.settings = card_settings({{"key", "\xff\n\x01"}}).value();
+  EXPECT_EQ(difference(decode_card(encode(ours)).value(), ours), std::nullopt);
+  std::map<std::string, std::string> many;
+  for (int i = 0; i <= 1'000; ++i) many["setting" + std::to_string(i)] = "1";
+  expect_words(card_settings(many).error().text, {"1001 settings; at most 1000"});
+  for (const std::string& name : {std::string(), std::string(201, 'n'), std::string("two\nlines")})
+    expect_words(card_settings({{name, "1"}}).error().text, {"a text of 1 to 200 bytes"});
+}
+
 TEST(Joining, AnotherRunAtThePortIsRefusedAndToldWhatRunsThere) {
   // Goal: run ids keep two launches apart. Method: a group that has formed, and one worker of
   // another launch for each of its places.

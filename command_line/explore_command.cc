@@ -29,6 +29,26 @@ uint64_t total(const ExploreOutcome& outcome) {
   return schedules;
 }
 
+// Nothing was looked at, which must not pass for good news.
+bool is_unfinished(const ExploreOutcome& outcome) {
+  return !outcome.failure && !outcome.complete && total(outcome) == 0;
+}
+
+std::string summary(const ExploreOutcome& outcome, double seconds) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1);
+  if (is_unfinished(outcome)) {
+    text << "not one schedule had ended when the budget was spent, after " << seconds
+         << " s: give it more, or make the program smaller";
+    return text.str();
+  }
+  text << total(outcome) << " schedules in " << seconds << " s: "
+       << (outcome.failure    ? "the last one fails"
+           : outcome.complete ? "all there are, and every one holds"
+                              : "every one holds; the budget was spent before all were run");
+  return text.str();
+}
+
 Json rows_json(const ExploreOutcome& outcome) {
   Json rows = Json::array();
   for (const ExploreOutcome::Row& row : outcome.rows)
@@ -89,23 +109,21 @@ int explore(const Tool& tool, const ExploreCommand& command) {
   RunSettings failing = command.settings;
   failing.schedule = outcome.schedule;
   if (tool.json) {
-    Json json{{"command", "explore"},        {"scenario", command.settings.scenario->name},
-              {"ok", !outcome.failure},      {"complete", outcome.complete},
-              {"schedules", total(outcome)}, {"faults", rows_json(outcome)},
+    Json json{{"command", "explore"},
+              {"scenario", command.settings.scenario->name},
+              {"ok", !outcome.failure && !is_unfinished(outcome)},
+              {"complete", outcome.complete},
+              {"schedules", total(outcome)},
+              {"faults", rows_json(outcome)},
               {"wall_seconds", seconds}};
     if (outcome.failure)
       json["failure"] = to_json(*outcome.failure, replay_command(tool.program, failing));
     std::cout << printed(json) << std::endl;
   } else {
     print_rows(outcome);
-    std::cout << "explore: " << total(outcome) << " schedules in " << std::fixed
-              << std::setprecision(1) << seconds << " s: "
-              << (outcome.failure    ? "the last one fails"
-                  : outcome.complete ? "all there are, and every one holds"
-                                     : "every one holds; the budget was spent before all were run")
-              << std::endl;
+    std::cout << "explore: " << summary(outcome, seconds) << std::endl;
   }
-  if (!outcome.failure) return kHolds;
+  if (!outcome.failure) return is_unfinished(outcome) ? kFailed : kHolds;
   RunOutcome failed;
   failed.failure = outcome.failure;
   return report_failed(tool, command, failing, failed);

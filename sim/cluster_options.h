@@ -77,6 +77,10 @@ struct ClusterOptions {
   // In a debugger and under valgrind nothing is said; with sanitizers it takes ten times as long.
   Duration watchdog = std::chrono::seconds(10);
 
+  // Asked after every few hundred events, where the machine's clock may be read: true gives the run
+  // up, by a failure of the oracle `given up`. For a search whose time is over.
+  std::function<bool()> give_up;
+
   // The failure of a main says where the exception behind it was thrown. Changes nothing in the
   // run, but to note the first exception takes a tenth of a second, further ones microseconds.
   bool exception_traces = false;

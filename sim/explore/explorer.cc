@@ -73,7 +73,12 @@ Exploration explore(const Program& program, const ExploreOptions& options) {
   Exploration found;
   const auto workers = static_cast<uint32_t>(program.names().size());
   const auto sets = options.only.empty() ? fault_sets(workers, options.faults_max) : options.only;
-  Runs runs(program, options);
+  ExploreOptions::Progress progress{.fault_sets_all = sets.size()};
+  bool over = false;
+  Runs runs(program, options, [&options, &progress, &over] {
+    over = over || (options.go_on && !options.go_on(progress));
+    return over;
+  });
   for (size_t set = 0; set < sets.size(); ++set) {
     const std::vector<Transition>& faults = sets[set];
     found.rows.push_back({.faults = faults});
@@ -81,6 +86,7 @@ Exploration explore(const Program& program, const ExploreOptions& options) {
     Dpor dpor;
     while (dpor.begin_run()) {
       const std::optional<RunReport> report = runs.run(faults, dpor);
+      if (over) return found;
       const Schedule schedule = schedule_of(faults, dpor);
       if (report) {
         RunReport judgement = judged(*report, options, schedule);
@@ -95,11 +101,10 @@ Exploration explore(const Program& program, const ExploreOptions& options) {
       row.schedules = dpor.schedules();
       row.stopped = dpor.stopped();
       row.steps = dpor.steps();
-      if (options.go_on && !options.go_on({.fault_sets = set,
-                                           .fault_sets_all = sets.size(),
-                                           .schedules = found.schedules(),
-                                           .part = dpor.progress()}))
-        return found;
+      progress.fault_sets = set;
+      progress.schedules = found.schedules();
+      progress.part = dpor.progress();
+      if (options.go_on && !options.go_on(progress)) return found;
     }
   }
   found.complete = true;

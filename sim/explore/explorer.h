@@ -50,7 +50,8 @@ struct ExploreOptions {
   // Called before each run.
   std::function<void()> before_run;
 
-  // Called now and then; false ends the exploration.
+  // Called now and then, also in the middle of a run; false ends the exploration, and a run that is
+  // under way counts for nothing.
   struct Progress {
     size_t fault_sets = 0;  // whose schedules are all run
     size_t fault_sets_all = 0;

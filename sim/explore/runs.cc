@@ -54,6 +54,7 @@ ClusterOptions Runs::cluster_options(const std::vector<Transition>& faults, Trac
     if (can_shut_down) node.shutdown_timeout = kNever;
     if (options_.adjust_node) options_.adjust_node(node);
   };
+  options.give_up = give_up_;
   options.stacks = &stacks_;
   options.traces = options_.traces;
   options.traces.push_back(&section);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/fibers/stack_pool.h"
@@ -14,8 +16,10 @@ namespace rehearsal::sim::explore {
 // outlive it.
 class Runs {
  public:
-  Runs(const Program& program, const ExploreOptions& options)
-      : program_(program), options_(options) {}
+  // `give_up`: as in ClusterOptions.
+  Runs(const Program& program, const ExploreOptions& options,
+       std::function<bool()> give_up = nullptr)
+      : program_(program), options_(options), give_up_(std::move(give_up)) {}
 
   // A run in which these faults happen at some point. Empty if the guide stopped it.
   [[nodiscard]] std::optional<RunReport> run(const std::vector<Transition>& faults, Guide& guide);
@@ -26,6 +30,7 @@ class Runs {
 
   GatedProgram program_;
   const ExploreOptions& options_;
+  const std::function<bool()> give_up_;
   fibers::StackPool stacks_;
 };
 

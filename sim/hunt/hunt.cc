@@ -42,6 +42,10 @@ class Hunter {
   Hunted hunt() {
     const Search search = search_of(task_.options, task_.environment);
     const WallTime searching;
+    if (search.time_max < Duration::max())
+      runs_.give_up_when([this, &search, &searching] {
+        return searching.passed() > search.time_max + task_.options.overtime;
+      });
     for (uint64_t i = task_.environment.shard; i < search.seeds_max;
          i += task_.environment.shard_count) {
       if (hunted_.seeds > 0 && searching.passed() > search.time_max) break;
@@ -58,18 +62,36 @@ class Hunter {
     run.strategy = runs_.taught(run);
     ++hunted_.seeds;
     std::optional<RunFailure> failure = runs_.attempt(run);
+    if (runs_.gave_up()) return give_up(std::move(run));
     hunted_.without_cluster = task_.needs_cluster && !runs_.made_cluster();
     if (!failure) return hunted_.without_cluster;
     hunted_.found_with = seed;
     hunted_.run = std::move(run);
     hunted_.failure = std::move(failure);
+    runs_.give_up_when(nullptr);
     if (task_.options.shrink_time > Duration::zero()) shrink();
     write_report();
     return true;
   }
 
+  // A hunt that has tried nothing to its end has found nothing, and must not pass.
+  bool give_up(ChosenRun run) {
+    if (hunted_.seeds > 1) {
+      --hunted_.seeds;
+      return true;
+    }
+    hunted_.found_with = run.seed;
+    hunted_.run = std::move(run);
+    hunted_.failure = RunFailure{"unfinished", "the run",
+                                 "it had not ended when the time of the hunt was up: give it more, "
+                                 "or make the run smaller"};
+    return true;
+  }
+
   void shrink() {
     const WallTime shrinking;
+    runs_.give_up_when(
+        [this, &shrinking] { return shrinking.passed() > task_.options.shrink_time; });
     SmallTrial small =
         shrink_trial(runs_, hunted_.run, *hunted_.failure, task_.options.shrink_time);
     hunted_.run = std::move(small.run);
@@ -77,6 +99,7 @@ class Hunter {
     hunted_.choices = small.choices;
     hunted_.shrink_runs = small.runs;
     hunted_.shrink_time = shrinking.passed();
+    runs_.give_up_when(nullptr);
   }
 
   void write_report() {

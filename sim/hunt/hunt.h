@@ -15,10 +15,13 @@
 namespace rehearsal::sim {
 
 // How a test hunts. With neither `seeds` nor `time` it tries 200 seeds; with both it ends with the
-// first that is reached. At least one seed is tried.
+// first that is reached. At least one seed is tried; a hunt in whose time not one run ends fails.
 struct HuntOptions {
   std::optional<uint64_t> seeds;
-  std::optional<Duration> time;    // wall time, without shrinking
+  std::optional<Duration> time;  // wall time, without shrinking
+  // The run that is under way when `time` is up may go on for so long; then it is given up. The
+  // watchdog needs about so long to tell of one that hangs.
+  Duration overtime = std::chrono::seconds(15);
   std::optional<Seed> first_seed;  // else from REHEARSAL_COMMIT, else 1
   // For all seeds; else each has its portfolio_strategy. A strategy that learns from other runs
   // learns here as well: PCT the number of choices, URW and SURW how many events each chain has.

@@ -28,10 +28,14 @@ std::optional<RunFailure> TrialRuns::attempt_with(const ChosenRun& run, ClusterO
   options.reproduction = task_.command_of(run);
   options.report = &report_;
   report_ = {};
+  gave_up_ = false;
+  if (is_over_) options.give_up = [this] { return gave_up_ = gave_up_ || is_over_(); };
   const CrashReport crash_report(
       {.standard_error =
            "the process of the run ended; repeat it with:\n" + options.reproduction + "\n"});
-  return task_.trial(run.seed, options);
+  std::optional<RunFailure> failure = task_.trial(run.seed, options);
+  if (gave_up_) return std::nullopt;
+  return failure;
 }
 
 StrategySettings TrialRuns::taught(const ChosenRun& run) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "sim/hunt/hunt.h"
 #include "sim/run_report.h"
@@ -36,6 +38,11 @@ class TrialRuns {
   // has to know how many events each chain has.
   [[nodiscard]] StrategySettings taught(const ChosenRun& run);
 
+  // From now on a run ends when `is_over` says so, and counts as one that holds. Null: none does.
+  void give_up_when(std::function<bool()> is_over) { is_over_ = std::move(is_over); }
+  // Whether the last run was given up.
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
+
   [[nodiscard]] const HuntTask& task() const { return task_; }
 
  private:
@@ -44,6 +51,8 @@ class TrialRuns {
 
   const HuntTask& task_;
   RunReport report_;
+  std::function<bool()> is_over_;
+  bool gave_up_ = false;
   uint64_t steps_max_ = 0;  // the most choices that a strategy had in a run so far
 };
 

@@ -3,6 +3,7 @@
 
 #include "sim/oracles/wait_graph.h"
 #include "sim/oracles/words.h"
+#include "sim/world/clock_guard.h"
 #include "sim/world/cluster_parts.h"
 
 namespace rehearsal::sim {
@@ -11,6 +12,9 @@ namespace {
 // For each worker. Calls to oneself take no time, and of links that have no latency the frames of a
 // whole window arrive at once; but sooner or later somebody waits for more.
 constexpr uint64_t kEventsInInstantMax = 500'000;
+
+// From one question to the next whether the run is to go on.
+constexpr uint64_t kEventsBetween = 256;
 
 }  // namespace
 
@@ -37,6 +41,15 @@ void ClusterParts::bound_instant() {
                                 in_seconds(instant_.time_since_epoch()) +
                                 ", and time does not pass; who waits for what:\n" +
                                 describe_waits(view(/*idle=*/false)));
+}
+
+void ClusterParts::ask_whether_to_go_on() {
+  if (!options_.give_up || ++events_ % kEventsBetween != 0 || failed()) return;
+  const RealClockAllowed asks;
+  if (options_.give_up())
+    recorder_.findings().fail(
+        "given up", "the cluster",
+        "whoever made the run has no time left for it, after " + grouped(events_) + " events");
 }
 
 }  // namespace rehearsal::sim

@@ -299,6 +299,7 @@ void ClusterParts::run_event(const EventQueue::Event& next, WorkerId worker) {
   pulse_->end();
   if (history_ && of_worker) history_->after_step(life(worker).id(), life(worker).node().census());
   bound_instant();
+  ask_whether_to_go_on();
   if (until_check_-- == 0) check(/*idle=*/false);
 }
 

@@ -97,6 +97,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   [[nodiscard]] bool is_check_due(Instant next) const;
   void bound_time();
   void bound_instant();
+  void ask_whether_to_go_on();
   void judge_values();
   void judge_mains();
   void drain();
@@ -153,6 +154,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   Instant checked_at_{};
   Instant instant_{};  // of the last event
   uint64_t events_in_instant_ = 0;
+  uint64_t events_ = 0;
   bool begun_ = false;
   bool calm_ = false;
   Instant calm_since_{};

@@ -98,5 +98,32 @@ TEST(ExploreBackend, AVerdictThatThrowsFailsTheRun) {
       << outcome.failure->message;
 }
 
+TEST(ExploreBackend, ABudgetEndsInTheMiddleOfARun) {
+  // Goal: `explore --for` is kept, however long one schedule is. Method: a program that never ends,
+  // and a caller that has enough at the hundredth question.
+  Scenario scenario = calling();
+  scenario.program = [](const ScenarioRun&) {
+    FunctionRegistry registry;
+    registry.function("twice", &twice);
+    Program program(std::move(registry));
+    program.worker("caller", [](Worker& worker) {
+      while (true) static_cast<void>(worker.rpc_sync("callee", &twice, int64_t{3}));
+    });
+    program.worker("callee");
+    return program;
+  };
+  RunSettings settings;
+  settings.scenario = &scenario;
+  settings.options = scenario.options.parse({"faults=0"}, "tiny");
+  uint64_t asked = 0;
+  const ExploreOutcome outcome =
+      explore_all(settings, [&asked](const ExploreProgress&) { return ++asked < 100; });
+  EXPECT_EQ(asked, 100u);
+  EXPECT_FALSE(outcome.complete);
+  EXPECT_FALSE(outcome.failure);
+  ASSERT_EQ(outcome.rows.size(), 1u);
+  EXPECT_EQ(outcome.rows.front().schedules, 0u);
+}
+
 }  // namespace
 }  // namespace rehearsal::command_line

@@ -87,5 +87,71 @@ TEST(Hunt, ASceneThatMakesNoClusterWithItsOptionsFails) {
             "searched: give them to sim::Cluster, or use sim::holds_for_seeds");
 }
 
+// Has no end.
+Program endless_program() {
+  Program program{FunctionRegistry{}};
+  program.worker("sleeper", [](Worker& worker) {
+    while (true) worker.sleep(std::chrono::seconds(1));
+  });
+  return program;
+}
+
+ClusterOptions without_bounds() {
+  return {.progress_bound = std::chrono::hours(100'000), .virtual_time_max = Duration::zero()};
+}
+
+TEST(Hunt, WhoseTimeIsUpGivesUpTheRunThatIsUnderWay) {
+  // Goal: a hunt of some seconds takes some seconds, whatever its program does. Method: the third
+  // run never ends.
+  const Program holds = adding_program();
+  const Program endless = endless_program();
+  uint64_t seeds = 0;
+  EXPECT_TRUE(hunt({.time = std::chrono::seconds(1),
+                    .overtime = Duration::zero(),
+                    .first_seed = Seed{1},
+                    .strategy = StrategyKind::timed_swarm,
+                    .cluster = without_bounds()},
+                   [&](Seed seed, const ClusterOptions& options) {
+                     ++seeds;
+                     Cluster(seed, seed.value < 3 ? holds : endless, options).run();
+                     EXPECT_LT(seed.value, 3u) << "a run that was given up has ended";
+                   }));
+  EXPECT_LE(seeds, 3u);
+}
+
+TEST(Hunt, InWhoseTimeNoRunEndsFails) {
+  // Goal: a test never passes because nothing was tried to its end.
+  const Program endless = endless_program();
+  const testing::AssertionResult result = hunt(
+      {.time = Duration::zero(),
+       .overtime = Duration::zero(),
+       .first_seed = Seed{5},
+       .cluster = without_bounds()},
+      [&](Seed seed, const ClusterOptions& options) { Cluster(seed, endless, options).run(); });
+  EXPECT_FALSE(result);
+  const std::string text = result.message();
+  EXPECT_EQ(text.find("seed 5 failed, 1 tried: it had not ended when the time"), 0u) << text;
+}
+
+TEST(Hunt, TheTimeOfMakingSmallEndsInTheMiddleOfARun) {
+  // Goal: a run that never ends, once it is made smaller, costs no more than the time given.
+  // Method: a cluster that fails with its faults, and is endless without.
+  const Program holds = adding_program();
+  const Program endless = endless_program();
+  const testing::AssertionResult result =
+      hunt({.seeds = 1,
+            .first_seed = Seed{1},
+            .cluster = without_bounds(),
+            .shrink_time = std::chrono::milliseconds(200)},
+           [&](Seed seed, const ClusterOptions& options) {
+             const bool whole = options.faults != FaultLevel::none && options.without.empty() &&
+                                options.otherwise == Otherwise::drawn;
+             Cluster(seed, whole ? holds : endless, options).run();
+             throw std::runtime_error("it fails");
+           });
+  EXPECT_FALSE(result);
+  EXPECT_NE(std::string(result.message()).find("it fails"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rehearsal::sim

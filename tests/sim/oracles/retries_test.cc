@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "core/api/stream.h"
 #include "core/api/worker.h"
 #include "sim/cluster.h"
+#include "sim/gtest.h"
+#include "tests/effort.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -222,16 +225,18 @@ TEST(Retries, HoldWhereTheServerComesBack) {
 }
 
 TEST(Retries, HoldUnderEveryFaultWhereTheServerComesBack) {
-  // Goal: no false alarm. Method: crashes that the seed draws, each with a return, at every level.
-  for (const FaultLevel faults : {FaultLevel::mild, FaultLevel::hostile})
-    for (uint64_t seed = 1; seed <= 5; ++seed)
-      for (const Duration pause : kPauses) {
-        const Program program = retrying_program(kForms[0], pause);
-        ClusterOptions options{.faults = faults, .crashes = 1, .restart = Restart::amnesia};
-        Cluster cluster(Seed{seed}, program, std::move(options));
-        const RunReport& report = cluster.try_run();
-        EXPECT_TRUE(report.ok) << seed << ": " << describe_failure(report);
-      }
+  // Goal: no false alarm. Method: every form with every pause, by turns, and crashes that the seed
+  // draws, each with a return; REHEARSAL_SEEDS=20000 for more of them.
+  EXPECT_TRUE(
+      hunt({.seeds = tries(126),
+            .first_seed = Seed{1},
+            .cluster = {.faults = FaultLevel::hostile, .crashes = 1, .restart = Restart::amnesia}},
+           [](Seed seed, const ClusterOptions& options) {
+             const RetryingForm& form = kForms[seed.value % std::size(kForms)];
+             const Duration pause = kPauses[seed.value / std::size(kForms) % std::size(kPauses)];
+             const Program program = retrying_program(form, pause);
+             Cluster(seed, program, options).run();
+           }));
 }
 
 TEST(Retries, AreTheSameTwice) {

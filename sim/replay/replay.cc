@@ -328,8 +328,7 @@ Replayer::Misfit Replayer::give(const record::Ended& input) {
   runtime_->run_out();
   if (!result_) return "the worker's main has not returned here";
   const Status& result = *result_;
-  std::optional<Error> failure =
-      result.ok() ? std::nullopt : std::optional(Status(result).error());
+  std::optional<Error> failure = result.ok() ? std::nullopt : std::optional(Status(result).error());
   if (failure) failure->trace.clear();  // addresses: it is not recorded
   if (failure != input.failure)
     return "it ended with " + (input.failure ? to_string(*input.failure) : "success") +

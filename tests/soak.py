@@ -1,8 +1,10 @@
 """Repeats tests beside other work, and says which did not hold and how near its limit each came;
 see ./dev help.
 
-Each test runs so many times, in random order, as many at a time as there are cores, beside so many
-busy processes. The output of each failure stays in build/soak/, with the table.
+Each test runs so many times, in random order but each once before any a second time, as many at a
+time as there are cores, beside so many busy processes. It ends earlier when its time is up, once
+the runs under way have ended, or by Ctrl-C at once. The output of each failure stays in build/soak/,
+with the table.
 """
 
 import argparse
@@ -31,19 +33,25 @@ class Test:
         self.seconds = []
         self.failures = 0
 
-    def run(self, log):
-        """Runs it once with its output in the log; None if it held, else how it ended."""
+    def run(self, log, stopped):
+        """Runs it once with its output in the log; None if it held, else how it ended. Says nothing
+        of one that was ended because all was stopped."""
         start = time.monotonic()
         with open(log, "wb") as out:
             process = subprocess.Popen(self.command, cwd=self.folder, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=subprocess.STDOUT,
                                        env={**os.environ, **self.environment},
                                        start_new_session=True)
-            try:
-                status = process.wait(self.limit)
-            except subprocess.TimeoutExpired:
-                status = None
+            status = None
+            while status is None and not stopped.is_set():
+                try:
+                    status = process.wait(min(1, self.limit))
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() - start > self.limit:
+                        break
             end_group(process)
+            if stopped.is_set():
+                return None
         self.seconds.append(time.monotonic() - start)
         if status == 0:
             return None
@@ -89,20 +97,33 @@ class Progress:
                       f"{minutes:.0f} min: {test.name}", end="", file=sys.stderr, flush=True)
 
 
-def run_all(tests, times, jobs, draws):
-    runs = [(test, number) for test in tests for number in range(times)]
-    draws.shuffle(runs)
-    progress = Progress(len(runs))
+def rounds(tests, times, draws):
+    for number in range(times):
+        order = list(tests)
+        draws.shuffle(order)
+        for test in order:
+            yield test, number
+
+
+def run_all(tests, times, jobs, draws, seconds):
+    runs = rounds(tests, times, draws)
+    progress = Progress(len(tests) * times)
     lock = threading.Lock()
+    stopped = threading.Event()
+
+    def next_run():
+        with lock:
+            is_over = seconds is not None and time.monotonic() - progress.start > seconds
+            return None if stopped.is_set() or is_over else next(runs, None)
 
     def work():
-        while True:
-            with lock:
-                if not runs:
-                    return
-                test, number = runs.pop()
+        while run := next_run():
+            test, number = run
             log = os.path.join(FOLDER, f"{test.name}.{number}.log")
-            why = test.run(log)
+            why = test.run(log, stopped)
+            if stopped.is_set():
+                os.remove(log)
+                return
             if why is None:
                 os.remove(log)
             progress.tell(test, why, log)
@@ -110,15 +131,21 @@ def run_all(tests, times, jobs, draws):
     threads = [threading.Thread(target=work) for _ in range(jobs)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        stopped.set()
+        for thread in threads:
+            thread.join()
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
+    return not stopped.is_set()
 
 
 def table(tests):
     rows = ["| test | runs | failures | slowest, s | of its limit |", "|---|---|---|---|---|"]
-    for test in sorted(tests, key=lambda one: (-one.failures, -max(one.seconds) / one.limit)):
+    for test in sorted((one for one in tests if one.seconds), key=lambda one: (-one.failures, -max(one.seconds) / one.limit)):
         slowest = max(test.seconds)
         rows.append(f"| `{test.name}` | {len(test.seconds)} | {test.failures} | {slowest:.0f} | "
                     f"{100 * slowest / test.limit:.0f} % |")
@@ -133,6 +160,7 @@ def main():
     parser.add_argument("--load", type=int, default=4)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--for", dest="seconds", type=float)
     options = parser.parse_args()
     tests = [one for group in options.tests for one in tests_of(*group)
              if not options.real or "real" in one.labels]
@@ -144,7 +172,8 @@ def main():
           f"busy processes, in the order of seed {options.seed}")
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(options.load)]
     try:
-        run_all(tests, options.times, jobs, random.Random(options.seed))
+        is_whole = run_all(tests, options.times, jobs, random.Random(options.seed),
+                           options.seconds)
     finally:
         for process in busy:
             process.kill()
@@ -152,7 +181,7 @@ def main():
     with open(os.path.join(FOLDER, "table.md"), "w") as file:
         file.write(table(tests))
     print(table(tests), end="")
-    sys.exit(any(test.failures for test in tests))
+    sys.exit(1 if any(test.failures for test in tests) else 0 if is_whole else 130)
 
 
 main()

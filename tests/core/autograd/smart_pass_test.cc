@@ -65,14 +65,12 @@ void train_with_a_dead_branch(Worker& worker) {
   expect_gradients(context, c, expected[5], expected[6]);
 }
 
-Program dead_branch() {
+Program of_four(void (*train)(Worker& worker)) {
   Program program(layer_functions());
-  program.worker("trainer", train_with_a_dead_branch)
-      .worker("a", serve)
-      .worker("b", serve)
-      .worker("c", serve);
+  program.worker("trainer", train).worker("a", serve).worker("b", serve).worker("c", serve);
   return program;
 }
+Program dead_branch() { return of_four(train_with_a_dead_branch); }
 
 TEST(SmartPass, WhatTheRootsDoNotDependOnTakesNoPart) {
   // Goal: the gradients of one process, whatever is lost on the way. Method: hostile seeds.
@@ -142,19 +140,10 @@ void train_with_two_dead_branches(Worker& worker) {
   EXPECT_TRUE(equal_bits(context.get_gradients().find(w), expected[0]));
 }
 
-Program two_dead_branches() {
-  Program program(layer_functions());
-  program.worker("trainer", train_with_two_dead_branches)
-      .worker("a", serve)
-      .worker("b", serve)
-      .worker("c", serve);
-  return program;
-}
-
 TEST(SmartPass, MarksForOneWorkerMayTakeSeveralMessages) {
   // Goal: the same gradients, however many tensors one message marks; a search finds that only the
   // first message is sent. Method: one tensor in each, and as many as one likes.
-  const Program program = two_dead_branches();
+  const Program program = of_four(train_with_two_dead_branches);
   std::array<uint64_t, 2> messages{};
   for (const size_t i : {0u, 1u}) {
     ClusterOptions options{.faults = FaultLevel::none};

@@ -2,9 +2,9 @@
 see ./dev help.
 
 Each test runs so many times, in random order but each once before any a second time, as many at a
-time as there are cores, beside so many busy processes. It ends earlier when its time is up, once
-the runs under way have ended, or by Ctrl-C at once. The output of each failure stays in build/soak/,
-with the table.
+time as there are cores, beside so many busy processes. When its time is up it ends, once the runs
+under way have ended; by Ctrl-C at once. The output of each failure stays in build/soak/, with the
+table.
 """
 
 import argparse
@@ -145,7 +145,8 @@ def run_all(tests, times, jobs, draws, seconds):
 
 def table(tests):
     rows = ["| test | runs | failures | slowest, s | of its limit |", "|---|---|---|---|---|"]
-    for test in sorted((one for one in tests if one.seconds), key=lambda one: (-one.failures, -max(one.seconds) / one.limit)):
+    seen = [test for test in tests if test.seconds]
+    for test in sorted(seen, key=lambda one: (-one.failures, -max(one.seconds) / one.limit)):
         slowest = max(test.seconds)
         rows.append(f"| `{test.name}` | {len(test.seconds)} | {test.failures} | {slowest:.0f} | "
                     f"{100 * slowest / test.limit:.0f} % |")

@@ -31,6 +31,7 @@ class RecordingRuntime final : public Runtime,
   void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override { runtime_->wake(waiter); }
+  bool wake_by_code(Waiter& waiter) override { return runtime_->wake_by_code(waiter); }
 
   [[nodiscard]] Execution* running() const override { return executions_.running(); }
   [[nodiscard]] uint64_t& next_node() const override { return executions_.next_node(); }

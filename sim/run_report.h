@@ -40,6 +40,10 @@ struct RunReport {
   uint64_t crashes = 0;
   uint64_t pauses = 0;
   uint64_t clock_jumps = 0;
+  // Of crashed workers: stacks that could not unwind, and are left as they are for ever with all
+  // that they own. Their destructors wait for each other, or they stood in a wait of Boost.Fiber
+  // that no exception can leave.
+  uint64_t stacks_left = 0;
   net_fake::NetworkStats network;
   std::vector<Override> choices;  // other than benign, as they came up; if recorded
   // The choices of the strategy: together with the choices that are not its own (of the kinds pick,

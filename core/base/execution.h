@@ -17,6 +17,7 @@
 namespace rehearsal {
 
 class Monitor;
+class NodeStrand;
 
 // The autograd context that something is recorded in; null: none. Never changed once made.
 using RecordedIn = std::shared_ptr<const ContextName>;
@@ -35,6 +36,9 @@ class Execution {
         label_(label),
         seed_(seed),
         incarnation_(started_by.incarnation) {}
+
+  // Its node's; null in tests without one. Set before it runs.
+  NodeStrand* strand = nullptr;
 
   // How deeply it is nested in calls: zero for mains and threads. Its calls are one deeper.
   uint32_t depth = 0;
@@ -118,6 +122,17 @@ class Execution {
   // strand.
   bool given_up = false;
   std::vector<Task> when_given_up;
+  // The same, where nobody else may wait for it: its waits in primitives end at once.
+  bool waits_end = false;
+
+  // Of the primitives' queues: the one in which it woke somebody last, and has waited nowhere
+  // since; and the one whose lock a condition takes back for it. Touched only by the stack that
+  // runs it.
+  const void* woke_in = nullptr;
+  const void* retakes = nullptr;
+
+  // So often it has given way since it waited last. Touched only by the stack that runs it.
+  uint32_t gave_way = 0;
 
  private:
   const CausalId started_by_;

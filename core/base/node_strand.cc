@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "core/base/check.h"
@@ -85,6 +86,71 @@ Status NodeStrand::wait(std::string_view what, const CausalId& id,
   return Unit{};
 }
 
+// The stack first waits for the code that wakes it, or for the strand to end the wait; then for
+// the strand, which lets it go on once its execution has its monitor again.
+bool NodeStrand::wait_in_code(CodeWait& code) {
+  if (executions_ == nullptr) throw RpcError(*why_closed_);
+  if (!stack_may_park())
+    throw RpcError({.kind = ErrorKind::would_park,
+                    .text = "waiting in " + code.describe() +
+                            " here would stop what it waits for: this code runs to its end. Use "
+                            "`then` on a stack, or an asynchronous form",
+                    .worker = name_});
+  Execution& execution = *executions_->running();
+  execution.gave_way = 0;
+  Wait wait;
+  wait.execution = &execution;
+  wait.code = &code;
+  wait.shielded = execution.shielded_until.has_value();
+  WaitId id;
+  std::optional<TimerId> timer;
+  note_nodes();
+  runtime_->post([this, &wait, &id, &timer] {
+    if (killed_) return;  // The Runtime ends the park.
+    id = waits_.begin(wait);
+    if (closed()) return waits_.fail(id, *why_closed_);
+    if (wait.execution->waits_end && !wait.shielded) return waits_.fail(id, nobody_waits());
+    if (wait.code->until)
+      timer = runtime_->call_at(*wait.code->until, [this, id] { waits_.end(id); });
+  });
+  if (runtime_->park(code.waiter) == ParkOutcome::killed) throw NodeKilled{};
+  runtime_->post([this, &id, &timer] {
+    if (timer) runtime_->cancel(*timer);
+    waits_.end(id);
+  });
+  if (runtime_->park(wait.waiter) == ParkOutcome::killed && code.may_throw()) throw NodeKilled{};
+  if (wait.failure && !code.waiter.by_code) throw RpcError(*wait.failure);
+  return code.waiter.by_code;
+}
+
+Error NodeStrand::nobody_waits() const {
+  return {.kind = ErrorKind::cancelled,
+          .text = "nobody waits any more for the call that waited here",
+          .worker = name_};
+}
+
+void NodeStrand::give_up(Execution& execution) {
+  execution.waits_end = true;
+  waits_.fail_code_waits(execution, nobody_waits());
+}
+
+// All that is due comes first. Code that gives way again and again, as one that tries a lock, does
+// so for longer and longer: the thing it tries for may take a while.
+void NodeStrand::give_way() {
+  constexpr Duration kLeast = std::chrono::microseconds(1);
+  constexpr uint32_t kEven = 16;
+  constexpr uint32_t kDoublingsMax = 10;
+  if (executions_ == nullptr || !stack_may_park()) return;
+  const uint32_t before = executions_->running()->gave_way++;
+  const Duration length = kLeast * (1U << std::min(before / kEven, kDoublingsMax));
+  Waiter turn;
+  runtime_->post([this, &turn, length] {
+    if (killed_) return;  // The Runtime ends the park.
+    runtime_->call_at(runtime_->now() + length, [this, &turn] { runtime_->wake(turn); });
+  });
+  if (runtime_->park(turn) == ParkOutcome::killed) throw NodeKilled{};
+}
+
 Execution& NodeStrand::running() {
   if (executions_ == nullptr) throw RpcError(*why_closed_);
   Execution* const execution = executions_->running();  // Counts code that was killed.
@@ -100,16 +166,17 @@ Execution& NodeStrand::running() {
                          "calls");
 }
 
-std::shared_ptr<Execution> NodeStrand::make_execution(const CausalId& id,
-                                                      std::string_view label) const {
+std::shared_ptr<Execution> NodeStrand::make_execution(const CausalId& id, std::string_view label) {
   auto execution = std::make_shared<Execution>(id, label, seed_);
+  execution->strand = this;
   if (incarnation_) execution->set_incarnation(*incarnation_);
   return execution;
 }
 
 void NodeStrand::make_execution(std::optional<Execution>& place, const CausalId& id,
-                                std::string_view label) const {
+                                std::string_view label) {
   place.emplace(id, label, seed_);
+  place->strand = this;
   if (incarnation_) place->set_incarnation(*incarnation_);
 }
 

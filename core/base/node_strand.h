@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/code_wait.h"
 #include "core/base/error.h"
 #include "core/base/monitor.h"
 #include "core/base/quiet_death.h"
@@ -74,6 +75,21 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   [[nodiscard]] Status wait(std::string_view what, const CausalId& id,
                             UniqueFunction<void(WaitHandle)> arrange);
 
+  // Parks the calling stack, which runs an execution, in a primitive of the program's, until
+  // wake_by_code or the wait's own end; whether it was woken. Throws RpcError: would_park, why the
+  // node ended, or `cancelled` when nobody waits for the execution any more; NodeKilled.
+  bool wait_in_code(CodeWait& wait);
+  // Ends such a wait. From code of this worker, off the strand; runs nothing. False if it has ended
+  // already.
+  bool wake_by_code(CodeWait& wait) { return runtime_->wake_by_code(wait.waiter); }
+
+  // Nobody waits for this execution any more: its waits in primitives end. On the strand.
+  void give_up(Execution& execution);
+
+  // Lets others go on before the calling stack does, which runs an execution; at once where nothing
+  // may park. Throws NodeKilled.
+  void give_way();
+
   // The execution of the calling stack. On a thread that was not registered it parks for a moment
   // and throws: RpcError with why the node ended, else std::logic_error. Throws NodeKilled if the
   // node was killed.
@@ -87,9 +103,8 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
 
   // A new execution, started by `id`; shared, or in place.
   [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
-                                                          std::string_view label) const;
-  void make_execution(std::optional<Execution>& place, const CausalId& id,
-                      std::string_view label) const;
+                                                          std::string_view label);
+  void make_execution(std::optional<Execution>& place, const CausalId& id, std::string_view label);
 
   // Runs `body` inline as user code of a continuation that `id` started, and whose calls are
   // recorded in `context`; traced. `stream`: of its random numbers, if it is not that of the id's
@@ -180,6 +195,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
 
   void start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body);
   [[nodiscard]] bool stack_may_park() const;
+  [[nodiscard]] Error nobody_waits() const;
   [[nodiscard]] CausalId next_release();
   [[nodiscard]] std::shared_ptr<Execution> make_continuation(const CausalId& id, RecordedIn context,
                                                              const std::optional<Hash128>& stream);

@@ -24,14 +24,23 @@ enum class ParkOutcome : uint8_t {
   killed,      // the node was killed; the caller unwinds with NodeKilled
 };
 
+// How a kill treats a park.
+enum class AtKill : uint8_t {
+  ends,   // it answers `killed`
+  lasts,  // nothing: code that unwinds waits for other code that does so, too
+  stays,  // nothing, and the stack does not go on where the kill unwinds stacks
+};
+
 // One wait of one stack. Lives on the stack that parks, from before anybody can wake it until
-// `park` has returned. `woken` and `slot` belong to the Runtime.
+// `park` has returned. `woken`, `by_code` and `slot` belong to the Runtime.
 struct Waiter {
-  Waiter() = default;
+  explicit Waiter(AtKill at_kill = AtKill::ends) : at_kill(at_kill) {}
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
+  const AtKill at_kill;
   bool woken = false;
+  bool by_code = false;  // wake_by_code did it
   void* slot = nullptr;
 };
 
@@ -70,8 +79,13 @@ class Runtime {
   // below on the stack, the answer is would_park.
   [[nodiscard]] virtual ParkOutcome park(Waiter& waiter) = 0;
 
-  // Ends a park, now or yet to come. Called on the strand, once for each Waiter.
+  // Ends a park, now or yet to come. Called on the strand, once for each Waiter. Does nothing if
+  // wake_by_code has ended it.
   virtual void wake(Waiter& waiter) = 0;
+
+  // The same, from user code off the strand: any thread, any stack, in the middle of whatever. Runs
+  // nothing. False if the park had been ended already.
+  virtual bool wake_by_code(Waiter& waiter) = 0;
 };
 
 // A thread that runs an execution for as long as this lives; it dies on that thread.

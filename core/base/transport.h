@@ -67,7 +67,7 @@ class Transport {
 // How the last attempts to connect to a peer ended: all alike, nobody listens at its address.
 struct Refusals {
   uint64_t count = 0;
-  Duration lasting{};  // from the first of them to the last
+  Duration lasting{};   // from the first of them to the last
   std::string at = {};  // its address, for people; empty: it has none
 };
 

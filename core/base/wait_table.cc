@@ -62,16 +62,31 @@ void WaitTable::wake(Wait& wait) {
                      .worker = self_,
                      .id = wait.execution->started_by(),
                      .text = wait.execution->label()});
+  // In this order: behind the second one its stack goes on, and both are gone.
+  if (wait.code != nullptr) runtime_.wake(wait.code->waiter);
   runtime_.wake(wait.waiter);
 }
 
+void WaitTable::fail(WaitId id, const Error& error) {
+  if (!lasts(id)) return;
+  const CodeWait* const code = slots_[id.slot].wait->code;
+  if (code != nullptr && !code->may_throw()) return;
+  Wait& wait = *release(id);
+  wait.failure = error;
+  if (wait.execution != nullptr) wait.execution->monitor.reset();
+  wake(wait);
+}
+
 void WaitTable::fail_all(const Error& error) {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot)
+    fail({slot, slots_[slot].generation}, error);
+}
+
+void WaitTable::fail_code_waits(const Execution& execution, const Error& error) {
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    Wait* wait = release({slot, slots_[slot].generation});
-    if (wait == nullptr) continue;
-    wait->failure = error;
-    if (wait->execution != nullptr) wait->execution->monitor.reset();
-    wake(*wait);
+    const Wait* const wait = slots_[slot].wait;
+    if (wait == nullptr || wait->code == nullptr || wait->execution != &execution) continue;
+    if (!wait->shielded) fail({slot, slots_[slot].generation}, error);
   }
 }
 
@@ -94,10 +109,13 @@ std::vector<WaitViews::Stack> WaitTable::views() const {
   for (const Slot& slot : slots_) {
     if (slot.wait == nullptr) continue;
     const Execution* execution = slot.wait->execution;
-    stacks.push_back({.path = execution ? execution->path() : Hash128{},
-                      .label = execution ? std::string(execution->label()) : "a thread",
-                      .what = std::string(slot.wait->what),
-                      .id = slot.wait->id});
+    stacks.push_back(
+        {.path = execution ? execution->path() : Hash128{},
+         .label = execution ? std::string(execution->label()) : "a thread",
+         .what = slot.wait->code != nullptr ? slot.wait->code->describe()
+                                            : std::string(slot.wait->what),
+         .id = slot.wait->id,
+         .holder = slot.wait->code != nullptr ? slot.wait->code->holder() : std::nullopt});
   }
   return stacks;
 }

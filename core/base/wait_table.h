@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/code_wait.h"
 #include "core/base/error.h"
 #include "core/base/runtime.h"
 #include "core/base/trace.h"
@@ -25,6 +26,8 @@ struct Wait {
   std::string_view what;  // what is waited for, for people
   CausalId id;            // the same, by name
   MaybeError failure;
+  CodeWait* code = nullptr;  // in a primitive of the program's, of which it then says what it is
+  bool shielded = false;     // it lasts when nobody waits for its execution any more
 };
 
 // All waits of a node, so that each can be ended when the node is. An execution gives up its
@@ -43,8 +46,15 @@ class WaitTable {
   // Ends it; nothing if it has ended already.
   void end(WaitId id);
 
-  // Ends every wait with this error, in the order of their slots, without regard to monitors.
+  // Ends it with this error, without regard to monitors; nothing if it has ended already, or lasts
+  // until it is woken.
+  void fail(WaitId id, const Error& error);
+
+  // The same of every wait, in the order of their slots.
   void fail_all(const Error& error);
+
+  // The same of those in primitives whose execution this is, and that are not shielded.
+  void fail_code_waits(const Execution& execution, const Error& error);
 
   // Forgets every wait without ending it: their stacks are unwound by the Runtime.
   void forget_all();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct WaitViews {
     std::string label;  // a function's name; a worker's name for its main
     std::string what;   // what it waits for, for people
     CausalId id;        // the same, by name; may be empty
+    // The path of the execution, of the same worker, that holds what it waits for; none: nobody
+    // is known to.
+    std::optional<Hash128> holder = std::nullopt;
   };
   // A call that has not been answered. Its id has the path of the execution that made it, and its
   // place is the path of the execution that serves it.

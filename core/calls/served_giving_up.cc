@@ -64,6 +64,7 @@ void ServedCalls::give_up(const std::shared_ptr<ServedCall>& served) {
   if (served->execution) {
     served->execution->given_up = true;
     for (Task& task : std::exchange(served->execution->when_given_up, {})) task();
+    if (!served->call.created) strand_.give_up(*served->execution);
   }
   if (served->call.created) return;
   if (Task given_up = std::exchange(served->on_given_up, nullptr)) given_up();

@@ -44,7 +44,7 @@ CausalId main_id(const NodeOptions& options, uint32_t life) {
 // All lives draw the same random numbers: one that goes on where another was saved draws what that
 // would have drawn.
 std::shared_ptr<Execution> make_main(const NodeOptions& options, const Mutants& mutants,
-                                     const NodeStrand& strand) {
+                                     NodeStrand& strand) {
   const uint32_t life = mutants.on(Mutant::lives_share_paths) ? 0 : options.life;
   auto main = strand.make_execution(main_id(options, life), options.names[options.id.value]);
   main->set_stream(main_id(options, 0).place());

@@ -168,7 +168,7 @@ void RealRuntime::kill() {
   threads_.for_each([&](ThreadRecord& record) {
     if (record.parked.waiter != nullptr) role_.notify(record.seat, nudges);
     for (const auto& fiber : record.live) {
-      if (fiber->parked.waiter == nullptr) continue;
+      if (fiber->parked.waiter == nullptr || !ends_park(*fiber->parked.waiter)) continue;
       fiber->parked.waiter->slot = nullptr;
       fiber->parked.waiter = nullptr;
       record.runnable.push_back(fiber.get());

@@ -51,6 +51,7 @@ class RealRuntime final : public Runtime, public Executions {
   void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override;
+  bool wake_by_code(Waiter& waiter) override;
 
   [[nodiscard]] Execution* running() const override;
   [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
@@ -151,6 +152,8 @@ class RealRuntime final : public Runtime, public Executions {
   [[nodiscard]] bool make_fiber(ThreadRecord& me, FiberRecord& fiber);
   void end_fiber(ThreadRecord& me, FiberRecord& fiber);
   ParkOutcome park_fiber(FiberRecord& fiber, Waiter& waiter);
+  [[nodiscard]] bool ends_park(const Waiter& waiter) const;
+  void go_on(Waiter& waiter, Nudges& nudges);
   void set_up_thread() const;
 
   const RuntimeOptions options_;

@@ -20,14 +20,14 @@ ParkOutcome RealRuntime::park(Waiter& waiter) {
   if (me.running != nullptr) return park_fiber(*me.running, waiter);
   {
     const std::lock_guard lock(mutex_);
-    if (killed_) return ParkOutcome::killed;
+    if (ends_park(waiter)) return ParkOutcome::killed;
     if (woken(waiter)) return ParkOutcome::woken;
     waiter.slot = &me.parked;
     me.parked.waiter = &waiter;
   }
   bool killed = false;
   wait_here(me, [&] {
-    killed = killed_;
+    killed = ends_park(waiter);
     if (!killed && !woken(waiter)) return false;
     me.parked.waiter = nullptr;
     return true;
@@ -38,7 +38,7 @@ ParkOutcome RealRuntime::park(Waiter& waiter) {
 ParkOutcome RealRuntime::park_fiber(FiberRecord& fiber, Waiter& waiter) {
   {
     const std::lock_guard lock(mutex_);
-    if (killed_) return ParkOutcome::killed;
+    if (ends_park(waiter)) return ParkOutcome::killed;
     if (woken(waiter)) return ParkOutcome::woken;
     waiter.slot = &fiber.parked;
     fiber.parked.waiter = &waiter;
@@ -47,14 +47,34 @@ ParkOutcome RealRuntime::park_fiber(FiberRecord& fiber, Waiter& waiter) {
   return woken(waiter) ? ParkOutcome::woken : ParkOutcome::killed;
 }
 
-// The parked stack may go on, and the Waiter be gone, as soon as `woken` is set.
+// Whether a kill has ended this park, or would.
+bool RealRuntime::ends_park(const Waiter& waiter) const {
+  return killed_ && waiter.at_kill == AtKill::ends;
+}
+
 void RealRuntime::wake(Waiter& waiter) {
   const std::lock_guard lock(mutex_);
+  if (!waiter.by_code) go_on(waiter, strand_holder_->nudges);
+}
+
+bool RealRuntime::wake_by_code(Waiter& waiter) {
+  Nudges nudges;
+  Lock lock(mutex_);
+  if (woken(waiter)) return false;
+  waiter.by_code = true;
+  go_on(waiter, nudges);
+  unlock_and_carry_out(lock, nudges);
+  return true;
+}
+
+// The parked stack may go on, and the Waiter be gone, as soon as `woken` is set and the lock is
+// free, or even before: who parks next looks at `woken` under the lock.
+void RealRuntime::go_on(Waiter& waiter, Nudges& nudges) {
   auto* parked = static_cast<Parked*>(waiter.slot);
   if (parked != nullptr) {
     parked->waiter = nullptr;
     if (parked->fiber != nullptr) parked->thread->runnable.push_back(parked->fiber);
-    role_.notify(parked->thread->seat, strand_holder_->nudges);
+    role_.notify(parked->thread->seat, nudges);
   }
   woken(waiter) = true;
 }

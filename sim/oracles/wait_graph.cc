@@ -11,8 +11,8 @@ namespace {
 using UnansweredCall = WaitViews::UnansweredCall;
 
 struct Edge {
-  const UnansweredCall* call;
-  std::vector<size_t> to;  // stacks of the execution that serves it; none: it has no such stack
+  const UnansweredCall* call;  // null: the stack waits for what another one holds
+  std::vector<size_t> to;      // stacks of that execution, or of the one that serves the call
 };
 
 struct Vertex {
@@ -53,6 +53,9 @@ class Graph {
       const auto served = at_.find({call.to, call.id.place()});
       vertex.edges.push_back({&call, served == at_.end() ? std::vector<size_t>{} : served->second});
     }
+    if (!vertex.stack->holder) return;
+    const auto holder = at_.find({vertex.node->worker, *vertex.stack->holder});
+    if (holder != at_.end()) vertex.edges.push_back({nullptr, holder->second});
   }
 
   std::string name_of(WorkerId worker) const {
@@ -75,6 +78,7 @@ class Graph {
     if (stack.id != CausalId{}) line += " " + to_string(stack.id);
     const char* separator = ": ";
     for (const Edge& edge : vertex.edges) {
+      if (edge.call == nullptr) continue;  // The stack has said who holds it.
       line += std::exchange(separator, "; ") + call_text(*edge.call) + served_text(edge);
     }
     return line;

@@ -18,9 +18,9 @@ struct NodeWaits {
 
 // The wait-for graph as text. Its nodes are the stacks that are parked; an edge leads from a stack
 // through the call that it waits for, or whose future it waits for, to the stack that serves the
-// call. A line for each stack, then for each call that is not answered although
-// nothing runs for it at its callee, then each cycle, by its stacks in order: as long as all in it
-// wait, none can go on.
+// call; and to the stack that holds the mutex that it waits for. A line for each stack, then for
+// each call that is not answered although nothing runs for it at its callee, then each cycle, by
+// its stacks in order: as long as all in it wait, none can go on.
 [[nodiscard]] std::string describe_wait_graph(const std::vector<NodeWaits>& nodes);
 
 // Whether this life's main runs, and its node can be looked at.

@@ -226,11 +226,21 @@ ParkOutcome ReplayRuntime::park(Waiter& waiter) {
 }
 
 void ReplayRuntime::wake(Waiter& waiter) {
+  if (waiter.by_code) return;
   waiter.woken = true;
   auto* stack = static_cast<Stack*>(waiter.slot);
   if (stack == nullptr) return;
   stack->phase = Stack::Phase::ready;
   touched_.push_back(stack->source);
+}
+
+// The record asks for what its stack does next when that has happened.
+bool ReplayRuntime::wake_by_code(Waiter& waiter) {
+  if (waiter.woken) return false;
+  waiter.woken = true;
+  waiter.by_code = true;
+  if (auto* stack = static_cast<Stack*>(waiter.slot)) stack->phase = Stack::Phase::ready;
+  return true;
 }
 
 bool ReplayRuntime::can_run(const Giver& giver) {

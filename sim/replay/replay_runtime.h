@@ -46,6 +46,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override;
+  bool wake_by_code(Waiter& waiter) override;
 
   [[nodiscard]] Execution* running() const override;
   [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }

@@ -44,6 +44,8 @@ void ClusterParts::fill_report() {
   report_.virtual_time = over_at_.time_since_epoch();
   report_.calls = recorder_.calls();
   report_.network = network_.stats();
+  for (const auto& lives : lives_)
+    for (const auto& life : lives) report_.stacks_left += life->runtime().stacks_left();
   report_.messages = report_.network.messages;
   report_.draws = decisions_.draws();
   report_.deviations = decisions_.notes();

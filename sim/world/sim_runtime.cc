@@ -165,24 +165,34 @@ bool SimRuntime::may_park() const {
 
 ParkOutcome SimRuntime::park(Waiter& waiter) {
   if (!may_park()) return ParkOutcome::would_park;
-  if (killed_) {
+  const bool ends = waiter.at_kill == AtKill::ends;
+  if (killed_ && (ends || waiter.woken)) {
     count_killed_answer();
-    return ParkOutcome::killed;
+    return ends ? ParkOutcome::killed : ParkOutcome::woken;
   }
   if (waiter.woken)
     current_->pass(*world_);
   else
     current_->park(waiter);
-  if (killed_) return ParkOutcome::killed;
+  if (killed_ && ends) return ParkOutcome::killed;
   REHEARSAL_CHECK(waiter.woken);
   return ParkOutcome::woken;
 }
 
 void SimRuntime::wake(Waiter& waiter) {
   REHEARSAL_CHECK(on_strand_);
+  if (waiter.by_code) return;
   REHEARSAL_CHECK(!waiter.woken);
   waiter.woken = true;
   if (waiter.slot != nullptr && !killed_) static_cast<SimStack*>(waiter.slot)->make_ready(*world_);
+}
+
+bool SimRuntime::wake_by_code(Waiter& waiter) {
+  if (waiter.woken) return false;
+  waiter.woken = true;
+  waiter.by_code = true;
+  if (waiter.slot != nullptr && !killed_) static_cast<SimStack*>(waiter.slot)->make_ready(*world_);
+  return true;
 }
 
 // User code that swallows NodeKilled cannot be stopped by it.
@@ -204,13 +214,32 @@ void SimRuntime::kill() {
   while (!inline_bodies_.empty())
     if (Body body = inline_bodies_.pop(); body.has_stack) run_at_once(std::move(body));
   runs_bodies_ = false;
+  while (unwind_stacks()) {
+  }
+  leave_stacks();
+}
+
+// Whether any has ended, so that another one may, too.
+bool SimRuntime::unwind_stacks() {
+  bool ended = false;
   for (size_t i = 0; i < stacks_.size(); ++i) {
+    if (stacks_[i]->idle()) continue;
     killed_answers_ = 0;
-    stacks_[i]->unwind();
+    ended = stacks_[i]->unwind() || ended;
+  }
+  return ended;
+}
+
+void SimRuntime::leave_stacks() {
+  for (const auto& stack : stacks_) {
+    if (stack->idle()) continue;
+    ++stacks_left_;
+    stack->leave();
   }
 }
 
 void SimRuntime::detach() {
+  if (killed_) leave_stacks();
   REHEARSAL_CHECK(live_stacks_ == 0, live_stacks_, describe_stacks());
   for (Task& task : timers_.remove_all()) task = nullptr;
   world_ = nullptr;

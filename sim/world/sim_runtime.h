@@ -62,6 +62,7 @@ class SimRuntime final : public Runtime, public Executions {
   void execute(Execution& execution, StackPlacement placement, Task body) override;
   ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override;
+  bool wake_by_code(Waiter& waiter) override;
 
   Execution* running() const override;
   [[nodiscard]] uint64_t& next_node() const override { return fibers::next_node_of_running(); }
@@ -75,7 +76,8 @@ class SimRuntime final : public Runtime, public Executions {
   void set_on_stopped(std::function<void()> on_stopped) { on_stopped_ = std::move(on_stopped); }
 
   // Kills the life: timers and unstarted executions are dropped, and every parked stack unwinds
-  // before this returns, in the order in which the stacks were made. Off the strand.
+  // before this returns, in the order in which the stacks were made; one whose destructors wait for
+  // another stack's code, after that. Off the strand.
   void kill();
 
   // No event will run anything of this life any more. REQUIRES: no stack is live.
@@ -83,6 +85,9 @@ class SimRuntime final : public Runtime, public Executions {
 
   [[nodiscard]] bool killed() const { return killed_; }
   [[nodiscard]] uint64_t live_stacks() const { return live_stacks_; }
+  // Stacks of the killed life that could not unwind, and are left as they are for ever: their
+  // destructors wait for each other, or they stood in a wait that no exception can leave.
+  [[nodiscard]] uint64_t stacks_left() const { return stacks_left_; }
   [[nodiscard]] uint64_t pending_timers() const { return timers_.size(); }
   [[nodiscard]] net_fake::LifeId life() const { return life_; }
 
@@ -142,6 +147,8 @@ class SimRuntime final : public Runtime, public Executions {
   void put_off_bodies();
   void stop_if_failed() const;
   void stack_ended(SimStack& stack);
+  [[nodiscard]] bool unwind_stacks();
+  void leave_stacks();
   [[nodiscard]] OuterSettings* outer_settings() {
     return world_ == nullptr ? nullptr : &world_->settings;
   }
@@ -167,6 +174,7 @@ class SimRuntime final : public Runtime, public Executions {
   std::vector<std::unique_ptr<SimStack>> stacks_;  // in the order in which they were made
   std::vector<SimStack*> idle_stacks_;
   uint64_t live_stacks_ = 0;
+  uint64_t stacks_left_ = 0;
   std::function<void()> on_stopped_;
   mutable bool stopped_ = false;
   mutable uint64_t killed_answers_ = 0;

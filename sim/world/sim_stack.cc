@@ -25,9 +25,9 @@ void SimStack::begin(World& world, Execution& execution, Task body) {
 
 void SimStack::begin_at_once(World& world, Execution& execution, Task body) {
   make(world, execution, std::move(body));
+  run();
   // Where the worker is dead its parks are answered at once.
-  do run();
-  while (runtime_.killed_ && phase_ != Phase::idle);
+  if (runtime_.killed_) unwind();
 }
 
 void SimStack::make(World& world, Execution& execution, Task body) {
@@ -57,7 +57,9 @@ void SimStack::park(Waiter& waiter) {
   ++parks_;
   passes_ = 0;
   phase_ = Phase::parked;
+  parked_in_ = &waiter;
   fiber_->suspend();
+  parked_in_ = nullptr;
   waiter.slot = nullptr;
 }
 
@@ -74,16 +76,27 @@ void SimStack::make_ready(World& world) {
   world.queue.at(world.queue.now() + latency(world, /*starts=*/false), *this, ++serial_);
 }
 
-void SimStack::unwind() {
-  if (phase_ == Phase::idle) return;
+bool SimStack::unwind() {
   if (phase_ == Phase::starting) {
     ++serial_;
     fiber_->discard();
     fiber_.reset();
     phase_ = Phase::idle;
-    return runtime_.stack_ended(*this);
+    runtime_.stack_ended(*this);
+    return true;
   }
-  while (phase_ != Phase::idle) run();
+  while (phase_ != Phase::idle) {
+    const Waiter* const in = parked_in_;
+    if (in != nullptr && in->at_kill == AtKill::stays) return false;
+    if (in != nullptr && in->at_kill == AtKill::lasts && !in->woken) return false;
+    run();
+  }
+  return true;
+}
+
+void SimStack::leave() {
+  fiber_->abandon();
+  ended();
 }
 
 // Code of a dead worker, or of a run that has failed, unwinds by an exception: a destructor on its

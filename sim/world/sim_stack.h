@@ -36,8 +36,11 @@ class SimStack final : public net_fake::Occurrence {
   // Schedules the parked stack to go on.
   void make_ready(World& world);
 
-  // Runs what the stack has to do until it ends. Its parks answer `killed`.
-  void unwind();
+  // Runs what the stack has to do until it ends; its parks answer `killed`. Whether it has ended:
+  // it may stand in a wait that no kill ends.
+  bool unwind();
+  // Leaves what can neither go on nor unwind.
+  void leave();
 
   [[nodiscard]] bool idle() const { return phase_ == Phase::idle; }
   [[nodiscard]] bool started() const { return phase_ > Phase::starting; }
@@ -69,8 +72,9 @@ class SimStack final : public net_fake::Occurrence {
   uint64_t serial_ = 0;  // of the event that runs it next; any other event is called off
   Execution* execution_ = nullptr;
   std::optional<fibers::Fiber> fiber_;
-  uint64_t parks_ = 0;   // of this execution
-  uint64_t passes_ = 0;  // since its last park
+  const Waiter* parked_in_ = nullptr;  // until it goes on
+  uint64_t parks_ = 0;                 // of this execution
+  uint64_t passes_ = 0;                // since its last park
 };
 
 }  // namespace rehearsal::sim

@@ -122,8 +122,13 @@ class TestRuntime final : public Runtime, public Executions {
   }
   void wake(Waiter& waiter) override {
     REHEARSAL_CHECK(on_strand_);
+    if (waiter.by_code) return;
     REHEARSAL_CHECK(!waiter.woken);
     waiter.woken = true;
+  }
+  bool wake_by_code(Waiter& waiter) override {
+    if (waiter.woken) return false;
+    return waiter.woken = waiter.by_code = true;
   }
 
   Execution* running() const override { return on_strand_ ? nullptr : running_; }

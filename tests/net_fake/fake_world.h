@@ -76,6 +76,7 @@ class ToyRuntime final : public Runtime {
   }
   ParkOutcome park(Waiter&) override { return ParkOutcome::would_park; }
   void wake(Waiter&) override { throw std::logic_error("nobody parks here"); }
+  bool wake_by_code(Waiter&) override { throw std::logic_error("nobody parks here"); }
 
  private:
   const Schedule& schedule_;

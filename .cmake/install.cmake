@@ -42,7 +42,7 @@ set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_STRIP_FILES ON)
 # LibTorch is no Debian package: the program looks where it was built, or in LD_LIBRARY_PATH.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS
-    "libboost-context-dev | libboost-context1.81-dev, libprotobuf-dev, libxxhash-dev, \
+    "libboost-fiber1.81-dev | libboost-fiber-dev, libprotobuf-dev, libxxhash-dev, \
 nlohmann-json3-dev, libspdlog-dev, libcli11-dev")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libgtest-dev, mold")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

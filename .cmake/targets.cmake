@@ -6,7 +6,7 @@
 function(rehearsal_library name folder)
   cmake_path(ABSOLUTE_PATH folder NORMALIZE)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/(main|default_generator)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/(main|default_generator|fiber_context|wait_queue)\\.cc$")
   get_property(library_folders GLOBAL PROPERTY rehearsal_library_folders)
   foreach(source IN LISTS sources)
     foreach(other IN LISTS library_folders)

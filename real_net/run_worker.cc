@@ -15,6 +15,7 @@
 
 #include "core/base/check.h"
 #include "core/fibers/default_generator.h"
+#include "core/fibers/wait_queue.h"
 #include "real_net/tcp/host_addresses.h"
 #include "real_net/tcp/own_addresses.h"
 #include "real_net/worker/bounded.h"
@@ -240,6 +241,11 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
     return wrong_arguments(
         "LibTorch does not ask this program for its default generator, so random numbers "
         "would depend on timing: link LibTorch as a shared library");
+  if (!fibers::wait_queue_is_ours())
+    return wrong_arguments(
+        "Boost.Fiber's primitives do not ask this program before they wait, so a worker that ends "
+        "would hang: link the shared library, and one that was not linked with "
+        "-Bsymbolic-functions");
   const std::vector<std::string> names = program.names();
   if (Status fits = check_placement(placement, names); !fits.ok()) return fits.error();
   if (Status fits = check_switches(options.environment); !fits.ok()) return fits.error();

@@ -2,12 +2,14 @@
 
 #include <cxxabi.h>
 
-#include <boost/context/preallocated.hpp>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/fibers/carrier.h"
+#include "core/fibers/default_generator.h"
+#include "core/fibers/own_context.h"
 
 namespace rehearsal::fibers {
 namespace {
@@ -18,19 +20,7 @@ namespace {
   return *reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
 }
 
-// Boost wants to own the memory it runs on; the Fiber does.
-struct BorrowedStack {
-  boost::context::stack_context allocate() const { return context; }
-  void deallocate(boost::context::stack_context&) const noexcept {}
-  boost::context::stack_context context;
-};
-
-BorrowedStack borrow(const Stack& stack) {
-  boost::context::stack_context context;
-  context.sp = stack.top();
-  context.size = stack.size();
-  return {context};
-}
+StackBounds bounds_of(const Stack& stack) { return {stack.bottom(), stack.size()}; }
 
 // The one that runs on this thread. std::terminate is told nothing.
 thread_local Fiber* running_fiber = nullptr;
@@ -50,39 +40,32 @@ Fiber::~Fiber() { REHEARSAL_CHECK(done(), label_, "is destroyed while its stack 
 void Fiber::resume() {
   REHEARSAL_CHECK(phase_ == Phase::fresh || phase_ == Phase::suspended, label_, int(phase_));
   ExceptionState& exceptions = thread_exceptions();
-  if (phase_ == Phase::fresh) {
-    thread_ = &exceptions;
-    context_ = make_context();
-  }
+  if (phase_ == Phase::fresh) begin();
   REHEARSAL_CHECK(thread_ == &exceptions, label_, "is resumed by another thread");
   phase_ = Phase::running;
   torch_state_.swap_with_thread();
   std::swap(exceptions, exceptions_);
   Fiber* const outer = std::exchange(running_fiber, this);
+  const OwnContext& thread = OwnContext::of_thread();
+  resumer_ = outer != nullptr ? outer->context_ : &thread.context;
+  resumer_bounds_ = outer != nullptr ? bounds_of(*outer->stack_) : thread.bounds;
 
-  void* frames = nullptr;
-  announce_switch(&frames, {stack_->bottom(), stack_->size()});
-  context_ = std::move(context_).resume();
-  finish_switch(frames);
+  announce_jump(bounds_of(*stack_));
+  context_->resume();
 
   running_fiber = outer;
   std::swap(exceptions, exceptions_);
   torch_state_.swap_with_thread();
-  if (context_) {
-    phase_ = Phase::suspended;
-  } else {
-    end();
-  }
+  if (body_ended_) end();
 }
 
 void Fiber::suspend() {
   REHEARSAL_CHECK(phase_ == Phase::running, label_, int(phase_));
   REHEARSAL_CHECK(stack_->contains(__builtin_frame_address(0)), label_, "suspends elsewhere");
   save_registers(suspended_at_);
-  void* frames = nullptr;
-  announce_switch(&frames, resumer_bounds_);
-  resumer_ = std::move(resumer_).resume();
-  resumer_bounds_ = finish_switch(frames);
+  phase_ = Phase::suspended;
+  announce_jump(resumer_bounds_);
+  resumer_->resume();
 }
 
 void Fiber::discard() {
@@ -93,15 +76,10 @@ void Fiber::discard() {
 
 void Fiber::abandon() {
   REHEARSAL_CHECK(phase_ == Phase::suspended, label_, int(phase_));
-  // A context that is destroyed unwinds its stack: this one is not.
-  union Left {
-    explicit Left(boost::context::fiber&& of) : context(std::move(of)) {}
-    ~Left() {}
-    boost::context::fiber context;
-  };
-  const Left left(std::move(context_));
+  stack_->carrier().end();
   stack_->leave();
-  end();
+  phase_ = Phase::done;
+  stack_.reset();
 }
 
 void Fiber::set_on_terminate(UniqueFunction<bool()> may_leave) {
@@ -129,15 +107,18 @@ void Fiber::leave_running() {
 
 std::exception_ptr Fiber::take_exception() { return std::exchange(exception_, nullptr); }
 
-boost::context::fiber Fiber::make_context() {
-  auto start = [this](boost::context::fiber&& resumer) {
-    resumer_ = std::move(resumer);
-    resumer_bounds_ = finish_switch(nullptr);
-    run_body();
-    announce_switch(nullptr, resumer_bounds_);
-    return std::move(resumer_);
-  };
-  return {std::allocator_arg, borrow(*stack_), std::move(start)};
+void Fiber::begin() {
+  thread_ = &thread_exceptions();
+  execution_ = running_execution();
+  Carrier& carrier = stack_->carrier();
+  carrier.begin(*this);
+  context_ = carrier.context();
+}
+
+void Fiber::leave_ended() {
+  body_ended_ = true;
+  announce_jump(resumer_bounds_);
+  resumer_->resume();
 }
 
 // The top of the fiber's stack: nothing may escape it, it would end the program.
@@ -151,6 +132,7 @@ void Fiber::run_body() {
 }
 
 void Fiber::end() {
+  if (context_ != nullptr) stack_->carrier().end();
   phase_ = Phase::done;
   stack_.reset();
 }

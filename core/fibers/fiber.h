@@ -1,6 +1,5 @@
 #pragma once
 
-#include <boost/context/fiber.hpp>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -12,7 +11,14 @@
 #include "core/fibers/stack_pool.h"
 #include "core/fibers/thread_state.h"
 
-// The only place that touches Boost.Context.
+namespace boost::fibers {
+class context;
+}
+
+namespace rehearsal {
+class Execution;
+}
+
 namespace rehearsal::fibers {
 
 // The state that the C++ runtime library keeps for each thread about exceptions being thrown and
@@ -24,7 +30,7 @@ struct ExceptionState {
 
 // A body with a stack of its own: whoever resumes it runs it until it suspends or ends. There is no
 // scheduler in here. A fiber stays on the thread that resumed it first; it may be resumed from any
-// stack of that thread, another fiber's too.
+// stack of that thread, another fiber's too. To Boost.Fiber's primitives it is a fiber of theirs.
 //
 // Each switch, in both directions, exchanges the exceptions that are being handled and LibTorch's
 // thread-local state (ThreadState): a fiber starts in the default state, finds its own again after
@@ -77,6 +83,10 @@ class Fiber {
 
   [[nodiscard]] const std::string& label() const { return label_; }
 
+  // The execution that ran on the thread when it was resumed first; null: none. It may have ended
+  // when the body has.
+  [[nodiscard]] const Execution* execution() const { return execution_; }
+
   // For a debugger: where the fiber suspended; null unless it is suspended.
   [[nodiscard]] const SavedRegisters* suspended_at() const {
     return phase_ == Phase::suspended ? &suspended_at_ : nullptr;
@@ -88,8 +98,10 @@ class Fiber {
   // Of the thread's running fiber: what std::terminate does.
   static void leave_running();
 
-  [[nodiscard]] boost::context::fiber make_context();
+  friend class Carrier;
+  void begin();
   void run_body();
+  void leave_ended();
   void end();
 
   const std::string label_;
@@ -97,15 +109,17 @@ class Fiber {
   Phase phase_ = Phase::fresh;
   UniqueFunction<bool()> may_leave_;
   bool left_ = false;
+  const Execution* execution_ = nullptr;
   void* thread_ = nullptr;  // names the thread that resumed it first
   ExceptionState exceptions_;
   ThreadState torch_state_;  // the fiber's while it is suspended, its resumer's while it runs
   std::exception_ptr exception_;
   std::optional<Stack> stack_;  // empty once done
   SavedRegisters suspended_at_;
+  bool body_ended_ = false;
+  boost::fibers::context* context_ = nullptr;  // of the stack's carrier, once started
+  boost::fibers::context* resumer_ = nullptr;  // while it runs
   StackBounds resumer_bounds_;
-  boost::context::fiber resumer_;
-  boost::context::fiber context_;
 };
 
 }  // namespace rehearsal::fibers

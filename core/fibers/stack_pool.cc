@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/fibers/carrier.h"
 #include "core/fibers/sanitizer.h"
 
 namespace rehearsal::fibers {
@@ -29,7 +30,10 @@ Error overloaded(std::string text) {
 }  // namespace
 
 Stack::Stack(Stack&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), bottom_(other.bottom_), top_(other.top_) {}
+    : pool_(std::exchange(other.pool_, nullptr)),
+      bottom_(other.bottom_),
+      top_(other.top_),
+      carrier_(other.carrier_) {}
 
 Stack& Stack::operator=(Stack&& other) noexcept {
   if (this == &other) return *this;
@@ -37,13 +41,19 @@ Stack& Stack::operator=(Stack&& other) noexcept {
   pool_ = std::exchange(other.pool_, nullptr);
   bottom_ = other.bottom_;
   top_ = other.top_;
+  carrier_ = other.carrier_;
   return *this;
 }
 
 Stack::~Stack() { give_back(); }
 
 void Stack::give_back() {
-  if (pool_ != nullptr) std::exchange(pool_, nullptr)->give_back(bottom_);
+  if (pool_ != nullptr) std::exchange(pool_, nullptr)->give_back({bottom_, carrier_});
+}
+
+Carrier& Stack::carrier() {
+  if (carrier_ == nullptr) carrier_ = &Carrier::make(bottom_, top_);
+  return *carrier_;
 }
 
 void Stack::leave() { std::exchange(pool_, nullptr)->leave(bottom_); }
@@ -59,9 +69,9 @@ StackPool::StackPool(const StackPoolOptions& options)
 
 StackPool::~StackPool() {
   REHEARSAL_CHECK(live_ == 0, live_);
-  for (std::byte* bottom : idle_) {
-    allow_access(bottom, stack_bytes_);
-    unmap(bottom);
+  for (const Free& free : idle_) {
+    allow_access(free.bottom, stack_bytes_);
+    unmap(free.bottom);
   }
 }
 
@@ -71,10 +81,10 @@ Result<Stack> StackPool::take() {
                       " are live, which is the limit; each takes two of the process' memory "
                       "mappings (vm.max_map_count). Wait for some to end, or make fewer at once");
   if (!idle_.empty()) {
-    std::byte* bottom = idle_.back();
+    const Free free = idle_.back();
     idle_.pop_back();
-    allow_access(bottom, stack_bytes_);
-    return hand_out(bottom);
+    allow_access(free.bottom, stack_bytes_);
+    return hand_out(free);
   }
   std::byte* bottom = map();
   if (bottom == nullptr)
@@ -82,7 +92,7 @@ Result<Stack> StackPool::take() {
                       std::string(std::strerror(errno)) + ") with " + std::to_string(live_) +
                       " live; the process has reached its limit of memory mappings "
                       "(vm.max_map_count; a stack takes two) or of memory");
-  return hand_out(bottom);
+  return hand_out({.bottom = bottom});
 }
 
 std::byte* StackPool::map() {
@@ -102,21 +112,21 @@ void StackPool::unmap(std::byte* bottom) {
   REHEARSAL_CHECK(result == 0, errno);
 }
 
-Stack StackPool::hand_out(std::byte* bottom) {
+Stack StackPool::hand_out(const Free& free) {
   ++live_;
-  return {*this, bottom, bottom + stack_bytes_};
+  return {*this, free.bottom, free.bottom + stack_bytes_, free.carrier};
 }
 
-void StackPool::give_back(std::byte* bottom) {
+void StackPool::give_back(const Free& free) {
   REHEARSAL_CHECK(live_ > 0);
   --live_;
   if (idle_.size() >= idle_max_) {
-    allow_access(bottom, stack_bytes_);
-    unmap(bottom);
+    allow_access(free.bottom, stack_bytes_);
+    unmap(free.bottom);
     return;
   }
-  forbid_access(bottom, stack_bytes_);
-  idle_.push_back(bottom);
+  forbid_access(free.bottom, stack_bytes_);
+  idle_.push_back(free);
 }
 
 void StackPool::leave(std::byte* bottom) {

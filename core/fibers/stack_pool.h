@@ -7,6 +7,7 @@
 
 namespace rehearsal::fibers {
 
+class Carrier;
 class StackPool;
 
 // The memory that one fiber runs on; whoever holds the Stack may use it. It grows down from `top`
@@ -27,19 +28,24 @@ class Stack {
     return address >= bottom_ && address < top_;
   }
 
+  // It runs bodies on this stack, and lies at its top; made at the first call, by the thread that
+  // will use it, and kept with the memory.
+  [[nodiscard]] Carrier& carrier();
+
   // Never gives it back: what lives there lasts as long as the process, as its owners do.
   void leave();
 
  private:
   friend class StackPool;
-  Stack(StackPool& pool, std::byte* bottom, std::byte* top)
-      : pool_(&pool), bottom_(bottom), top_(top) {}
+  Stack(StackPool& pool, std::byte* bottom, std::byte* top, Carrier* carrier)
+      : pool_(&pool), bottom_(bottom), top_(top), carrier_(carrier) {}
 
   void give_back();
 
   StackPool* pool_;  // null once moved from
   std::byte* bottom_;
   std::byte* top_;
+  Carrier* carrier_;  // null: nothing has run there
 };
 
 struct StackPoolOptions {
@@ -74,10 +80,14 @@ class StackPool {
  private:
   friend class Stack;
 
+  struct Free {
+    std::byte* bottom = nullptr;
+    Carrier* carrier = nullptr;
+  };
   [[nodiscard]] std::byte* map();
   void unmap(std::byte* bottom);
-  [[nodiscard]] Stack hand_out(std::byte* bottom);
-  void give_back(std::byte* bottom);
+  [[nodiscard]] Stack hand_out(const Free& free);
+  void give_back(const Free& free);
   void leave(std::byte* bottom);
 
   const size_t page_bytes_;
@@ -85,7 +95,7 @@ class StackPool {
   const size_t live_max_;
   const size_t idle_max_;
   size_t live_ = 0;
-  std::vector<std::byte*> idle_;  // bottoms of free stacks; never grows beyond idle_max_
+  std::vector<Free> idle_;  // never grows beyond idle_max_
 };
 
 }  // namespace rehearsal::fibers

@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/fibers/default_generator.h"
 #include "core/fibers/thread_state.h"
+#include "core/fibers/wait_queue.h"
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
 #include "sim/oracles/oracles.h"
@@ -82,6 +83,10 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     throw std::runtime_error(
         "LibTorch does not ask this program for its default generator: link "
         "LibTorch as a shared library");
+  if (!fibers::wait_queue_is_ours())
+    throw std::runtime_error(
+        "Boost.Fiber's primitives do not ask this program before they wait: link the shared "
+        "library, and one that was not linked with -Bsymbolic-functions");
   if (options_.stacks == nullptr) own_stacks_.emplace();
   world_.decisions = &decisions_;
   world_.findings = &recorder_.findings();

@@ -319,54 +319,6 @@ TYPED_TEST_P(RuntimeSuite, AParkEndsByAWakeThatComesLater) {
   EXPECT_GE(slept, std::chrono::milliseconds(20));
 }
 
-TYPED_TEST_P(RuntimeSuite, CodeEndsAParkOffTheStrand) {
-  // Goal: once only, before the park and while it lasts. Method: the second body wakes the first.
-  for (const bool before : {true, false}) {
-    Waiter waiter;
-    typename TestFixture::Done ready = false;
-    ParkOutcome outcome = ParkOutcome::would_park;
-    typename TestFixture::Done done = false;
-    this->execute(StackPlacement::pool, [&] {
-      ready = true;
-      // It lets the other one go first.
-      Waiter turn;
-      this->runtime().post([&] {
-        this->runtime().call_at(this->runtime().now() + std::chrono::milliseconds(before ? 20 : 0),
-                                [&] { this->runtime().wake(turn); });
-      });
-      EXPECT_EQ(this->runtime().park(turn), ParkOutcome::woken);
-      outcome = this->runtime().park(waiter);
-      this->runtime().post([&done] { done = true; });
-    });
-    ASSERT_TRUE(this->until(ready));
-    if (!before) this->on_strand([] {});
-    bool woke = false;
-    bool twice = true;
-    this->execute_and_wait(StackPlacement::pool, [&] {
-      woke = this->runtime().wake_by_code(waiter);
-      twice = this->runtime().wake_by_code(waiter);
-    });
-    ASSERT_TRUE(this->until(done));
-    EXPECT_EQ(outcome, ParkOutcome::woken);
-    EXPECT_TRUE(woke);
-    EXPECT_FALSE(twice);
-    EXPECT_TRUE(waiter.by_code);
-  }
-}
-
-TYPED_TEST_P(RuntimeSuite, OfAWakeByTheStrandAndOneByCodeTheFirstCounts) {
-  for (const bool code_first : {true, false}) {
-    Waiter waiter;
-    bool by_code = false;
-    if (code_first) by_code = this->runtime().wake_by_code(waiter);
-    this->on_strand([&] { this->runtime().wake(waiter); });
-    if (!code_first) by_code = this->runtime().wake_by_code(waiter);
-    EXPECT_EQ(by_code, code_first);
-    EXPECT_EQ(waiter.by_code, code_first);
-    EXPECT_TRUE(waiter.woken);
-  }
-}
-
 TYPED_TEST_P(RuntimeSuite, HundredParkedBodiesAreWokenInAnyOrder) {
   constexpr int kBodies = 100;
   std::vector<Waiter*> waiters(kBodies);
@@ -511,10 +463,9 @@ REGISTER_TYPED_TEST_SUITE_P(
     ACancelledTimerDoesNotRunAndItsClosureDies, CancellingATimerThatRanIsIgnoredAlsoFromWithinIt,
     ManyTimersOfWhichMostAreCancelled, AnInlineBodyRunsOffTheStrandAsItsExecution,
     InlineBodiesRunBehindTheTaskThatStartsThem, APoolBodyRunsAsItsExecutionAndMayPark,
-    AParkEndsByAWakeThatCameBefore, AParkEndsByAWakeThatComesLater, CodeEndsAParkOffTheStrand,
-    OfAWakeByTheStrandAndOneByCodeTheFirstCounts, HundredParkedBodiesAreWokenInAnyOrder,
-    AnInlineBodyStartedByAnExecutionRunsAsItself, NodeKilledEndsABodySilently,
-    TheStrandDoesNotRunUnderItsCallersGuards, AGuardHeldAcrossAParkStaysWithItsBody,
-    KillingUnwindsParkedBodiesAndDropsTheRest);
+    AParkEndsByAWakeThatCameBefore, AParkEndsByAWakeThatComesLater,
+    HundredParkedBodiesAreWokenInAnyOrder, AnInlineBodyStartedByAnExecutionRunsAsItself,
+    NodeKilledEndsABodySilently, TheStrandDoesNotRunUnderItsCallersGuards,
+    AGuardHeldAcrossAParkStaysWithItsBody, KillingUnwindsParkedBodiesAndDropsTheRest);
 
 }  // namespace rehearsal::conformance

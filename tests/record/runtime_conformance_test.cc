@@ -1,5 +1,6 @@
 #include "real_net/runtime/real_runtime.h"
 #include "record/recording_runtime.h"
+#include "tests/conformance/code_wake_suite.h"
 #include "tests/conformance/dying_suite.h"
 #include "tests/real_net/support/tcp_world.h"
 #include "tests/temporary_folder.h"
@@ -45,5 +46,6 @@ namespace rehearsal::conformance {
 using RecordedWorlds = testing::Types<record::RecordedWorld<1>, record::RecordedWorld<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Recorded, RuntimeSuite, RecordedWorlds);
 INSTANTIATE_TYPED_TEST_SUITE_P(Recorded, DyingSuite, RecordedWorlds);
+INSTANTIATE_TYPED_TEST_SUITE_P(Recorded, CodeWakeSuite, RecordedWorlds);
 
 }  // namespace rehearsal::conformance

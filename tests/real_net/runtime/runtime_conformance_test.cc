@@ -1,3 +1,4 @@
+#include "tests/conformance/code_wake_suite.h"
 #include "tests/conformance/dying_suite.h"
 #include "tests/real_net/support/tcp_world.h"
 
@@ -46,5 +47,6 @@ using RealWorlds =
     testing::Types<real::RuntimeWorld<1>, real::RuntimeWorld<3>, real::MainThreadWorld>;
 INSTANTIATE_TYPED_TEST_SUITE_P(OverThreads, RuntimeSuite, RealWorlds);
 INSTANTIATE_TYPED_TEST_SUITE_P(OverThreads, DyingSuite, RealWorlds);
+INSTANTIATE_TYPED_TEST_SUITE_P(OverThreads, CodeWakeSuite, RealWorlds);
 
 }  // namespace rehearsal::conformance

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/fiber/all.hpp>
 #include <functional>
 #include <map>
@@ -54,14 +55,23 @@ struct Guest {
   int& alive;
 };
 
-// Runs until the server has so many executions that wait, then crashes it. So many of their stacks
+// Runs until the server's executions wait as they should, then crashes it. So many of their stacks
 // could not unwind.
-uint64_t crash_server(const Program& program, uint64_t waiting) {
+uint64_t crash_server(const Program& program, const std::function<bool(const WaitViews&)>& wait) {
   Cluster cluster(Seed{1}, program, calm());
-  EXPECT_TRUE(
-      cluster.run_until([&] { return cluster.node("server").waits().stacks.size() == waiting; }));
+  EXPECT_TRUE(cluster.run_until([&] { return wait(cluster.node("server").waits()); }));
   cluster.crash("server");
   return cluster.try_run().stacks_left;
+}
+
+auto so_many(uint64_t count) {
+  return [count](const WaitViews& waits) { return waits.stacks.size() == count; };
+}
+
+bool one_takes_a_mutex(const WaitViews& waits) {
+  return std::any_of(waits.stacks.begin(), waits.stacks.end(), [](const auto& stack) {
+    return stack.what == "boost::fibers::mutex::lock(), held by play";
+  });
 }
 
 // ---- orders ----------------------------------------------------------------------
@@ -148,7 +158,7 @@ TEST(Primitives, ACrashUnwindsWhatWaitsInThem) {
         for (int i = 0; i < 2; ++i) ends.push_back(worker.rpc_async("server", &play, name));
     for (const Future<Unit>& end : ends) end.wait();
   });
-  EXPECT_EQ(crash_server(program, 2 * parts.size() - 1), 0u);
+  EXPECT_EQ(crash_server(program, so_many(2 * parts.size() - 1)), 0u);
   EXPECT_EQ(alive, 0);
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
@@ -187,7 +197,7 @@ TEST(Primitives, ADestructorWaitsForTheOtherStacksThatUnwind) {
     worker.rpc_sync("server", &play, std::string("holds"));
     first.wait();
   });
-  EXPECT_EQ(crash_server(program, 3), 0u);
+  EXPECT_EQ(crash_server(program, so_many(3)), 0u);
   EXPECT_TRUE(cleaned);
   EXPECT_EQ(alive, 0);
 }
@@ -216,7 +226,7 @@ TEST(Primitives, AConditionThatTakesItsLockBackIsLeftByACrash) {
     worker.rpc_sync("server", &play, std::string("wakes"));
     first.wait();
   });
-  EXPECT_EQ(crash_server(program, 3), 1u);
+  EXPECT_EQ(crash_server(program, one_takes_a_mutex), 1u);
   EXPECT_FALSE(went_on);
 }
 

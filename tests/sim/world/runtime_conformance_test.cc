@@ -1,6 +1,7 @@
 #include "core/fibers/stack_pool.h"
 #include "sim/decisions/keyed_decisions.h"
 #include "sim/world/sim_runtime.h"
+#include "tests/conformance/code_wake_suite.h"
 #include "tests/conformance/dying_suite.h"
 
 namespace rehearsal::conformance {
@@ -53,6 +54,8 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Sim, RuntimeSuite, SimRuntimeWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(SimWithJitter, RuntimeSuite, SimRuntimeWorld<true>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, DyingSuite, SimRuntimeWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(SimWithJitter, DyingSuite, SimRuntimeWorld<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Sim, CodeWakeSuite, SimRuntimeWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(SimWithJitter, CodeWakeSuite, SimRuntimeWorld<true>);
 
 }  // namespace
 }  // namespace rehearsal::conformance

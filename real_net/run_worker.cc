@@ -270,6 +270,7 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
   made.node.log = observers.log_trace();
   made.node.slow = observers.slow();
   made.node.slow_passes = observers.slow_passes();
+  made.node.long_waits = observers.long_waits();
   made.node.metrics = observers.metrics();
   made.node.transport.on_shortage = [&observers](const Error& error) {
     observers.tell("shortage", "has too little: " + error.text);

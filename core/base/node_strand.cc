@@ -107,19 +107,22 @@ bool NodeStrand::wait_in_code(CodeWait& code) {
   note_nodes();
   runtime_->post([this, &wait, &id, &timer] {
     if (killed_) return;  // The Runtime ends the park.
+    wait.since = runtime_->now();
     id = waits_.begin(wait);
     if (closed()) return waits_.fail(id, *why_closed_);
-    if (wait.execution->waits_end && !wait.shielded) return waits_.fail(id, nobody_waits());
+    if (wait.execution->waits_end && !wait.shielded && rules_.refused_when_given_up)
+      return waits_.fail(id, nobody_waits());
     if (wait.code->until)
       timer = runtime_->call_at(*wait.code->until, [this, id] { waits_.end(id); });
   });
   if (runtime_->park(code.waiter) == ParkOutcome::killed) throw NodeKilled{};
   runtime_->post([this, &id, &timer] {
-    if (timer) runtime_->cancel(*timer);
+    if (timer && rules_.ends_its_timer) runtime_->cancel(*timer);
     waits_.end(id);
   });
   if (runtime_->park(wait.waiter) == ParkOutcome::killed && code.may_throw()) throw NodeKilled{};
-  if (wait.failure && !code.waiter.by_code) throw RpcError(*wait.failure);
+  const bool woken = code.waiter.by_code && rules_.wake_counts;
+  if (wait.failure && !woken) throw RpcError(*wait.failure);
   return code.waiter.by_code;
 }
 
@@ -131,7 +134,7 @@ Error NodeStrand::nobody_waits() const {
 
 void NodeStrand::give_up(Execution& execution) {
   execution.waits_end = true;
-  waits_.fail_code_waits(execution, nobody_waits());
+  if (rules_.ends_when_given_up) waits_.fail_code_waits(execution, nobody_waits());
 }
 
 // All that is due comes first. Code that gives way again and again, as one that tries a lock, does
@@ -149,6 +152,11 @@ void NodeStrand::give_way() {
     runtime_->call_at(runtime_->now() + length, [this, &turn] { runtime_->wake(turn); });
   });
   if (runtime_->park(turn) == ParkOutcome::killed) throw NodeKilled{};
+}
+
+void NodeStrand::stay() {
+  Waiter never(AtKill::stays);
+  for (;;) static_cast<void>(runtime_->park(never));
 }
 
 Execution& NodeStrand::running() {

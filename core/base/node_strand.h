@@ -41,6 +41,15 @@ class WaitHandle {
   WaitId id_;
 };
 
+// The rules by which a wait in a primitive of the program's ends. A test leaves one out, to see it
+// missed.
+struct CodeWaitRules {
+  bool ends_when_given_up = true;     // when nobody waits for its execution any more
+  bool refused_when_given_up = true;  // one that would begin after that
+  bool wake_counts = true;            // a wake is no failure, whatever ends the wait behind it
+  bool ends_its_timer = true;
+};
+
 // User code that is no call being served: what started it, its name for people, the monitor that it
 // is in except while it parks (null: none), how deeply it is nested in calls, and the autograd
 // context that its calls are recorded in.
@@ -85,10 +94,16 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
 
   // Nobody waits for this execution any more: its waits in primitives end. On the strand.
   void give_up(Execution& execution);
+  // Before anything runs.
+  void set_code_wait_rules(const CodeWaitRules& rules) { rules_ = rules; }
 
   // Lets others go on before the calling stack does, which runs an execution; at once where nothing
   // may park. Throws NodeKilled.
   void give_way();
+
+  // Leaves the calling stack as it is, for ever: its node was killed, and no exception can leave
+  // it.
+  [[noreturn]] void stay();
 
   // The execution of the calling stack. On a thread that was not registered it parks for a moment
   // and throws: RpcError with why the node ended, else std::logic_error. Throws NodeKilled if the
@@ -216,6 +231,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   const std::string name_;
   const Seed seed_;
   WaitTable waits_;
+  CodeWaitRules rules_;
   MaybeError why_closed_;
   bool killed_ = false;
   uint64_t running_ = 0;   // continuations started and not ended

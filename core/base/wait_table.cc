@@ -15,6 +15,7 @@ WaitId WaitTable::begin(Wait& wait) {
   const uint32_t slot = free_.back();
   free_.pop_back();
   slots_[slot].wait = &wait;
+  if (wait.code != nullptr) ++code_waits_;
   const WaitId id{slot, ++slots_[slot].generation};
   if (wait.execution != nullptr) {
     const bool keeps = wait.execution->monitors_kept > 0;
@@ -37,7 +38,9 @@ bool WaitTable::lasts(WaitId id) const {
 Wait* WaitTable::release(WaitId id) {
   if (!lasts(id)) return nullptr;
   free_.push_back(id.slot);
-  return std::exchange(slots_[id.slot].wait, nullptr);
+  Wait* const wait = std::exchange(slots_[id.slot].wait, nullptr);
+  if (wait->code != nullptr) --code_waits_;
+  return wait;
 }
 
 void WaitTable::end(WaitId id) {
@@ -106,18 +109,26 @@ bool WaitTable::has_entered(const Monitor& monitor) const {
 
 std::vector<WaitViews::Stack> WaitTable::views() const {
   std::vector<WaitViews::Stack> stacks;
-  for (const Slot& slot : slots_) {
-    if (slot.wait == nullptr) continue;
-    const Execution* execution = slot.wait->execution;
-    stacks.push_back(
-        {.path = execution ? execution->path() : Hash128{},
-         .label = execution ? std::string(execution->label()) : "a thread",
-         .what = slot.wait->code != nullptr ? slot.wait->code->describe()
-                                            : std::string(slot.wait->what),
-         .id = slot.wait->id,
-         .holder = slot.wait->code != nullptr ? slot.wait->code->holder() : std::nullopt});
-  }
+  for (const Slot& slot : slots_)
+    if (slot.wait != nullptr) stacks.push_back(view(*slot.wait));
   return stacks;
+}
+
+WaitViews::Stack WaitTable::view(const Wait& wait) const {
+  WaitViews::Stack stack;
+  stack.label = "a thread";
+  if (const Execution* const execution = wait.execution) {
+    stack.path = execution->path();
+    stack.label = execution->label();
+  }
+  stack.what = wait.what;
+  stack.id = wait.id;
+  if (wait.code == nullptr) return stack;
+  stack.what = wait.code->describe();
+  stack.holder = wait.code->holder();
+  stack.timed = wait.code->until.has_value();
+  stack.waited = runtime_.now() - wait.since;
+  return stack;
 }
 
 }  // namespace rehearsal

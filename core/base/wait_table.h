@@ -27,6 +27,7 @@ struct Wait {
   CausalId id;            // the same, by name
   MaybeError failure;
   CodeWait* code = nullptr;  // in a primitive of the program's, of which it then says what it is
+  Instant since{};           // of such a wait
   bool shielded = false;     // it lasts when nobody waits for its execution any more
 };
 
@@ -60,6 +61,8 @@ class WaitTable {
   void forget_all();
 
   [[nodiscard]] uint64_t size() const;
+  // Those in primitives of the program's.
+  [[nodiscard]] uint64_t code_waits() const { return code_waits_; }
   // Whether an execution that has entered this monitor waits for something.
   [[nodiscard]] bool has_entered(const Monitor& monitor) const;
   [[nodiscard]] std::vector<WaitViews::Stack> views() const;
@@ -70,6 +73,7 @@ class WaitTable {
     uint64_t generation = 0;
   };
   [[nodiscard]] Wait* release(WaitId id);
+  [[nodiscard]] WaitViews::Stack view(const Wait& wait) const;
   void wake(Wait& wait);
 
   Runtime& runtime_;
@@ -77,6 +81,7 @@ class WaitTable {
   const WorkerId self_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
+  uint64_t code_waits_ = 0;
 };
 
 }  // namespace rehearsal

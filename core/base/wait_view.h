@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/time.h"
 
 namespace rehearsal {
 
@@ -19,6 +20,9 @@ struct WaitViews {
     // The path of the execution, of the same worker, that holds what it waits for; none: nobody
     // is known to.
     std::optional<Hash128> holder = std::nullopt;
+    bool timed = false;  // it ends by itself at an instant that its code has given
+    // How long it has waited so far, where it waits in a primitive of the program's.
+    std::optional<Duration> waited = std::nullopt;
   };
   // A call that has not been answered. Its id has the path of the execution that made it, and its
   // place is the path of the execution that serves it.

@@ -27,6 +27,19 @@ bool runs_execution() {
   return running != nullptr && running->strand != nullptr;
 }
 
+// No exception can leave Boost's function. Code that gives way now and then is told of the end of
+// its node by its next wait; one that does nothing else stays where it is.
+void give_way(Execution& execution) {
+  constexpr uint32_t kNowAndThen = 64;
+  bool is_killed = false;
+  try {
+    execution.strand->give_way();
+  } catch (const NodeKilled&) {
+    is_killed = true;
+  }
+  if (is_killed && execution.gave_way > kNowAndThen) execution.strand->stay();
+}
+
 }  // namespace
 }  // namespace rehearsal::fibers
 
@@ -36,13 +49,7 @@ namespace ours = rehearsal::fibers;
 using SteadyInstant = std::chrono::steady_clock::time_point;
 
 void context::yield() noexcept {
-  if (ours::runs_execution()) {
-    try {
-      return ours::running_execution()->strand->give_way();
-    } catch (const rehearsal::NodeKilled&) {  // The next wait of its code says so.
-      return;
-    }
-  }
+  if (ours::runs_execution()) return ours::give_way(*ours::running_execution());
   if (ours::Carrier::of(this) != nullptr) return;  // Protocol code on an execution's stack.
   static auto* const own = ours::of_library<void(context*)>("_ZN5boost6fibers7context5yieldEv");
   own(this);

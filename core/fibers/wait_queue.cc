@@ -9,6 +9,8 @@
 // condition that takes its lock back, and try_lock_until.
 #include "core/fibers/wait_queue.h"
 
+#include <dlfcn.h>
+
 #include <boost/fiber/context.hpp>
 #include <boost/fiber/fiber.hpp>
 #include <boost/fiber/mutex.hpp>
@@ -17,9 +19,11 @@
 #include <boost/fiber/timed_mutex.hpp>
 #include <boost/fiber/waker.hpp>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/code_wait.h"
@@ -50,12 +54,13 @@ class ExecutionWait final : public CodeWait {
       : CodeWait(at_kill), strand_(strand), queue_(queue), caller_(caller) {}
 
   std::string describe() const override {
-    const std::string function = function_name();
-    const bool is_known = function.find("boost::fibers::") != std::string::npos;
-    std::string text = is_known ? function : "a primitive of Boost.Fiber";
-    if (!is_known && !function.empty()) text += " in " + function;
+    std::string text = primitive();
+    if (text.empty()) text = in_program();
+    if (text.empty()) text = "a condition, future or channel of Boost.Fiber";
     const Execution* const owner = mutex_owner();
-    return owner == nullptr ? text : text + ", held by " + std::string(owner->label());
+    if (owner == nullptr) return text;
+    const bool is_main = owner->label() == strand_.name();
+    return text + ", held by " + (is_main ? "main" : std::string(owner->label()));
   }
 
   std::optional<Hash128> holder() const override {
@@ -69,13 +74,42 @@ class ExecutionWait final : public CodeWait {
   }
 
  private:
-  [[nodiscard]] std::string function_name() const {
-    return ProgramSymbols().function_at(static_cast<const char*>(caller_) - 1);
+  static constexpr std::string_view kBoost = "boost::fibers::";
+
+  [[nodiscard]] const void* place_in_caller() const {
+    return static_cast<const char*>(caller_) - 1;
+  }
+
+  // "boost::fibers::buffered_channel", or where the compiler has made its code a part of the
+  // program's: "a condition, future or channel of Boost.Fiber in take(CallContext&)". Reads the
+  // program's file, once for each place.
+  [[nodiscard]] const std::string& in_program() const {
+    thread_local std::map<const void*, std::string> known;
+    const auto [place, is_new] = known.try_emplace(caller_);
+    if (!is_new) return place->second;
+    const std::string function = ProgramSymbols().function_at(place_in_caller());
+    // Of a template's function the type it returns comes first.
+    const std::string_view name =
+        std::string_view(function).substr(0, function.find_first_of("<("));
+    const size_t start = name.rfind(' ') + 1;
+    if (name.substr(start).starts_with(kBoost))
+      place->second = name.substr(start);
+    else if (!function.empty())
+      place->second = "a condition, future or channel of Boost.Fiber in " + function;
+    return place->second;
+  }
+
+  // "boost::fibers::mutex::lock()"; empty: its code is not in Boost's shared library.
+  [[nodiscard]] std::string primitive() const {
+    Dl_info info{};
+    if (dladdr(place_in_caller(), &info) == 0 || info.dli_sname == nullptr) return {};
+    std::string name = demangled(info.dli_sname);
+    return name.starts_with(kBoost) ? name : std::string();
   }
 
   // A mutex keeps its owner behind its queue; another thread may be changing it.
   [[nodiscard]] const Execution* mutex_owner() const {
-    if (function_name().find("mutex::") == std::string::npos) return nullptr;
+    if (primitive().find("mutex::") == std::string::npos) return nullptr;
     const auto* const place = static_cast<const char*>(queue_) + sizeof(boost::fibers::wait_queue);
     const context* const owner = *reinterpret_cast<context* const*>(place);
     const Carrier* const carrier = owner == nullptr ? nullptr : Carrier::of(owner);

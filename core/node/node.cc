@@ -73,6 +73,8 @@ std::string Node::check_invariants() const {
 
 WaitViews Node::waits() const { return parts_->waits(); }
 
+uint64_t Node::code_waits() const { return parts_->strand->waits().code_waits(); }
+
 Duration Node::pause_left(Duration at_least) const {
   return parts_->deadlines.pause_left(at_least);
 }

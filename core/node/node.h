@@ -189,6 +189,9 @@ class Node {
   // For oracles: who waits for what at this node.
   [[nodiscard]] WaitViews waits() const;
 
+  // For oracles: how many executions wait in primitives of the program's, as a mutex.
+  [[nodiscard]] uint64_t code_waits() const;
+
   // For oracles: how long it takes until the last of those pauses of the program's own (`sleep`,
   // `after`, the delay of a batch) is over that are at least so long from beginning to end; zero:
   // there is none.

@@ -7,6 +7,23 @@
 
 namespace rehearsal {
 
+namespace {
+
+// A line for each stack: "take waits for boost::fibers::mutex::lock(), held by put, for 5200 ms".
+std::string waits_text(const std::vector<WaitViews::Stack>& stacks) {
+  std::string text;
+  for (const WaitViews::Stack& stack : stacks) {
+    text += stack.label + " waits for " + stack.what;
+    if (stack.id != CausalId{}) text += " " + to_string(stack.id);
+    if (stack.waited)
+      text += ", for " + std::to_string(*stack.waited / std::chrono::milliseconds(1)) + " ms";
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
 NodeCensus NodeParts::census() const {
   return {.pending_calls = pending.size(),
           .executions = served.executions() + strand->continuations() + contexts.running_walks(),
@@ -76,6 +93,7 @@ DebugInfo NodeParts::debug_info() const {
           {"rpc.executions", std::to_string(now.executions)},
           {"rpc.waiting", std::to_string(now.waiting)},
           {"rpc.unacknowledged", std::to_string(now.unacknowledged)},
+          {"rpc.waits", waits_text(strand->waits().views())},
           {"rpc.timers", std::to_string(now.timers)},
           {"rpc.gatherings", std::to_string(gatherings.size())},
           {"rref.owners", std::to_string(now.owners)},

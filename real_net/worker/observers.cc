@@ -24,6 +24,7 @@ Observers::Observers(observe::LogLevel level, Duration slow_after,
       log_trace_(log_, names),
       slow_(log_, names.at(self.value), slow_after),
       slow_passes_(log_, names, slow_after),
+      long_waits_(log_, slow_after),
       failing_(log_, names) {}
 
 Result<std::unique_ptr<Observers>> Observers::make(const ObserverOptions& options,

@@ -8,6 +8,7 @@
 
 #include "observe/log/failing_callers.h"
 #include "observe/log/log.h"
+#include "observe/log/long_waits.h"
 #include "observe/log/slow_executions.h"
 #include "observe/log/slow_passes.h"
 #include "observe/spans.h"
@@ -26,8 +27,9 @@ struct ObserverOptions {
   std::string spans;
   // The level of the log on standard error: debug, info, warn, error or off. Empty: warn.
   std::string log;
-  // The log tells of a function that has run for so long without waiting for anything, and, at
-  // level info, of a backward pass that goes on for so long. Zero: never.
+  // The log tells of a function that has run for so long without waiting for anything, of one that
+  // has waited for a mutex for so long, and, at level info, of a backward pass that goes on for so
+  // long. Zero: never.
   Duration slow_after = std::chrono::seconds(5);
 };
 
@@ -46,6 +48,7 @@ class Observers {
   [[nodiscard]] Trace* log_trace() { return logs_ ? &log_traces_ : nullptr; }
   [[nodiscard]] observe::SlowExecutions* slow() { return logs_ ? &slow_ : nullptr; }
   [[nodiscard]] observe::SlowPasses* slow_passes() { return logs_ ? &slow_passes_ : nullptr; }
+  [[nodiscard]] observe::LongWaits* long_waits() { return logs_ ? &long_waits_ : nullptr; }
   [[nodiscard]] Trace* trace() { return traces_.empty() ? nullptr : &traces_; }
   [[nodiscard]] const std::optional<Address>& metrics() const { return metrics_; }
   [[nodiscard]] observe::Log& log() { return log_; }
@@ -67,6 +70,7 @@ class Observers {
   observe::LogTrace log_trace_;
   observe::SlowExecutions slow_;
   observe::SlowPasses slow_passes_;
+  observe::LongWaits long_waits_;
   observe::FailingCallers failing_;
   observe::Traces log_traces_{std::vector<Trace*>{&log_trace_, &slow_, &slow_passes_, &failing_}};
   bool logs_ = false;

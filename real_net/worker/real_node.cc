@@ -64,6 +64,8 @@ void RealNode::look_for_slow() {
   options_.slow->look(now);
   if (options_.slow_passes != nullptr)
     options_.slow_passes->look(now, [this] { return node_.waits().others; });
+  if (options_.long_waits != nullptr && node_.code_waits() > 0)
+    options_.long_waits->look(node_.waits().stacks);
   runtime_->call_at(now + interval, [this] { look_for_slow(); });
 }
 

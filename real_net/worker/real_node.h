@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/node/node.h"
+#include "observe/log/long_waits.h"
 #include "observe/log/slow_executions.h"
 #include "observe/log/slow_passes.h"
 #include "observe/metrics.h"
@@ -38,7 +39,9 @@ struct RealNodeOptions {
   Trace* log = nullptr;    // the same, but it is not told when: for what needs no clock
   // Looked at every second, on the strand; outlives the node. Null: nobody is.
   observe::SlowExecutions* slow = nullptr;
-  observe::SlowPasses* slow_passes = nullptr;   // looked at together with `slow`; may be null
+  // Looked at together with `slow`; may be null.
+  observe::SlowPasses* slow_passes = nullptr;
+  observe::LongWaits* long_waits = nullptr;
   std::optional<record::RecordOptions> record;  // empty: nothing is recorded
   // Where GET /metrics is answered (see metrics_server.h); empty: nowhere, and nothing is counted.
   std::optional<Address> metrics;

@@ -266,9 +266,9 @@ void tell_stack(std::span<void*> stack, bool hangs) {
   write_text(
       STDERR_FILENO,
       waits_for_lock(names)
-          ? "  It waits for a lock that another function holds while it waits itself: a mutex "
+          ? "  It waits for a lock that another function holds while it waits itself: a std::mutex "
             "must not be held across a call, since all functions of a simulated run share "
-            "one thread.\n"
+            "one thread. A boost::fibers::mutex may be.\n"
           : "  If it only computes for so long: --watchdog 60s, or ClusterOptions::watchdog.\n");
 }
 

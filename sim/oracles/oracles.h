@@ -11,6 +11,8 @@
 // The oracles that every run has, one file each. Each says what must never be seen.
 namespace rehearsal::sim {
 
+struct NodeWaits;  // wait_graph.h
+
 // A user function runs more than once for a call; or a caller has the value of a call whose user
 // function never ran.
 [[nodiscard]] std::unique_ptr<Oracle> make_at_most_once();
@@ -59,6 +61,11 @@ namespace rehearsal::sim {
 
 // A table breaks an invariant of its own.
 [[nodiscard]] std::unique_ptr<Oracle> make_invariants();
+
+// Stacks have waited for each other for seconds, in a cycle through mutexes of Boost.Fiber and
+// calls: none of them will go on before its call's time is up. Keeps in `seen`, which outlives it,
+// all waits of its last look, as long as any is in a primitive of the program's.
+[[nodiscard]] std::unique_ptr<Oracle> make_deadlock(std::vector<NodeWaits>& seen);
 
 // After the storm, nothing has moved forward for `bound`, or nothing will ever happen, and not all
 // have ended. Time counts from when nothing is due any more: a pause of the program (`sleep`,

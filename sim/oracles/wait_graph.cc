@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/oracles/words.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -13,6 +15,7 @@ using UnansweredCall = WaitViews::UnansweredCall;
 struct Edge {
   const UnansweredCall* call;  // null: the stack waits for what another one holds
   std::vector<size_t> to;      // stacks of that execution, or of the one that serves the call
+  bool is_sure;                // it does not go on before that one does
 };
 
 struct Vertex {
@@ -43,6 +46,15 @@ class Graph {
     return text + cycles();
   }
 
+  std::vector<Deadlocked> deadlock() const {
+    std::vector<Deadlocked> cycle;
+    for (size_t start = 0; start < vertices_.size() && cycle.empty(); ++start)
+      for (const size_t vertex : cycle_from(start, /*surely=*/true))
+        cycle.push_back({vertices_[vertex].node->worker, vertices_[vertex].stack->path,
+                         who(vertices_[vertex])});
+    return cycle;
+  }
+
  private:
   // The call that a stack waits for has its id. Without one it may be any that its execution has
   // made: it waits for several futures, or for one that user code completes.
@@ -51,11 +63,13 @@ class Graph {
     for (const UnansweredCall& call : vertex.node->views.calls) {
       if (named ? call.id != vertex.stack->id : call.id.path != vertex.stack->path) continue;
       const auto served = at_.find({call.to, call.id.place()});
-      vertex.edges.push_back({&call, served == at_.end() ? std::vector<size_t>{} : served->second});
+      vertex.edges.push_back(
+          {&call, served == at_.end() ? std::vector<size_t>{} : served->second, named});
     }
     if (!vertex.stack->holder) return;
     const auto holder = at_.find({vertex.node->worker, *vertex.stack->holder});
-    if (holder != at_.end()) vertex.edges.push_back({nullptr, holder->second});
+    if (holder == at_.end()) return;
+    vertex.edges.push_back({nullptr, holder->second, !vertex.stack->timed});
   }
 
   std::string name_of(WorkerId worker) const {
@@ -76,6 +90,7 @@ class Graph {
     const bool is_main = stack.label == vertex.node->name;
     std::string line = (is_main ? "main" : stack.label) + " waits for " + stack.what;
     if (stack.id != CausalId{}) line += " " + to_string(stack.id);
+    if (stack.waited) line += ", for " + in_seconds(*stack.waited);
     const char* separator = ": ";
     for (const Edge& edge : vertex.edges) {
       if (edge.call == nullptr) continue;  // The stack has said who holds it.
@@ -122,9 +137,8 @@ class Graph {
   std::string cycles() const {
     std::string text;
     for (size_t start = 0; start < vertices_.size(); ++start) {
-      std::vector<size_t> path = {start};
-      std::vector<bool> seen(vertices_.size(), false);
-      if (!returns_to(start, start, path, seen)) continue;
+      const std::vector<size_t> path = cycle_from(start, /*surely=*/false);
+      if (path.empty()) continue;
       text += "  a cycle: ";
       for (const size_t vertex : path) text += who(vertices_[vertex]) + " -> ";
       text += who(vertices_[start]) + "\n";
@@ -132,15 +146,23 @@ class Graph {
     return text;
   }
 
-  bool returns_to(size_t start, size_t from, std::vector<size_t>& path,
+  // Empty: there is none.
+  std::vector<size_t> cycle_from(size_t start, bool surely) const {
+    std::vector<size_t> path = {start};
+    std::vector<bool> seen(vertices_.size(), false);
+    return returns_to(start, surely, path, seen) ? path : std::vector<size_t>{};
+  }
+
+  bool returns_to(size_t start, bool surely, std::vector<size_t>& path,
                   std::vector<bool>& seen) const {
-    for (const Edge& edge : vertices_[from].edges)
+    for (const Edge& edge : vertices_[path.back()].edges)
       for (const size_t next : edge.to) {
+        if (surely && !edge.is_sure) continue;
         if (next == start) return true;
         if (next < start || seen[next]) continue;
         seen[next] = true;
         path.push_back(next);
-        if (returns_to(start, next, path, seen)) return true;
+        if (returns_to(start, surely, path, seen)) return true;
         path.pop_back();
       }
     return false;
@@ -157,6 +179,10 @@ std::string describe_wait_graph(const std::vector<NodeWaits>& nodes) {
   return Graph(nodes).describe();
 }
 
+std::vector<Deadlocked> deadlock_in(const std::vector<NodeWaits>& nodes) {
+  return Graph(nodes).deadlock();
+}
+
 bool runs(const LifeView& life) {
   return !life.crashed && life.result == nullptr && life.node != nullptr;
 }
@@ -168,18 +194,22 @@ std::string names_of_running(const ClusterView& cluster) {
   return names;
 }
 
+std::vector<NodeWaits> waits_of(const ClusterView& cluster) {
+  std::vector<NodeWaits> nodes;
+  for (const LifeView& life : cluster.lives)
+    if (runs(life)) nodes.push_back({life.id.worker, std::string(life.name), life.node->waits()});
+  return nodes;
+}
+
 std::string describe_waits(const ClusterView& cluster) {
   std::string busy;
-  std::vector<NodeWaits> nodes;
   for (const LifeView& life : cluster.lives) {
-    if (!runs(life)) continue;
-    nodes.push_back({life.id.worker, std::string(life.name), life.node->waits()});
-    if (life.busy_turns == 0) continue;
+    if (!runs(life) || life.busy_turns == 0) continue;
     const bool is_main = life.busy_label == life.name;
     busy += "  " + (is_main ? "main" : std::string(life.busy_label)) + " at " +
             std::string(life.name) + " asks again and again, and never waits\n";
   }
-  return busy + describe_wait_graph(nodes);
+  return busy + describe_wait_graph(waits_of(cluster));
 }
 
 }  // namespace rehearsal::sim

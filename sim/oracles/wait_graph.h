@@ -23,6 +23,19 @@ struct NodeWaits {
 // its stacks in order: as long as all in it wait, none can go on.
 [[nodiscard]] std::string describe_wait_graph(const std::vector<NodeWaits>& nodes);
 
+// A stack of a cycle.
+struct Deadlocked {
+  WorkerId worker;
+  Hash128 path;
+  std::string who;  // "take at store"
+  bool operator==(const Deadlocked&) const = default;
+};
+
+// The first cycle of which all is known: each stack in it waits for one call, by name, or for a
+// mutex, with no time of its own. Nothing but the end of a call, of a worker, or of the time that a
+// call may take, ends it. Empty: there is none.
+[[nodiscard]] std::vector<Deadlocked> deadlock_in(const std::vector<NodeWaits>& nodes);
+
 // Whether this life's main runs, and its node can be looked at.
 [[nodiscard]] bool runs(const LifeView& life);
 
@@ -30,5 +43,6 @@ struct NodeWaits {
 // goes on without waiting for anything.
 [[nodiscard]] std::string names_of_running(const ClusterView& cluster);
 [[nodiscard]] std::string describe_waits(const ClusterView& cluster);
+[[nodiscard]] std::vector<NodeWaits> waits_of(const ClusterView& cluster);
 
 }  // namespace rehearsal::sim

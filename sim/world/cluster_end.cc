@@ -25,10 +25,28 @@ void ClusterParts::judge_mains() {
   }
   if (blamed == nullptr) return;
   const Error& error = blamed->result()->error();
-  const std::string place = throws_ ? throws_->place_of(error) : "";
-  recorder_.findings().fail("main", "worker '" + blamed->name() + "'",
-                            to_string(error) + (place.empty() ? "" : "\n" + place));
+  std::string text = to_string(error);
+  if (const std::string place = throws_ ? throws_->place_of(error) : ""; !place.empty())
+    text += "\n" + place;
+  if (const std::string& waits = waits_at_timeout_[blamed->id().worker.value]; !waits.empty())
+    text += "; who waited for what then:\n" + waits;
+  recorder_.findings().fail("main", "worker '" + blamed->name() + "'", text);
   if (history_) history_->on_main_failed(blamed->id());
+}
+
+// The waits of a worker that has failed are over: of it those of the last look are told.
+void ClusterParts::note_waits(const Life& ended) {
+  if (ended.result()->ok() || ended.result()->error().kind != ErrorKind::timeout) return;
+  if (waits_seen_.empty()) return;
+  std::vector<NodeWaits> waits = waits_of(view(/*idle=*/false));
+  const auto of = [](WorkerId worker) {
+    return [worker](const NodeWaits& node) { return node.worker == worker; };
+  };
+  for (const NodeWaits& before : waits_seen_)
+    if (std::none_of(waits.begin(), waits.end(), of(before.worker))) waits.push_back(before);
+  std::sort(waits.begin(), waits.end(),
+            [](const NodeWaits& one, const NodeWaits& other) { return one.worker < other.worker; });
+  waits_at_timeout_[ended.id().worker.value] = describe_wait_graph(waits);
 }
 
 void ClusterParts::report_choices() {

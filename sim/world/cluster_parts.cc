@@ -109,6 +109,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     crashes_.push_back(draw_restart(decisions_, options_.restart,
                                     {.worker = point.worker, .event = point.decision},
                                     crashes_.size()));
+  add_judge(make_deadlock(waits_seen_));  // Where nothing can happen any more, it knows better why.
   add_judge(make_progress(options_.progress_bound, names_));
   add_judge(make_destructors());
   add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
@@ -392,6 +393,7 @@ void ClusterParts::restart_after(WorkerId worker, Duration time) {
 // where crashed workers may come back.
 void ClusterParts::main_ended(const LifeId& ended) {
   Life& over = life(ended.worker);
+  note_waits(over);
   if (!over.result()->ok() && over.node().starts_again()) {
     returned_ = true;
     restart_after(ended.worker, kStartAgain * (1 + std::min(ended.life, kStartAgainTimesMax)));

@@ -12,6 +12,7 @@
 #include "sim/cluster.h"
 #include "sim/explain/history_recorder.h"
 #include "sim/hunt/noted_throws.h"
+#include "sim/oracles/wait_graph.h"
 #include "sim/strategies/strategy.h"
 #include "sim/world/disk.h"
 #include "sim/world/event_collector.h"
@@ -100,6 +101,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   void ask_whether_to_go_on();
   void judge_values();
   void judge_mains();
+  void note_waits(const Life& ended);
   void drain();
   void finish();
   [[nodiscard]] ClusterView view(bool idle) const;
@@ -160,6 +162,10 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   Instant calm_since_{};
   bool finished_ = false;
   Instant over_at_{};                  // when the last main ended
+  std::vector<NodeWaits> waits_seen_;  // see make_deadlock
+  // By worker: who waited for what when its main failed because a call had no answer in time, if
+  // executions waited in primitives of the program's.
+  std::vector<std::string> waits_at_timeout_ = std::vector<std::string>(names_.size());
   std::optional<NotedThrows> throws_;  // if exceptions are traced
   const std::shared_ptr<RunPulse> pulse_ = std::make_shared<RunPulse>();
   RunReport report_;

@@ -1,7 +1,12 @@
 // Goal: the primitives of Boost.Fiber work between the executions of one worker, in both worlds:
 // each wait blocks its execution alone, is woken, and ends with whatever ends any wait. Method:
 // functions of a server that share the server's state; a caller that calls them side by side.
-#include <boost/fiber/all.hpp>
+#include "tests/primitives.h"
+
+#include <boost/fiber/condition_variable.hpp>
+#include <boost/fiber/mutex.hpp>
+#include <boost/fiber/operations.hpp>
+#include <boost/fiber/timed_mutex.hpp>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,140 +21,10 @@ namespace bf = boost::fibers;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Something to wait in and to be woken from, so often each.
-class Kind {
- public:
-  virtual ~Kind() = default;
-  virtual void wait() = 0;
-  virtual void wake() = 0;
-};
-
-template <class Condition>
-class WaitsInCondition final : public Kind {
- public:
-  void wait() override {
-    std::unique_lock lock(mutex_);
-    condition_.wait(lock, [this] { return tokens_ > 0; });
-    --tokens_;
-  }
-  void wake() override {
-    const std::lock_guard lock(mutex_);
-    ++tokens_;
-    condition_.notify_one();
-  }
-
- private:
-  bf::mutex mutex_;
-  Condition condition_;
-  int64_t tokens_ = 0;
-};
-
-class WaitsInEmptyChannel final : public Kind {
- public:
-  void wait() override { EXPECT_EQ(channel_.value_pop(), 7); }
-  void wake() override { channel_.push(7); }
-
- private:
-  bf::buffered_channel<int64_t> channel_{8};
-};
-
-class WaitsInFullChannel final : public Kind {
- public:
-  WaitsInFullChannel() {
-    while (channel_.try_push(7) == bf::channel_op_status::success) continue;
-  }
-  void wait() override { channel_.push(7); }
-  void wake() override { EXPECT_EQ(channel_.value_pop(), 7); }
-
- private:
-  bf::buffered_channel<int64_t> channel_{4};
-};
-
-class WaitsInFuture final : public Kind {
- public:
-  void wait() override { EXPECT_EQ(future_.get(), 7); }
-  void wake() override {
-    if (!std::exchange(set_, true)) promise_.set_value(7);
-  }
-
- private:
-  bool set_ = false;
-  bf::promise<int64_t> promise_;
-  bf::shared_future<int64_t> future_{promise_.get_future().share()};
-};
-
-class WaitsInTask final : public Kind {
- public:
-  void wait() override { EXPECT_EQ(future_.get(), 7); }
-  void wake() override {
-    if (!std::exchange(ran_, true)) task_();
-  }
-
- private:
-  bool ran_ = false;
-  bf::packaged_task<int64_t()> task_{[] { return int64_t{7}; }};
-  bf::shared_future<int64_t> future_{task_.get_future().share()};
-};
-
-class WaitsInBarrier final : public Kind {
- public:
-  void wait() override { barrier_.wait(); }
-  void wake() override { barrier_.wait(); }
-
- private:
-  bf::barrier barrier_{2};
-};
-
-// Each execution gives way while it has the mutex.
-template <class Mutex>
-class WaitsInMutex final : public Kind {
- public:
-  void wait() override {
-    const std::lock_guard lock(mutex_);
-    EXPECT_FALSE(std::exchange(taken_, true));
-    boost::this_fiber::yield();
-    taken_ = false;
-  }
-  void wake() override { wait(); }
-
- private:
-  Mutex mutex_;
-  bool taken_ = false;
-};
-
-enum : int64_t { kBarrier = 6, kKinds = 11 };
-
-std::unique_ptr<Kind> make_kind(int64_t number) {
-  switch (number) {
-    case 0:
-      return std::make_unique<WaitsInCondition<bf::condition_variable>>();
-    case 1:
-      return std::make_unique<WaitsInCondition<bf::condition_variable_any>>();
-    case 2:
-      return std::make_unique<WaitsInEmptyChannel>();
-    case 3:
-      return std::make_unique<WaitsInFullChannel>();
-    case 4:
-      return std::make_unique<WaitsInFuture>();
-    case 5:
-      return std::make_unique<WaitsInTask>();
-    case kBarrier:
-      return std::make_unique<WaitsInBarrier>();
-    case 7:
-      return std::make_unique<WaitsInMutex<bf::mutex>>();
-    case 8:
-      return std::make_unique<WaitsInMutex<bf::recursive_mutex>>();
-    case 9:
-      return std::make_unique<WaitsInMutex<bf::timed_mutex>>();
-    default:
-      return std::make_unique<WaitsInMutex<bf::recursive_timed_mutex>>();
-  }
-}
-
 // The executions of the server share it.
 struct Shared {
-  explicit Shared(int64_t number) : kind(make_kind(number)) {}
-  const std::unique_ptr<Kind> kind;
+  explicit Shared(int64_t number) : kind(make_primitive(number)) {}
+  const std::unique_ptr<Primitive> kind;
   bf::mutex mutex;
   bf::timed_mutex timed;
   bf::condition_variable changed;
@@ -167,16 +42,17 @@ void waits(CallContext& context) {
     int64_t& of;
   } const count(shared.waiting);
   try {
-    shared.kind->wait();
+    shared.kind->wait(context);
   } catch (const RpcError& error) {
-    EXPECT_EQ(error.error().kind, ErrorKind::cancelled) << error.what();
+    if (error.kind() == ErrorKind::node_stopped) throw;
+    EXPECT_EQ(error.kind(), ErrorKind::cancelled) << error.what();
     EXPECT_TRUE(contains(error.error().text, "nobody waits any more")) << error.what();
     ++shared.cancelled;
     throw;
   }
 }
 
-void wakes(CallContext& context) { context.state<Shared>().kind->wake(); }
+void wakes(CallContext& context) { context.state<Shared>().kind->wake(context); }
 
 std::vector<int64_t> numbers(CallContext& context) {
   const Shared& shared = context.state<Shared>();
@@ -239,12 +115,37 @@ void spins(CallContext& context) {
   shared.mutex.unlock();
 }
 
+// ---- what a worker tells ----
+
+void takes(CallContext& context) { const std::lock_guard lock(context.state<Shared>().mutex); }
+
+std::string who_waits(CallContext& context) { return context.debug_info().at("rpc.waits"); }
+
+// Has another one take the mutex that its caller holds, and stays until the server says so.
+void until_another_waits(CallContext& context) {
+  static_cast<void>(context.rpc_async("server", &takes));
+  while (!contains(context.rpc_sync("server", &who_waits),
+                   "takes waits for boost::fibers::mutex::lock(), held by asks_in_lock, for "))
+    context.sleep(milliseconds(5));
+}
+
+void asks_in_lock(CallContext& context) {
+  const std::lock_guard lock(context.state<Shared>().mutex);
+  context.rpc_sync(context.caller_info().id, &until_another_waits);
+}
+
 FunctionRegistry functions() {
   FunctionRegistry registry;
   registry.function("waits_until", &waits_until).function("opens", &opens);
   registry.function("holds_for", &holds_for).function("spins", &spins);
-  registry.function("waits", &waits).function("wakes", &wakes).function("numbers", &numbers);
+  registry.function("pong", &pong)
+      .function("waits", &waits)
+      .function("wakes", &wakes)
+      .function("numbers", &numbers);
   registry.function("echo", &echo).function("calls_in_lock", &calls_in_lock);
+  registry.function("takes", &takes).function("asks_in_lock", &asks_in_lock);
+  registry.function("who_waits", &who_waits);
+  registry.function("until_another_waits", &until_another_waits);
   return registry;
 }
 
@@ -256,7 +157,7 @@ Program program_of(int64_t kind, const Program::Main& caller) {
 }
 
 TEST(Primitives, OfEveryKindBlockTheirExecutionAloneAndAreWoken) {
-  for (int64_t kind = 0; kind < kKinds; ++kind) {
+  for (int64_t kind = 0; kind < kPrimitives; ++kind) {
     SCOPED_TRACE(kind);
     in_both_worlds(program_of(kind, [](Worker& worker) {
       std::vector<Future<Unit>> ends;
@@ -276,6 +177,10 @@ TEST(Primitives, AMutexMayBeHeldAcrossACall) {
   }));
 }
 
+TEST(Primitives, AWorkerTellsWhoWaitsForWhom) {
+  in_both_worlds(program_of(0, [](Worker& worker) { worker.rpc_sync("server", &asks_in_lock); }));
+}
+
 // Goal: a wait ends with the call that it is part of, its destructors run, and the primitive serves
 // the others as before. Method: a call that nobody wakes has little time; then others come.
 TEST(Primitives, OfEveryKindLetGoOfACallThatWasGivenUp) {
@@ -291,6 +196,49 @@ TEST(Primitives, OfEveryKindLetGoOfACallThatWasGivenUp) {
       waiter.wait();
     }));
   }
+}
+
+// Goal: a wait ends when its worker does, whatever it waits in. Method: the server's main fails as
+// soon as a function waits; a stack that is left would keep its node.
+TEST(Primitives, OfEveryKindEndWithTheirWorker) {
+  for (int64_t kind = 0; kind <= kBarrier; ++kind) {
+    SCOPED_TRACE(kind);
+    Program program(functions());
+    program.worker("caller", [](Worker& worker) {
+      EXPECT_EQ(kind_of([&] { worker.rpc_sync("server", &waits); }), ErrorKind::peer_lost);
+    });
+    const auto fails = [](Worker& worker) {
+      while (worker.state<Shared>().waiting == 0) worker.sleep(milliseconds(1));
+      throw std::runtime_error("enough");
+    };
+    program.worker("server", fails).state<Shared>(kind);
+    sim::Cluster cluster(Seed{1}, program);
+    const sim::RunReport& report = cluster.try_run();
+    ASSERT_TRUE(report.failure);
+    EXPECT_EQ(report.failure->oracle, "main");
+    EXPECT_TRUE(contains(report.failure->message, "enough")) << report.failure->message;
+    for (const uint32_t threads : {2, 0}) {
+      real::LoopbackGroup group(program, {.worker_threads = threads});
+      const std::vector<Status> ends = group.run();
+      ASSERT_FALSE(ends[1].ok());
+      EXPECT_TRUE(contains(to_string(ends[1].error()), "enough"));
+    }
+  }
+}
+
+TEST(Primitives, AMainWaitsInThemToo) {
+  Program program(functions());
+  program.worker("caller", [](Worker& worker) {
+    worker.sleep(milliseconds(5));
+    worker.rpc_sync("server", &opens);
+  });
+  const auto waits = [](Worker& worker) {
+    Shared& shared = worker.state<Shared>();
+    std::unique_lock lock(shared.mutex);
+    shared.changed.wait(lock, [&shared] { return shared.open; });
+  };
+  program.worker("server", waits).state<Shared>(int64_t{0});
+  in_both_worlds(program);
 }
 
 TEST(Primitives, AWaitMayEndAtAnInstantOfTheWorkersOwnTime) {

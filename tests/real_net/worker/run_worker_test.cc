@@ -1,12 +1,10 @@
 #include "real_net/run_worker.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -35,37 +33,10 @@ int64_t never_end(int64_t pipe_end) {
 
 int64_t refuse(int64_t) { throw std::runtime_error("not now"); }
 
-// Loops until the file has the text, or nobody waits for it any more.
-std::atomic<bool> nobody_waits = false;
-int64_t spin_until(const std::string& file, const std::string& text) {
-  int64_t turns = 0;
-  while (!nobody_waits && read_whole_file(file).find(text) == std::string::npos) ++turns;
-  return turns;
-}
-
-// While it lives, standard error goes to a file.
-class ErrorsToFile {
- public:
-  explicit ErrorsToFile(const std::string& file) : before_(dup(STDERR_FILENO)) {
-    const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-    dup2(opened, STDERR_FILENO);
-    close(opened);
-  }
-  ~ErrorsToFile() {
-    dup2(before_, STDERR_FILENO);
-    close(before_);
-  }
-  ErrorsToFile(const ErrorsToFile&) = delete;
-
- private:
-  const int before_;
-};
-
 FunctionRegistry run_functions() {
   FunctionRegistry registry;
   registry.function("add", &sum_of_two)
       .function("never_end", &never_end)
-      .function("spin_until", &spin_until)
       .function("refuse", &refuse);
   return registry;
 }
@@ -201,43 +172,6 @@ TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
   EXPECT_NE(published.find("127.0.0.1"), std::string::npos) << published;
   EXPECT_EQ(published.find("0.0.0.0"), std::string::npos) << published;
-}
-
-TEST(RunWorker, AFunctionThatLoopsIsNamedInTheLogOfItsWorker) {
-  // Goal: a line while it runs, another one when it ends. Method: it loops until the first is
-  // there.
-  const TemporaryFolder folder;
-  const std::string file = folder.file("log");
-  Program program(run_functions());
-  program.worker("ps").worker("trainer", [&file](Worker& worker) {
-    const auto seconds = worker.with_timeout(Timeout(std::chrono::seconds(60)));
-    try {
-      EXPECT_GT(seconds.rpc_sync("ps", &spin_until, file, std::string(" event=runs_long ")), 0);
-    } catch (const RpcError& error) {
-      ADD_FAILURE() << error.what();
-    }
-    nobody_waits = true;
-  });
-  std::array<std::optional<Status>, 2> ends;
-  {
-    const ErrorsToFile captured(file);
-    std::vector<std::thread> workers;
-    for (const uint32_t rank : {0u, 1u}) {
-      WorkerOptions made = options(leased_port(), rank);
-      made.placement.rendezvous = "file://" + folder.file("store");
-      made.observe.slow_after = milliseconds(50);
-      workers.emplace_back([&, made, rank] { ends[rank] = run_worker(made, program); });
-    }
-    for (std::thread& worker : workers) worker.join();
-  }
-  const std::string told = read_whole_file(file);
-  for (const auto& end : ends) EXPECT_TRUE(end->ok()) << end->error().text;
-  const size_t runs = told.find(" worker=ps event=runs_long what=spin_until for_seconds=");
-  ASSERT_NE(runs, std::string::npos) << told;
-  EXPECT_NE(told.find(" worker=ps event=ran_long what=spin_until for_seconds=", runs),
-            std::string::npos)
-      << told;
-  EXPECT_EQ(told.find("worker=trainer event=runs_long"), std::string::npos) << told;
 }
 
 TEST(RunWorker, AnAddressThatCannotBeListenedOnIsToldBeforeAnybodyIsWaitedFor) {

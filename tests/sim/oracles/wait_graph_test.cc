@@ -51,6 +51,44 @@ TEST(WaitGraph, NamesACycle) {
   EXPECT_EQ(text.find("a cycle"), text.rfind("a cycle")) << text;
 }
 
+// The first worker's main holds a mutex and waits for a call, which the second serves; that waits
+// for a call in turn, whose function waits for the mutex.
+std::vector<NodeWaits> locked_across_calls() {
+  std::vector<NodeWaits> nodes = served_call();
+  const CausalId second_call = id(id(kMain, 4).place(), 0);
+  nodes[1].views = {
+      {{second_call.path, "add", "ask", second_call}}, {{second_call, kFirst, "ask"}}, ""};
+  Stack ask{second_call.place(), "ask", "a mutex", {}};
+  ask.holder = kMain;
+  nodes[0].views.stacks.push_back(ask);
+  return nodes;
+}
+
+std::string deadlocked(const std::vector<NodeWaits>& nodes) {
+  std::string names;
+  for (const Deadlocked& stack : deadlock_in(nodes)) names += stack.who + ", ";
+  return names;
+}
+
+TEST(WaitGraph, ADeadlockIsACycleOfWhichAllIsKnown) {
+  // Goal: no false alarm. Method: one with a mutex in it; then each way in which a stack of it may
+  // go on all the same.
+  const std::vector<NodeWaits> nodes = locked_across_calls();
+  EXPECT_EQ(deadlocked(nodes), "main at first, add at second, ask at first, ");
+  std::vector<NodeWaits> timed = nodes;
+  timed[0].views.stacks.back().timed = true;
+  EXPECT_EQ(deadlocked(timed), "");
+  std::vector<NodeWaits> waits_for_several = nodes;
+  waits_for_several[1].views.stacks.front().id = {};
+  EXPECT_EQ(deadlocked(waits_for_several), "");
+  std::vector<NodeWaits> held_by_a_running_one = nodes;
+  held_by_a_running_one[0].views.stacks.back().holder = Hash128{9, 9};
+  EXPECT_EQ(deadlocked(held_by_a_running_one), "");
+  std::vector<NodeWaits> answered = nodes;
+  answered[1].views.calls.clear();
+  EXPECT_EQ(deadlocked(answered), "");
+}
+
 TEST(WaitGraph, SaysWhatNobodyServesAndWhatNobodyIsParkedFor) {
   // Goal: a lost call is seen. Method: a call without a stack at its callee, and one that no stack
   // waits for, at a worker that is gone.

@@ -158,7 +158,7 @@ TEST(Primitives, ACrashUnwindsWhatWaitsInThem) {
         for (int i = 0; i < 2; ++i) ends.push_back(worker.rpc_async("server", &play, name));
     for (const Future<Unit>& end : ends) end.wait();
   });
-  EXPECT_EQ(crash_server(program, so_many(2 * parts.size() - 1)), 0u);
+  EXPECT_EQ(crash_server(program, so_many(2 * parts.size())), 0u);
   EXPECT_EQ(alive, 0);
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
@@ -230,7 +230,37 @@ TEST(Primitives, AConditionThatTakesItsLockBackIsLeftByACrash) {
   EXPECT_FALSE(went_on);
 }
 
+// Goal: code of a dead worker does not go on in a loop that no exception can leave. Method: one
+// that gives way and does nothing else.
+TEST(Primitives, ALoopThatOnlyGivesWayIsLeftByACrash) {
+  uint64_t turns = 0;
+  Parts parts;
+  parts["spins"] = [&turns](CallContext&) {
+    for (;;) {
+      ++turns;
+      boost::this_fiber::yield();
+    }
+  };
+  const Program program = playing(
+      parts, [](Worker& worker) { worker.rpc_sync("server", &play, std::string("spins")); });
+  uint64_t at_crash = 0;
+  EXPECT_EQ(crash_server(program,
+                         [&](const WaitViews&) {
+                           at_crash = turns;
+                           return turns == 100;
+                         }),
+            1u);
+  EXPECT_LE(turns, at_crash + 1);
+}
+
 // ---- what a run tells ----------------------------------------------------------------
+
+// The oracle that a run fails by, and what it says.
+std::string told(const Program& program) {
+  Cluster cluster(Seed{1}, program, calm());
+  const RunReport& report = cluster.try_run();
+  return report.failure ? report.failure->oracle + ": " + report.failure->message : "nothing";
+}
 
 template <class Mutex>
 std::string told_of_deadlock() {
@@ -252,21 +282,63 @@ std::string told_of_deadlock() {
     endless.rpc_sync("server", &play, std::string("two, one"));
     first.wait();
   });
-  Cluster cluster(Seed{1}, program, calm());
-  const RunReport& report = cluster.try_run();
-  return report.failure ? report.failure->message : "nothing";
+  return told(program);
 }
 
 TEST(Primitives, ADeadlockIsToldWithWhoHoldsWhatAsACycle) {
   for (const std::string& told :
        {told_of_deadlock<bf::mutex>(), told_of_deadlock<bf::recursive_mutex>(),
         told_of_deadlock<bf::timed_mutex>(), told_of_deadlock<bf::recursive_timed_mutex>()}) {
+    EXPECT_EQ(told.find("deadlock: play at server waits for play at server waits for play at "
+                        "server; no code of the program can end this"),
+              0u)
+        << told;
     EXPECT_NE(told.find("play waits for boost::fibers::"), std::string::npos) << told;
     EXPECT_NE(told.find("mutex::lock(), held by play"), std::string::npos) << told;
     EXPECT_NE(told.find("a cycle: play at server -> play at server -> play at server"),
               std::string::npos)
         << told;
   }
+}
+
+// One function holds a mutex, and calls another one, which takes it.
+Program locked_across_calls(Parts& parts, bf::timed_mutex& mutex, Timeout timeout) {
+  parts["holds"] = [&mutex, timeout](CallContext& context) {
+    const std::lock_guard lock(mutex);
+    try {
+      context.with_timeout(timeout).rpc_sync("server", &play, std::string("takes"));
+    } catch (const RpcError& error) {
+      if (error.error().kind != ErrorKind::timeout) throw;
+    }
+  };
+  return playing(parts,
+                 [](Worker& worker) { worker.rpc_sync("server", &play, std::string("holds")); });
+}
+
+TEST(Primitives, ADeadlockIsToldBeforeACallTimesOut) {
+  // Goal: not "timeout", which says nothing of who holds what. Method: calls with the default time,
+  // which is a minute.
+  bf::timed_mutex mutex;
+  Parts parts = {{"takes", [&](CallContext&) { const std::lock_guard lock(mutex); }}};
+  const std::string told_now = told(locked_across_calls(parts, mutex, {}));
+  EXPECT_EQ(told_now.find("deadlock: play at server waits for play at server waits for play at"),
+            0u)
+      << told_now;
+  EXPECT_NE(told_now.find("timed_mutex::lock(), held by play, for "), std::string::npos)
+      << told_now;
+}
+
+TEST(Primitives, NoneIsToldThatTheProgramEndsByItself) {
+  // Goal: no false alarm. Method: a call with a short time, and a lock that is tried for a while.
+  bf::timed_mutex mutex;
+  Parts parts = {{"takes", [&](CallContext&) { const std::lock_guard lock(mutex); }}};
+  EXPECT_EQ(told(locked_across_calls(parts, mutex, seconds(3))), "nothing");
+  parts["takes"] = [&](CallContext& context) {
+    const Instant until = context.now() + seconds(30);
+    EXPECT_FALSE(
+        mutex.try_lock_until(std::chrono::steady_clock::time_point(until.time_since_epoch())));
+  };
+  EXPECT_EQ(told(locked_across_calls(parts, mutex, {})), "nothing");
 }
 
 // ---- what is refused -------------------------------------------------------------------

@@ -25,6 +25,7 @@
 #include "real_net/worker/real_node.h"
 #include "real_net/worker/rendezvous.h"
 #include "real_net/worker/spin_choice.h"
+#include "real_net/worker/threads_choice.h"
 
 namespace rehearsal::real {
 namespace {
@@ -111,7 +112,6 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
   made.node.exception_traces =
       options.node.exception_traces ||
       options.environment("REHEARSAL_EXCEPTION_TRACES").value_or("0") == "1";
-  made.runtime.worker_threads = options.num_worker_threads;
   made.runtime.torch_threads = options.torch_threads;
   made.checkpoints = options.checkpoints.empty()
                          ? options.environment("REHEARSAL_CHECKPOINTS").value_or("")
@@ -262,6 +262,10 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
   const Result<Duration> spin = choose_spin(options.spin, options.environment);
   if (!spin.ok()) return spin.error();
   made.node.runtime.spin_max = spin.value();
+  const Result<uint32_t> threads =
+      choose_worker_threads(options.num_worker_threads, options.environment);
+  if (!threads.ok()) return threads.error();
+  made.node.runtime.worker_threads = threads.value();
   Result<std::optional<record::RecordOptions>> record =
       record_options(options.record, options.environment, names[placement.rank]);
   if (!record.ok()) return record.error();
@@ -353,10 +357,6 @@ Status run_placed(const WorkerOptions& options, const Program& program, bool& st
 }
 
 }  // namespace
-
-uint32_t WorkerOptions::default_worker_threads() {
-  return std::max(2u, std::thread::hardware_concurrency());
-}
 
 void tell_torchrun(const Environment& environment, const Error& error) {
   const std::optional<std::string> path = environment("TORCHELASTIC_ERROR_FILE");

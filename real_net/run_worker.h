@@ -43,9 +43,9 @@ struct WorkerOptions {
   // Where the others reach it, if that is elsewhere: behind a port that is forwarded, or a proxy.
   std::optional<Address> advertise;
 
-  // Threads that run user functions. Zero: they run on the main thread, while it waits. Default: as
-  // many as there are cores, two at least.
-  uint32_t num_worker_threads = default_worker_threads();
+  // Threads that run user functions. Zero: they run on the main thread, while it waits. None: as
+  // REHEARSAL_WORKER_THREADS says, else as many as there are cores, two at least.
+  std::optional<uint32_t> num_worker_threads;
   // How long a thread that waits looks at the network again and again before it sleeps: "60us",
   // say; "0": it sleeps at once. Empty: as REHEARSAL_SPIN says, else 60us. See
   // RuntimeOptions::spin_max.
@@ -77,7 +77,6 @@ struct WorkerOptions {
   RecordPlace record;
 
   [[nodiscard]] static WorkerOptions from_environment() { return {}; }
-  [[nodiscard]] static uint32_t default_worker_threads();
 };
 
 // Runs the worker of `program` that this process is: finds out which one, meets the others, joins,

@@ -64,7 +64,7 @@ Posted take_posted(ByteReader& in, bool& fits) {
   item.code = in.word();
   while (in.left() > 0 && !in.bad()) {
     const uint64_t kind = in.number();
-    fits = fits && kind <= static_cast<uint64_t>(Reading::Kind::disk_fails);
+    fits = fits && kind <= static_cast<uint64_t>(Reading::Kind::woke_beside_threads);
     Reading reading{static_cast<Reading::Kind>(kind), 0, {}};
     if (reading.kind == Reading::Kind::now) reading.nanoseconds = static_cast<int64_t>(in.word());
     if (has_bytes(reading.kind)) reading.bytes = in.text();

@@ -55,10 +55,13 @@ struct Reading {
   enum class Kind : uint8_t {
     now,
     may_not_park,
-    saved,      // a checkpoint was saved
-    loaded,     // a checkpoint was there; bytes: of it
-    no_such,    // no checkpoint of that name was there
-    disk_fails  // a checkpoint could not be saved or loaded; bytes: why
+    saved,       // a checkpoint was saved
+    loaded,      // a checkpoint was there; bytes: of it
+    no_such,     // no checkpoint of that name was there
+    disk_fails,  // a checkpoint could not be saved or loaded; bytes: why
+    // It woke another stack by a primitive of the program's own, and not all that run here run on
+    // one thread: in which order they came to it the record does not say.
+    woke_beside_threads
   };
   Kind kind = Kind::now;
   int64_t nanoseconds = 0;  // of the clock

@@ -68,19 +68,21 @@ class RecordingRuntime::TimerTask {
 // User code of an execution.
 class RecordingRuntime::Body {
  public:
-  Body(const RecordingRuntime* runtime, uint64_t number, Task body)
-      : runtime_(runtime), number_(number), body_(std::move(body)) {}
+  Body(RecordingRuntime* runtime, uint64_t number, bool may_wait, Task body)
+      : runtime_(runtime), number_(number), may_wait_(may_wait), body_(std::move(body)) {}
 
   void operator()() {
     StackMark mark{.runtime = runtime_, .source = {Source::Kind::execution, number_}};
     const ScopedMark scope(mark);
+    if (may_wait_) runtime_->note_thread();
     Task body = std::move(body_);  // dies before the mark
     body();
   }
 
  private:
-  const RecordingRuntime* runtime_;
+  RecordingRuntime* runtime_;
   uint64_t number_;
+  bool may_wait_;
   Task body_;
 };
 
@@ -135,7 +137,8 @@ void RecordingRuntime::execute(Execution& execution, StackPlacement placement, T
       while (at != nullptr && !(at->runtime == this && at->source == source)) at = at->below;
       if (at != nullptr) set_current_mark(at->below);
     };
-  runtime_->execute(execution, placement, Body(this, number, std::move(body)));
+  const bool may_wait = placement != StackPlacement::inline_;
+  runtime_->execute(execution, placement, Body(this, number, may_wait, std::move(body)));
 }
 
 ParkOutcome RecordingRuntime::park(Waiter& waiter) {
@@ -147,6 +150,19 @@ ParkOutcome RecordingRuntime::park(Waiter& waiter) {
   set_current_mark(at);
   if (outcome == ParkOutcome::would_park) note({Reading::Kind::may_not_park, 0, {}});
   return outcome;
+}
+
+bool RecordingRuntime::wake_by_code(Waiter& waiter) {
+  note_thread();
+  const bool woken = runtime_->wake_by_code(waiter);
+  if (woken && several_threads_) note({Reading::Kind::woke_beside_threads, 0, {}});
+  return woken;
+}
+
+void RecordingRuntime::note_thread() {
+  std::thread::id first;
+  const std::thread::id me = std::this_thread::get_id();
+  if (!first_thread_.compare_exchange_strong(first, me) && first != me) several_threads_ = true;
 }
 
 bool RecordingRuntime::may_park() const {

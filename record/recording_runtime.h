@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "core/base/runtime.h"
 #include "record/recorder.h"
@@ -31,7 +33,7 @@ class RecordingRuntime final : public Runtime,
   void execute(Execution& execution, StackPlacement placement, Task body) override;
   [[nodiscard]] ParkOutcome park(Waiter& waiter) override;
   void wake(Waiter& waiter) override { runtime_->wake(waiter); }
-  bool wake_by_code(Waiter& waiter) override { return runtime_->wake_by_code(waiter); }
+  bool wake_by_code(Waiter& waiter) override;
 
   [[nodiscard]] Execution* running() const override { return executions_.running(); }
   [[nodiscard]] uint64_t& next_node() const override { return executions_.next_node(); }
@@ -42,6 +44,7 @@ class RecordingRuntime final : public Runtime,
   auto run_main(Body body) {
     StackMark mark{.runtime = this, .source = {Source::Kind::main, 0}};
     const ScopedMark scope(mark);
+    note_thread();
     return body();
   }
 
@@ -65,10 +68,15 @@ class RecordingRuntime final : public Runtime,
   class TimerTask;
   class Body;
   [[nodiscard]] StackMark* mark() const;
+  void note_thread();
 
   const std::shared_ptr<Runtime> runtime_;
   const Executions& executions_;
   const std::shared_ptr<Recorder> recorder_;
+
+  // Whether stacks that may wait, or wake each other, run on more threads than one.
+  std::atomic<std::thread::id> first_thread_{};
+  std::atomic<bool> several_threads_ = false;
 
   // The strand's.
   uint64_t executions_begun_ = 0;

@@ -123,6 +123,7 @@ Replayer::Replayer(const record::Record& record, const Program& program,
                                                    .checkpoints = runtime_.get()});
   for (const Item& item : record.items)
     if (const auto* posted = std::get_if<record::Posted>(&item)) runtime_->expect(*posted);
+  report_.woke_beside_threads = runtime_->woke_beside_threads();
 }
 
 ReplayReport Replayer::run() {
@@ -232,6 +233,11 @@ void Replayer::act(uint64_t digest, WorkerId peer, const Event* event) {
 
 void Replayer::diverge(std::string text) const {
   if (report_.divergence) return;
+  if (report_.woke_beside_threads)
+    text +=
+        "; the worker's executions woke each other by primitives of Boost.Fiber on several "
+        "threads, and the record does not have the whole of their order: one that is recorded "
+        "with REHEARSAL_WORKER_THREADS=0 has one thread for them";
   report_.divergence = Divergence{
       report_.entries, input_ != nullptr ? in_words(*input_) : "the start", std::move(text)};
 }

@@ -46,6 +46,10 @@ struct ReplayReport {
   uint64_t entries = 0;  // inputs that the strand took
   uint64_t acts = 0;     // events and orders of the node that were as recorded
   std::optional<Divergence> divergence;
+  // Whether the worker's executions have woken each other, by primitives of Boost.Fiber, on several
+  // threads. In which order they came to a primitive that was free the record does not say, so that
+  // the replay may differ from it.
+  bool woke_beside_threads = false;
   // Whether the record tells how the worker ended, and so does the replay: with `failure`, if any.
   // Else the record stops in the middle, as the worker's process did.
   bool ended = false;

@@ -23,6 +23,7 @@ struct ReplayRuntime::Stack {
   Phase phase = Phase::fresh;
   uint64_t next_node = 0;  // LibTorch's numbering of autograd nodes, when it last ran or posted
   fibers::Fiber fiber;
+  bool stays = false;  // nothing can end it
 };
 
 ReplayRuntime::ReplayRuntime(StrandClock strand_clock) : strand_clock_(std::move(strand_clock)) {}
@@ -216,6 +217,10 @@ void ReplayRuntime::add_stack(Source source, Execution& execution, Task body) {
 
 ParkOutcome ReplayRuntime::park(Waiter& waiter) {
   if (!may_park()) return ParkOutcome::would_park;
+  if (ending_ && waiter.at_kill == AtKill::stays) {
+    current_->stays = true;
+    current_->fiber.suspend();
+  }
   if (ending_) return ParkOutcome::killed;
   if (!waiter.woken) {
     waiter.slot = current_;
@@ -303,7 +308,11 @@ std::vector<fibers::StackView> ReplayRuntime::stacks(const std::string& worker,
 void ReplayRuntime::expect(const record::Posted& posted) {
   Giver& giver = givers_[posted.from];
   giver.expected.push_back(posted.code);
-  giver.readings.insert(giver.readings.end(), posted.readings.begin(), posted.readings.end());
+  for (const Reading& reading : posted.readings) {
+    const bool tells = reading.kind == Reading::Kind::woke_beside_threads;
+    woke_beside_threads_ |= tells;
+    if (!tells) giver.readings.push_back(reading);
+  }
 }
 
 std::optional<Task> ReplayRuntime::take(const record::Posted& posted) {
@@ -413,7 +422,12 @@ void ReplayRuntime::unwind(Source source, Giver& giver) {
     giver.stack.reset();
     return;
   }
-  while (giver.stack != nullptr) run(source, giver);
+  while (giver.stack != nullptr) {
+    run(source, giver);
+    if (giver.stack == nullptr || !giver.stack->stays) continue;
+    giver.stack->fiber.abandon();
+    giver.stack.reset();
+  }
 }
 
 }  // namespace rehearsal::sim

@@ -59,6 +59,10 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   // Before anything runs: the record has such a post, in its order.
   void expect(const record::Posted& posted);
 
+  // Whether its stacks have woken each other, by primitives of the program's own, on several
+  // threads: in the order of the record's tasks, which is not all that they did.
+  [[nodiscard]] bool woke_beside_threads() const { return woke_beside_threads_; }
+
   // The stack of the worker's main; it starts when a task of it is wanted.
   void start_main(Execution& execution, Task body);
 
@@ -132,6 +136,7 @@ class ReplayRuntime final : public Runtime, public Executions, public Checkpoint
   uint64_t timers_set_ = 0;
   uint64_t executions_begun_ = 0;
   mutable Instant last_now_{};
+  bool woke_beside_threads_ = false;
 
   bool on_strand_ = false;
   bool ending_ = false;

@@ -89,6 +89,7 @@ RunOutcome outcome_of(const sim::RunReport& report, Results results) {
   outcome.draws = report.draws;
   outcome.calls = static_cast<int64_t>(report.calls);
   outcome.messages = static_cast<int64_t>(report.messages);
+  outcome.stacks_left = report.stacks_left;
   outcome.choices = report.choices;
   outcome.choices.insert(outcome.choices.end(), report.deviations.begin(), report.deviations.end());
   outcome.absent = report.absent_overrides;

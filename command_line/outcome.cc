@@ -98,6 +98,7 @@ Json to_json(const RunOutcome& outcome) {
             {"virtual_seconds", or_null(outcome.virtual_seconds)},
             {"calls", outcome.calls},
             {"messages", outcome.messages},
+            {"stacks_left", outcome.stacks_left},
             {"torch_threads", outcome.torch_threads},
             {"faults", outcome.faults},
             {"decisions", outcome.decisions},
@@ -125,6 +126,7 @@ RunOutcome outcome_from_json(const Json& json) {
   }
   outcome.calls = json.at("calls").get<int64_t>();
   outcome.messages = json.at("messages").get<int64_t>();
+  outcome.stacks_left = json.at("stacks_left").get<uint64_t>();
   outcome.torch_threads = json.at("torch_threads").get<int>();
   outcome.faults = json.at("faults").get<std::string>();
   outcome.decisions = json.at("decisions").get<std::map<std::string, uint64_t>>();
@@ -162,6 +164,7 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
             {"wall_seconds", wall_seconds},
             {"calls", outcome.calls},
             {"messages", outcome.messages},
+            {"stacks_left", outcome.stacks_left},
             {"result_digest", outcome.results.digest()},
             {"results", numbers_json(outcome.results)},
             {"tensors", tensors_json(outcome.results)},
@@ -197,6 +200,9 @@ std::string report_text(const RunSettings& settings, const RunOutcome& outcome,
   if (outcome.fingerprint) out << "  fingerprint    " << *outcome.fingerprint << "\n";
   if (!outcome.faults.empty()) out << "  " << outcome.faults << "\n";
   for (const std::string& leak : outcome.leaks) out << "  leak: " << leak << "\n";
+  if (outcome.stacks_left > 0)
+    out << "  " << outcome.stacks_left << " stacks left as a crash found them: no exception could "
+        << "leave their waits\n";
   out << "  " << outcome.calls << " calls, " << outcome.messages << " messages";
   out << std::fixed << std::setprecision(2);
   if (outcome.virtual_seconds) out << ", " << *outcome.virtual_seconds << " s of virtual time";

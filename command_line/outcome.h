@@ -18,8 +18,9 @@ struct RunOutcome {
   std::optional<double> virtual_seconds;   // the same
   int64_t calls = 0;
   int64_t messages = 0;
-  int torch_threads = 0;  // that LibTorch calculated with, the most of any worker
-  std::string faults;     // of a simulated run: all that its seed drew
+  uint64_t stacks_left = 0;  // that could not be unwound, and are as a crash left them
+  int torch_threads = 0;     // that LibTorch calculated with, the most of any worker
+  std::string faults;        // of a simulated run: all that its seed drew
   // Of a simulated run, by worker: how many of its events a crash could come before.
   std::map<std::string, uint64_t> decisions;
   // Of a simulated run: what was chosen, if it was recorded, the order of a strategy also as

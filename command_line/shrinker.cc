@@ -155,6 +155,11 @@ class Shrinker {
     return false;
   }
 
+  // The program, or the tool, ended its process so: its options cannot be used together.
+  static bool is_refused(const sim::RunFailure& failure) {
+    return failure.oracle == "process" && failure.object == "exit status 2";
+  }
+
   static bool is_unfinished(const RunOutcome& outcome) {
     return outcome.failure && outcome.failure->oracle == kUnfinished;
   }
@@ -183,8 +188,10 @@ class Shrinker {
     // A smaller program has other events: those that it does not have need not be given.
     sim::drop_absent(candidate.decisions, outcome.absent);
     if (!sim::alike(*outcome.failure, result_.failure)) {
-      // That a decision has nothing to decide is no failure of the program, nor that time is up.
-      if (outcome.failure->oracle != "decisions" && !is_unfinished(outcome))
+      // That a decision has nothing to decide is no failure of the program, nor that time is up,
+      // nor that options do not go together.
+      if (outcome.failure->oracle != "decisions" && !is_unfinished(outcome) &&
+          !is_refused(*outcome.failure))
         note_other({std::move(candidate), std::move(*outcome.failure)});
       return false;
     }

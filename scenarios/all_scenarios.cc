@@ -12,6 +12,7 @@
 #include "scenarios/rl/rl.h"
 #include "scenarios/rnn/rnn.h"
 #include "scenarios/rref_fork/rref_fork.h"
+#include "scenarios/shared_state/shared_state.h"
 #include "scenarios/small_pass/small_pass.h"
 #include "scenarios/storm/storm.h"
 #include "scenarios/traps/traps.h"
@@ -31,6 +32,7 @@ std::vector<Scenario> all_scenarios() {
           pipeline::scenario(),
           recovery::scenario(),
           ddp_rpc::scenario(),
+          shared_state::scenario(),
           storm_scenario(),
           rref_fork_scenario(),
           small_pass_scenario()};

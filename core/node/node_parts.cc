@@ -60,6 +60,13 @@ Greeting greeting_of(const NodeOptions& options, const Program& program) {
   return greeting;
 }
 
+CodeWaitRules code_wait_rules(const Mutants& mutants) {
+  return {.ends_when_given_up = !mutants.on(Mutant::given_up_waits_stay),
+          .refused_when_given_up = !mutants.on(Mutant::given_up_waits_begin),
+          .wake_counts = !mutants.on(Mutant::wake_lost_to_giving_up),
+          .ends_its_timer = !mutants.on(Mutant::timer_outlives_wait)};
+}
+
 }  // namespace
 
 NodeParts::NodeParts(NodeOptions given, const Program& given_program,
@@ -94,6 +101,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   least_lives_.resize(options.names.size());
   peer_timeouts_.resize(options.names.size());
   strand->set_incarnation(options.incarnation);
+  strand->set_code_wait_rules(code_wait_rules(session_options.mutants));
   caller->set_parts({.calls = &pending,
                      .records = &contexts,
                      .contexts = &contexts,

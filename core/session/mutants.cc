@@ -197,6 +197,14 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "who looks a name up before it is published goes on waiting when it is"},
     {state_made_late, "state_made_late", ordering,
      "a worker joins, and is called, before its state is made"},
+    {given_up_waits_stay, "given_up_waits_stay", other,
+     "a wait in a primitive goes on although nobody waits for its call any more"},
+    {given_up_waits_begin, "given_up_waits_begin", ordering,
+     "an execution that nobody waits for any more begins to wait in a primitive"},
+    {wake_lost_to_giving_up, "wake_lost_to_giving_up", ordering,
+     "who is woken in a primitive, and given up before it goes on, does not hear of the wake"},
+    {timer_outlives_wait, "timer_outlives_wait", other,
+     "the timer of a wait in a primitive stays when that has ended"},
 });
 
 constexpr bool in_order() {

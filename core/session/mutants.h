@@ -125,6 +125,11 @@ enum class Mutant : uint8_t {
   // names and states
   publication_wakes_nobody,
   state_made_late,
+  // waits in primitives of the program's
+  given_up_waits_stay,
+  given_up_waits_begin,
+  wake_lost_to_giving_up,
+  timer_outlives_wait,
 };
 
 inline constexpr size_t kMutantsMax = 128;

@@ -1,10 +1,11 @@
 """Hunts every mutant as a user would, and says how soon each is found; see ./dev help.
 
-A campaign is one hunt of the scenario storm with the default portfolio, on one core, from a first
-seed of its own. Seconds, also the limit of a hunt, are the processor's, so that other work on the
-machine does not count. A mutant holds out if a campaign ends without finding it. The first failure
-of each is shrunk, and both the line and the file that repeat it are run. What is done is kept: a
-second call with the same tool goes on where the first one was ended.
+A campaign is one hunt, of the scenario storm unless flags.json names another one, with the
+default portfolio, on one core, from a first seed of its own. Seconds, also the limit of a hunt,
+are the processor's, so that other work on the machine does not count. A mutant holds out if a
+campaign ends without finding it. The first failure of each is shrunk, and both the line and the
+file that repeat it are run. What is done is kept: a second call with the same tool goes on where
+the first one was ended.
 """
 
 import argparse
@@ -32,8 +33,9 @@ SHRINK_SECONDS = 60
 BUSY_FACTOR = 10
 # What no simulated network does is left to tests; sim/mutants.md says which.
 NOT_HUNTED = {"destination_unchecked"}
-# The words that a hunt of a mutant needs beside the seeds: where it is rare, and where many small
-# delays add up to seconds, so that a failure cannot be told by few decisions.
+# The scenario, if it is not storm, and the words that a hunt of a mutant needs beside the seeds:
+# where it is rare, and where many small delays add up to seconds, so that a failure cannot be told
+# by few decisions.
 with open(os.path.join(os.path.dirname(__file__), "flags.json"), encoding="utf-8") as words:
     FLAGS = json.load(words)
 
@@ -79,9 +81,11 @@ class Tool:
     def hunt(self, campaign):
         """What one campaign found; None if nothing."""
         first = 1 + campaign.number * SEED_STEP
-        words = ["hunt", "storm", "--jobs", "1", "--json", "--first-seed", str(first)]
+        flags = FLAGS.get(campaign.mutant, [])
+        named = bool(flags) and not flags[0].startswith("-")
+        words = ["hunt", flags[0] if named else "storm", *flags[named:]]
+        words += ["--jobs", "1", "--json", "--first-seed", str(first)]
         words += ["--for", "10h", "--shrink-for", "0s", "--mutant", campaign.mutant]
-        words += FLAGS.get(campaign.mutant, [])
         if campaign.strategy:
             words += ["--strategy", campaign.strategy]
         answer = self.run(words)

@@ -73,7 +73,7 @@ const std::vector<WordRow>& word_rows() {
   static const std::vector<WordRow> rows = [] {
     std::vector<WordRow> result;
     const std::vector<string_view> machine = {"core/fibers/", "sim/hunt/", "sim/world/clock_guard",
-                                              "observe/log/"};
+                                              "observe/log/", "scenarios/shared_state/"};
     for (const string_view word : {"steady_clock",
                                    "system_clock",
                                    "high_resolution_clock",

@@ -1,7 +1,8 @@
-// This binary is the tests, and the tool with the storm that they start.
+// This binary is the tests, and the tool with the scenarios that they start.
 #include <ATen/Parallel.h>
 
 #include "command_line/command_line.h"
+#include "scenarios/shared_state/shared_state.h"
 #include "scenarios/storm/storm.h"
 #include "tests/scenarios/tool_run.h"
 
@@ -9,6 +10,6 @@ int main(int argc, char** argv) {
   using namespace rehearsal;
   at::set_num_threads(1);
   return command_line::run_tests_or_tool(argc, argv, [](int count, char** words) {
-    return rehearsal::main(count, words, {storm_scenario()});
+    return rehearsal::main(count, words, {storm_scenario(), shared_state::scenario()});
   });
 }

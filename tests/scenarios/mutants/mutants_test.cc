@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/shared_state/shared_state.h"
 #include "scenarios/storm/storm.h"
 #include "tests/scenarios/mutants/forked_hunt.h"
 #include "tests/scenarios/tool_run.h"
@@ -31,10 +32,15 @@ const std::map<std::string, std::string>& oracles() {
   return table;
 }
 
-// The flags that a hunt needs beside the seeds, where it is rare: those of `./dev mutants`.
-std::vector<std::string> flags_for(const std::string& mutant) {
+// The words of a hunt beside the seeds, those of `./dev mutants`: the scenario, if it is not storm,
+// and flags where the mutant is rare.
+std::vector<std::string> hunt_of(const std::string& mutant) {
   static const Json table = Json::parse(read_whole_file("tests/mutants/flags.json"));
-  return table.value(mutant, std::vector<std::string>{});
+  std::vector<std::string> words = table.value(mutant, std::vector<std::string>{});
+  if (words.empty() || words.front().starts_with("-")) words.insert(words.begin(), "storm");
+  words.insert(words.begin(), "hunt");
+  words.insert(words.end(), {"--seeds", "10000", "--mutant", mutant});
+  return words;
 }
 
 // Behaviour that no simulated network has is left to hand-written tests: sim/mutants.md says which.
@@ -44,28 +50,26 @@ std::vector<std::string> hunted_mutants() {
   return names;
 }
 
-class StormFinds : public testing::TestWithParam<std::string> {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StormFinds);  // Where there are no mutants.
+class TheHuntFinds : public testing::TestWithParam<std::string> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TheHuntFinds);  // Where there are no mutants.
 
-TEST_P(StormFinds, WhatIsLeftOut) {
+TEST_P(TheHuntFinds, WhatIsLeftOut) {
   // Goal: the simulator finds the absence of each rule, and what it says repeats the failure.
   // Method: the seeds of a hunt, in their order; run the words that repeat the first that fails.
-  const ForkedHunt storm({storm_scenario()});
-  std::vector<std::string> words = {"hunt", "storm", "--seeds", "10000", "--mutant", GetParam()};
-  for (const std::string& flag : flags_for(GetParam())) words.push_back(flag);
-  const auto found = storm.hunt(words);
+  const ForkedHunt hunt({storm_scenario(), shared_state::scenario()});
+  const auto found = hunt.hunt(hunt_of(GetParam()));
   ASSERT_TRUE(found.has_value());
   const auto oracle = oracles().find(GetParam());
   if (oracle != oracles().end()) {
     EXPECT_NE(found->failure.find(oracle->second), std::string::npos) << found->failure;
   }
-  const auto again = storm.run(found->run);
+  const auto again = hunt.run(found->run);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->run, found->run);
   EXPECT_EQ(again->failure, found->failure);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, StormFinds, testing::ValuesIn(hunted_mutants()),
+INSTANTIATE_TEST_SUITE_P(Rules, TheHuntFinds, testing::ValuesIn(hunted_mutants()),
                          [](const auto& info) { return info.param; });
 
 TEST(ForkedHunt, FindsNothingWhereNothingIsLeftOut) {

@@ -18,6 +18,7 @@ namespace rehearsal {
 namespace {
 
 std::string page() { return read_whole_file("tests/how_to/README.md"); }
+std::string page_of_shared_state() { return read_whole_file("tests/how_to/shared_state.md"); }
 
 // The code between fences that begin with ```LANGUAGE.
 std::vector<std::string> blocks(const std::string& text, const std::string& language) {
@@ -42,6 +43,10 @@ Ran run_shell(const std::string& command) {
   const std::string file = folder.file("output");
   const int status = std::system(("( " + command + " ) >'" + file + "' 2>&1 </dev/null").c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_whole_file(file)};
+}
+
+Ran run_shop(const std::string& filter) {
+  return run_shell(std::string(REHEARSAL_EXAMPLE_SHOP) + " --gtest_filter=" + filter);
 }
 
 Ran run_example(const std::string& filter) {
@@ -121,6 +126,29 @@ TEST(HowTo, TheMendedTrainerHolds) {
   // Goal: the page's last step. Method: the same hunt.
   const Ran ran = run_example("MendedTraining.AppliesEveryStepOnce");
   EXPECT_EQ(ran.status, 0) << ran.output;
+}
+
+TEST(HowToShareState, TheCodeOfThePageIsThatOfTheExample) {
+  const std::string code = read_whole_file("tests/how_to/example/shop.cc");
+  const std::vector<std::string> cpp = blocks(page_of_shared_state(), "cpp");
+  ASSERT_EQ(cpp.size(), 3u);
+  for (const std::string& block : cpp) EXPECT_NE(code.find(block), std::string::npos) << block;
+}
+
+TEST(HowToShareState, EachHuntEndsAsThePageSays) {
+  // Goal: without the lock, with it, and with a call that comes back. Method: the example's tests,
+  // and the sentences of the page.
+  const std::vector<std::string> told = blocks(page_of_shared_state(), "text");
+  const auto line_of = [](const std::string& block) { return block.substr(0, block.find('\n')); };
+  ASSERT_EQ(told.size(), 2u);
+  const Ran unlocked = run_shop("Shop.OrdersOnce");
+  EXPECT_EQ(unlocked.status, 1);
+  EXPECT_NE(unlocked.output.find(line_of(told[0])), std::string::npos) << unlocked.output;
+  const Ran locked = run_shop("ShopInTurn.OrdersOnce");
+  EXPECT_EQ(locked.status, 0) << locked.output;
+  const Ran comes_back = run_shop("ShopInTurn.OrdersWhatFits");
+  EXPECT_EQ(comes_back.status, 1);
+  EXPECT_NE(comes_back.output.find(line_of(told[1])), std::string::npos) << comes_back.output;
 }
 
 // Runs the page's program, one process for each line, and waits for all.

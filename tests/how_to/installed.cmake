@@ -22,6 +22,7 @@ run("configuring the example" ${CMAKE_COMMAND} -G Ninja -S ${example}/project -B
 run("building the example" ${CMAKE_COMMAND} --build ${example}/build)
 run("the example" ${example}/build/training_test
     --gtest_filter=Training.HoldsInOneRun:MendedTraining.*)
+run("the shop" ${example}/build/shop_test --gtest_filter=ShopInTurn.OrdersOnce)
 run("the program" ${prefix}/bin/rehearsal --version)
 if(NOT output MATCHES "^rehearsal ")
   message(FATAL_ERROR "rehearsal --version printed: ${output}")

@@ -76,6 +76,7 @@ void Fiber::discard() {
 
 void Fiber::abandon() {
   REHEARSAL_CHECK(phase_ == Phase::suspended, label_, int(phase_));
+  if (on_abandon_) std::exchange(on_abandon_, nullptr)();
   stack_->carrier().end();
   stack_->leave();
   phase_ = Phase::done;

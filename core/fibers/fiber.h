@@ -65,6 +65,9 @@ class Fiber {
   // the stack is not used again. For code that can neither go on nor unwind.
   void abandon();
 
+  // Called when it is abandoned: takes what lives on its stack out of what does not. Null: nothing.
+  void set_on_abandon(UniqueFunction<void()> take_out) { on_abandon_ = std::move(take_out); }
+
   // Asked, on the fiber's stack, when its code calls std::terminate: if true, the process goes on.
   // The fiber then suspends for ever, has `left`, and is to be abandoned. Where it is not asked, or
   // says no, and for code on no fiber, std::terminate does what it did before. Asked once; before
@@ -108,6 +111,7 @@ class Fiber {
   Task body_;
   Phase phase_ = Phase::fresh;
   UniqueFunction<bool()> may_leave_;
+  UniqueFunction<void()> on_abandon_;
   bool left_ = false;
   const Execution* execution_ = nullptr;
   void* thread_ = nullptr;  // names the thread that resumed it first

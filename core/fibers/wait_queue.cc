@@ -178,6 +178,24 @@ AtKill at_kill(bool can_throw) {
   return std::uncaught_exceptions() > 0 ? AtKill::lasts : AtKill::ends;
 }
 
+// While it lives, the carrier's fiber does this when it is abandoned; null: there is none.
+class AbandonGuard {
+ public:
+  template <class TakeOut>
+  AbandonGuard(Carrier* carrier, TakeOut& take_out)
+      : fiber_(carrier != nullptr ? carrier->fiber() : nullptr) {
+    if (fiber_ != nullptr) fiber_->set_on_abandon([&take_out] { take_out(); });
+  }
+  ~AbandonGuard() {
+    if (fiber_ != nullptr) fiber_->set_on_abandon(nullptr);
+  }
+  AbandonGuard(const AbandonGuard&) = delete;
+  AbandonGuard& operator=(const AbandonGuard&) = delete;
+
+ private:
+  Fiber* const fiber_;
+};
+
 using Queue = boost::fibers::detail::waker_slist_t;
 using Lock = boost::fibers::detail::spinlock_lock;
 
@@ -196,6 +214,7 @@ bool wait_as_execution(Execution& execution, Queue& queue, Lock& lock, context* 
     if (entry.is_linked()) queue.remove(entry);
     lock.unlock();
   };
+  const AbandonGuard abandoned(wait.may_throw() ? nullptr : Carrier::of(active), leave_queue);
   try {
     const bool woken = execution.strand->wait_in_code(wait);
     if (!woken) leave_queue();

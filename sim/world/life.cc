@@ -65,8 +65,11 @@ void Life::discard_node() {
     runtime_->post([this] { node_->kill(); });
     runtime_->kill();
   }
-  runtime_->post([this] { node_->let_go(); });
+  // Stacks that stay may use its values, and hold locks that are among them.
+  const bool stays = runtime_->stacks_left() > 0;
+  if (!stays) runtime_->post([this] { node_->let_go(); });
   runtime_->detach();
+  if (stays) runtime_->keep_for_them(std::move(node_));
   node_.reset();
 }
 

@@ -88,6 +88,8 @@ class SimRuntime final : public Runtime, public Executions {
   // Stacks of the killed life that could not unwind, and are left as they are for ever: their
   // destructors wait for each other, or they stood in a wait that no exception can leave.
   [[nodiscard]] uint64_t stacks_left() const { return stacks_left_; }
+  // For as long as they stay, which is for ever: they may use it.
+  void keep_for_them(std::shared_ptr<void> value) { kept_ = std::move(value); }
   [[nodiscard]] uint64_t pending_timers() const { return timers_.size(); }
   [[nodiscard]] net_fake::LifeId life() const { return life_; }
 
@@ -175,6 +177,7 @@ class SimRuntime final : public Runtime, public Executions {
   std::vector<SimStack*> idle_stacks_;
   uint64_t live_stacks_ = 0;
   uint64_t stacks_left_ = 0;
+  std::shared_ptr<void> kept_;
   std::function<void()> on_stopped_;
   mutable bool stopped_ = false;
   mutable uint64_t killed_answers_ = 0;

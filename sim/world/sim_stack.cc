@@ -95,6 +95,7 @@ bool SimStack::unwind() {
 }
 
 void SimStack::leave() {
+  ++serial_;  // It may have been about to go on.
   fiber_->abandon();
   ended();
 }

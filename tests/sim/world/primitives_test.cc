@@ -68,10 +68,10 @@ auto so_many(uint64_t count) {
   return [count](const WaitViews& waits) { return waits.stacks.size() == count; };
 }
 
-bool one_takes_a_mutex(const WaitViews& waits) {
-  return std::any_of(waits.stacks.begin(), waits.stacks.end(), [](const auto& stack) {
-    return stack.what == "boost::fibers::mutex::lock(), held by play";
-  });
+bool two_take_a_mutex(const WaitViews& waits) {
+  return std::count_if(waits.stacks.begin(), waits.stacks.end(), [](const auto& stack) {
+           return stack.what == "boost::fibers::mutex::lock(), held by play";
+         }) == 2;
 }
 
 // ---- orders ----------------------------------------------------------------------
@@ -202,23 +202,57 @@ TEST(Primitives, ADestructorWaitsForTheOtherStacksThatUnwind) {
   EXPECT_EQ(alive, 0);
 }
 
-// Goal: code of a dead worker does not go on where no exception can leave its wait. Method: it has
-// been woken from its condition, and takes the lock back, which another one holds when all die.
+// Goal: code of a dead worker does not go on where no exception can leave its wait, and nobody
+// finds it in the mutex later. Method: it has been woken from its condition, and takes the lock
+// back, which another one holds when all die, behind a third.
 TEST(Primitives, AConditionThatTakesItsLockBackIsLeftByACrash) {
-  // These stay as they are.
-  auto* const mutex = new bf::mutex;
-  auto* const condition = new bf::condition_variable;
   bool went_on = false;
+  bf::mutex mutex;
+  bf::condition_variable condition;
   Parts parts;
-  parts["waits"] = [&, mutex, condition](CallContext&) {
-    std::unique_lock lock(*mutex);
-    condition->wait(lock);
+  parts["waits"] = [&](CallContext&) {
+    std::unique_lock lock(mutex);
+    condition.wait(lock);
     went_on = true;
   };
-  parts["wakes"] = [&, mutex, condition](CallContext& context) {
-    const std::lock_guard lock(*mutex);
-    condition->notify_one();
+  parts["locks"] = [&](CallContext&) { const std::lock_guard lock(mutex); };
+  parts["wakes"] = [&](CallContext& context) {
+    const std::lock_guard lock(mutex);
+    context.sleep(seconds(2));
+    condition.notify_one();
     context.sleep(seconds(100));
+  };
+  const Program program = playing(parts, [](Worker& worker) {
+    std::vector<Future<Unit>> ends;
+    for (const std::string part : {"waits", "wakes", "locks"}) {
+      ends.push_back(worker.rpc_async("server", &play, part));
+      worker.sleep(seconds(1));
+    }
+    for (const Future<Unit>& end : ends) end.wait();
+  });
+  EXPECT_EQ(crash_server(program, two_take_a_mutex), 1u);
+  EXPECT_FALSE(went_on);
+}
+
+// Goal: a stack that is left does not go on later. Method: it has got its lock back, and its worker
+// crashes before it goes on.
+TEST(Primitives, OneThatHasItsLockBackButDidNotGoOnIsLeftByACrash) {
+  bf::mutex mutex;
+  bf::condition_variable condition;
+  bool let_go = false;
+  bool went_on = false;
+  Parts parts;
+  parts["waits"] = [&](CallContext&) {
+    std::unique_lock lock(mutex);
+    condition.wait(lock);
+    went_on = true;
+  };
+  parts["wakes"] = [&](CallContext& context) {
+    std::unique_lock lock(mutex);
+    condition.notify_one();
+    context.sleep(seconds(1));
+    lock.unlock();
+    let_go = true;
   };
   const Program program = playing(parts, [](Worker& worker) {
     const auto first = worker.rpc_async("server", &play, std::string("waits"));
@@ -226,7 +260,7 @@ TEST(Primitives, AConditionThatTakesItsLockBackIsLeftByACrash) {
     worker.rpc_sync("server", &play, std::string("wakes"));
     first.wait();
   });
-  EXPECT_EQ(crash_server(program, one_takes_a_mutex), 1u);
+  EXPECT_EQ(crash_server(program, [&let_go](const WaitViews&) { return let_go; }), 1u);
   EXPECT_FALSE(went_on);
 }
 

@@ -69,6 +69,7 @@ Status NodeStrand::wait(std::string_view what, const CausalId& id,
                  .worker = name_};
   Wait wait;
   wait.execution = executions_->running();
+  if (wait.execution != nullptr) wait.execution->gave_way = 0;
   wait.what = what;
   wait.id = id;
   note_nodes();

@@ -264,6 +264,28 @@ TEST(Primitives, OneThatHasItsLockBackButDidNotGoOnIsLeftByACrash) {
   EXPECT_FALSE(went_on);
 }
 
+// Goal: only a loop that does nothing else gives way for longer and longer. Method: code that waits
+// between two times takes as long for the second hundred as for the first.
+TEST(Primitives, WhoGivesWayNowAndThenLosesNoTime) {
+  std::vector<Duration> times;
+  Parts parts;
+  parts["works"] = [&times](CallContext& context) {
+    for (int hundred = 0; hundred < 2; ++hundred) {
+      const Instant begun = context.now();
+      for (int i = 0; i < 100; ++i) {
+        boost::this_fiber::yield();
+        context.sleep(milliseconds(1));
+      }
+      times.push_back(context.now() - begun);
+    }
+  };
+  const Program program = playing(
+      parts, [](Worker& worker) { worker.rpc_sync("server", &play, std::string("works")); });
+  Cluster(Seed{1}, program, calm()).run();
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_LT(times[1], times[0] + milliseconds(5));
+}
+
 // Goal: code of a dead worker does not go on in a loop that no exception can leave. Method: one
 // that gives way and does nothing else.
 TEST(Primitives, ALoopThatOnlyGivesWayIsLeftByACrash) {

@@ -22,7 +22,7 @@ class Archive final : public caffe2::serialize::ReadAdapterInterface {
   explicit Archive(const std::string& bytes) : bytes_(bytes) {}
   size_t size() const override { return bytes_.size(); }
   size_t read(uint64_t at, void* room, size_t count, const char*) const override {
-    if (at >= bytes_.size()) return 0;
+    if (at >= bytes_.size() || count == 0) return 0;  // Of no bytes, `room` may be null.
     const size_t there = std::min(count, bytes_.size() - at);
     std::memcpy(room, bytes_.data() + at, there);
     return there;

@@ -67,7 +67,7 @@ struct Entry {
   std::string text;
   std::string detail;  // what a message says: function, values, …; the value of a note
   std::string stack;   // where in the program's source a call was made or something thrown: lines
-                       // of sim/explain/source_places.h
+                       // of sim/places/source_places.h
   std::string parent;  // of a call that was made: the id of the execution that made it
   std::optional<AutogradNote> autograd = {};
 

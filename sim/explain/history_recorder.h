@@ -14,7 +14,7 @@
 #include "sim/decisions/keyed_decisions.h"
 #include "sim/explain/futile_tries.h"
 #include "sim/explain/history.h"
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 #include "sim/explain/throw_watch.h"
 #include "sim/oracle.h"
 #include "sim/world/event_queue.h"

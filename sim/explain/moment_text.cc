@@ -3,7 +3,7 @@
 
 #include "core/wire/message.h"
 #include "sim/explain/chronicle.h"
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 #include "sim/world/event_lines.h"
 
 namespace rehearsal::sim {

@@ -12,7 +12,7 @@
 
 #include "core/base/printable.h"
 #include "sim/explain/autograd_note.h"
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 #include "sim/explain/throw_watch.h"
 
 namespace rehearsal::sim {

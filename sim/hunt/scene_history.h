@@ -9,7 +9,7 @@
 
 #include "sim/explain/chronicle.h"
 #include "sim/explain/history.h"
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 #include "sim/explain/throw_watch.h"
 #include "sim/hunt/span_taker.h"
 

@@ -62,6 +62,7 @@ const std::vector<FolderRow>& folder_rows() {
       {"record/", {"record/", "core/base/", "core/node/"}},
       {"observe/", {"observe/", "core/base/", "core/wire/message.h"}},
       {"sim/gtest/", {"sim/", "observe/"}},
+      {"sim/places/", {"sim/places/", "core/base/"}},
       {"sim/", {"sim/", "net_fake/", "record/", "core/"}},
       {"real_net/runtime/", {"real_net/runtime/", "core/base/", "core/fibers/"}},
       {"real_net/auth/", {"real_net/auth/", "real_net/runtime/", "core/base/"}},

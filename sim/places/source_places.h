@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ class SourcePlaces {
   // A line for each place, innermost first: the function, a space, the file with its path, a colon,
   // the line. Empty: there is none.
   [[nodiscard]] std::string calling_stack();
+
+  // The same of a stack that is known by its return addresses, innermost first, as backtrace()
+  // gives them.
+  [[nodiscard]] std::string stack_of(std::span<void* const> return_addresses);
 
  private:
   const std::vector<std::string>& at(void* return_address);

@@ -1,4 +1,4 @@
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/explain/source_places.h"
+#include "sim/places/source_places.h"
 
 #include <backtrace.h>
 #include <dlfcn.h>
@@ -89,7 +89,7 @@ bool is_of_program(uintptr_t address) {
 // Where the sources of this library lay when it was built: this function knows its own file.
 const std::string& library_root() {
   static const std::string root = [] {
-    constexpr std::string_view kHere = "sim/explain/source_places.cc";
+    constexpr std::string_view kHere = "sim/places/source_places.cc";
     for (const Frame& frame : frames_at(reinterpret_cast<uintptr_t>(&library_root)))
       if (frame.file.ends_with(kHere))
         return frame.file.substr(0, frame.file.size() - kHere.size());
@@ -151,9 +151,13 @@ const std::vector<std::string>& SourcePlaces::at(void* return_address) {
 std::string SourcePlaces::calling_stack() {
   std::array<void*, kFramesMax> addresses{};
   const int count = backtrace(addresses.data(), kFramesMax);
+  return stack_of(std::span(addresses).subspan(1, static_cast<size_t>(std::max(count, 1) - 1)));
+}
+
+std::string SourcePlaces::stack_of(std::span<void* const> return_addresses) {
   std::vector<std::string> places;
-  for (int i = 1; i < count; ++i) {
-    const std::vector<std::string>& here = at(addresses[static_cast<size_t>(i)]);
+  for (void* const address : return_addresses) {
+    const std::vector<std::string>& here = at(address);
     places.insert(places.end(), here.begin(), here.end());
   }
   // Where some have lines, those that have none are of libraries.

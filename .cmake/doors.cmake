@@ -4,7 +4,8 @@
 file(GLOB doors RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS core/api/*.h sim/*.h
      sim/oracles/*.h real_net/*.h command_line/command_line.h command_line/scenario.h
      command_line/options.h command_line/results.h command_line/wrong_use.h)
-foreach(library rehearsal_sim rehearsal_real_net)  # The other libraries of a program link these.
+# The other libraries of a program link these.
+foreach(library rehearsal_sim rehearsal_sim_device rehearsal_real_net)
   target_include_directories(${library} INTERFACE
                              $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
 endforeach()

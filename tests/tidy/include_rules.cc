@@ -62,7 +62,10 @@ const std::vector<FolderRow>& folder_rows() {
       {"record/", {"record/", "core/base/", "core/node/"}},
       {"observe/", {"observe/", "core/base/", "core/wire/message.h"}},
       {"sim/gtest/", {"sim/", "observe/"}},
+      // For any program of LibTorch.
+      {"sim/device/", {"sim/device/", "sim/places/", "sim/simulated_devices.h"}},
       {"sim/places/", {"sim/places/", "core/base/"}},
+      {"sim/simulated_devices.h", {""}},
       {"sim/", {"sim/", "net_fake/", "record/", "core/"}},
       {"real_net/runtime/", {"real_net/runtime/", "core/base/", "core/fibers/"}},
       {"real_net/auth/", {"real_net/auth/", "real_net/runtime/", "core/base/"}},
@@ -127,10 +130,13 @@ constexpr std::array<string_view, 32> kNondeterministicHeaders = {
 // what the rest must not touch.
 constexpr std::array<string_view, 5> kDeterministicFolders = {"core/", "net_fake/", "sim/",
                                                               "scenarios/", "observe/"};
-constexpr std::array<string_view, 5> kMayTouchTheMachine = {
+constexpr std::array<string_view, 8> kMayTouchTheMachine = {
     "observe/log/",             // its sink has a lock
     "core/fibers/",             // stacks
     "scenarios/shared_state/",  // guards of Boost.Fiber's mutexes
+    "sim/device/memory",        // addresses that nobody may touch
+    "sim/device/pinned",        // memory of the process, which threads share
+    "sim/device/random",        // a generator of LibTorch has a lock
     "sim/hunt/",                // limits of wall time, the environment of a CI job, fatal signals
     "sim/world/clock_guard"};   // what stops the rest
 

@@ -72,8 +72,13 @@ const std::vector<string_view>& deterministic() {
 const std::vector<WordRow>& word_rows() {
   static const std::vector<WordRow> rows = [] {
     std::vector<WordRow> result;
-    const std::vector<string_view> machine = {"core/fibers/", "sim/hunt/", "sim/world/clock_guard",
-                                              "observe/log/", "scenarios/shared_state/"};
+    const std::vector<string_view> machine = {"core/fibers/",
+                                              "sim/hunt/",
+                                              "sim/world/clock_guard",
+                                              "observe/log/",
+                                              "scenarios/shared_state/",
+                                              "sim/device/pinned_memory",
+                                              "sim/device/random"};
     for (const string_view word : {"steady_clock",
                                    "system_clock",
                                    "high_resolution_clock",
@@ -108,8 +113,8 @@ const std::vector<WordRow>& word_rows() {
                       {"core/", "net_fake/", "sim/", "real_net/", "record/", "scenarios/",
                        "coverage/", "observe/"},
                       {"core/fibers/", "sim/world/clock_guard", "sim/world/precision_calls",
-                       "sim/explain/throw_watch", "sim/hunt/last_words", "sim/hunt/run_watch",
-                       "record/stack_mark"}});
+                       "sim/explain/throw_watch", "sim/device/selection", "sim/hunt/last_words",
+                       "sim/hunt/run_watch", "record/stack_mark"}});
     return result;
   }();
   return rows;

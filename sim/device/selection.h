@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sim/device/machine.h"
+
+namespace rehearsal::sim::device {
+
+// The things that are current where code runs: the devices that it means, which of them, and the
+// stream of each. As with CUDA it belongs to a thread; whoever runs several stacks on a thread
+// exchanges it.
+struct Selection {
+  std::shared_ptr<Machine> machine;  // null: there are no simulated devices
+  c10::DeviceIndex device = 0;
+  std::vector<c10::StreamId> streams;  // of each device; those that are missing are 0
+
+  [[nodiscard]] c10::StreamId stream_of(c10::DeviceIndex index) const;
+  // Returns what it was before.
+  c10::StreamId set_stream(c10::DeviceIndex index, c10::StreamId stream);
+};
+
+// That of this thread.
+[[nodiscard]] Selection& selection();
+
+// The devices of this thread. Throws c10::Error if there are none.
+[[nodiscard]] Machine& current_machine();
+
+// The current stream of a device.
+[[nodiscard]] StreamQueue& current_stream(c10::DeviceIndex device);
+
+}  // namespace rehearsal::sim::device

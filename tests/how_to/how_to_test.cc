@@ -20,6 +20,8 @@ namespace {
 std::string page() { return read_whole_file("tests/how_to/README.md"); }
 std::string page_of_shared_state() { return read_whole_file("tests/how_to/shared_state.md"); }
 
+std::string page_of_devices() { return read_whole_file("tests/how_to/simulated_devices.md"); }
+
 // The code between fences that begin with ```LANGUAGE.
 std::vector<std::string> blocks(const std::string& text, const std::string& language) {
   std::vector<std::string> found;
@@ -47,6 +49,10 @@ Ran run_shell(const std::string& command) {
 
 Ran run_shop(const std::string& filter) {
   return run_shell(std::string(REHEARSAL_EXAMPLE_SHOP) + " --gtest_filter=" + filter);
+}
+
+Ran run_prefetcher(const std::string& filter) {
+  return run_shell(std::string(REHEARSAL_EXAMPLE_PREFETCH) + " --gtest_filter=" + filter);
 }
 
 Ran run_example(const std::string& filter) {
@@ -251,6 +257,36 @@ TEST(HowTo, TheThreeShellsOfTheReadmeRunAScenarioForReal) {
         "env " + variables + " " + replaced(line, "rehearsal", tool.string()) + " --set size=tiny";
   const Ran ran = run_side_by_side(lines);
   EXPECT_EQ(ran.status, 0) << ran.output;
+}
+
+TEST(HowToSimulateDevices, TheCodeOfThePageIsThatOfTheExample) {
+  const std::filesystem::path folder = "tests/how_to/example";
+  const std::string code =
+      read_whole_file(folder / "prefetch.cc") + read_whole_file(folder / "prefetch_test.cc");
+  const std::vector<std::string> cpp = blocks(page_of_devices(), "cpp");
+  ASSERT_EQ(cpp.size(), 5u);
+  for (const std::string& block : cpp) EXPECT_NE(code.find(block), std::string::npos) << block;
+  const std::string cmake = read_whole_file(folder / "CMakeLists.txt");
+  for (const std::string& block : blocks(page_of_devices(), "cmake"))
+    EXPECT_NE(cmake.find(block), std::string::npos) << block;
+}
+
+TEST(HowToSimulateDevices, EachVersionEndsAsThePageSays) {
+  // Goal: without the wait, with it, and with the memory kept. Method: the example's tests, whose
+  // first seed says what the page shows.
+  const std::vector<std::string> told = blocks(page_of_devices(), "text");
+  ASSERT_EQ(told.size(), 2u);
+  const Ran at_once = run_prefetcher("Prefetcher.AtOnce");
+  EXPECT_EQ(at_once.status, 1);
+  EXPECT_NE(at_once.output.find("seed 1, "), std::string::npos) << at_once.output;
+  EXPECT_NE(at_once.output.find(told[0]), std::string::npos) << at_once.output;
+  const Ran in_order = run_prefetcher("Prefetcher.InOrder");
+  EXPECT_EQ(in_order.status, 1);
+  EXPECT_NE(in_order.output.find("seed 1, 500: " + told[1].substr(0, told[1].size() - 1)),
+            std::string::npos)
+      << in_order.output;
+  const Ran holds = run_prefetcher("Prefetcher.Holds");
+  EXPECT_EQ(holds.status, 0) << holds.output;
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 
 // Stands where LibTorch keeps what runs after a leaf's `.grad` was written, and does nothing there:
 // unlike other hooks it is not replaced when a user registers one.
-class Mark final : public torch::autograd::PostAccumulateGradHook {
+class UnrecordedMark final : public torch::autograd::PostAccumulateGradHook {
  public:
-  explicit Mark(std::shared_ptr<const std::string> how) : how_(std::move(how)) {}
+  explicit UnrecordedMark(std::shared_ptr<const std::string> how) : how_(std::move(how)) {}
   void operator()(const torch::autograd::Variable&) override {}
   [[nodiscard]] const std::string& how() const { return *how_; }
 
@@ -25,12 +25,12 @@ class Mark final : public torch::autograd::PostAccumulateGradHook {
 }  // namespace
 
 void mark_as_unrecorded(const at::Tensor& leaf, std::shared_ptr<const std::string> how) {
-  torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<Mark>(std::move(how)));
+  torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<UnrecordedMark>(std::move(how)));
 }
 
 const std::string* how_it_came(const at::Tensor& leaf) {
   const auto* mark =
-      dynamic_cast<const Mark*>(torch::autograd::impl::post_acc_grad_hooks(leaf).get());
+      dynamic_cast<const UnrecordedMark*>(torch::autograd::impl::post_acc_grad_hooks(leaf).get());
   return mark == nullptr ? nullptr : &mark->how();
 }
 

@@ -38,7 +38,7 @@ constexpr std::array<Table, 13> kTables = {{
 }};
 
 // The tables that hold anything.
-std::string text_of(const NodeCensus& census) {
+std::string text_of_census(const NodeCensus& census) {
   std::string text;
   for (const auto& [name, count] : kTables) {
     if (census.*count == 0) continue;
@@ -62,7 +62,7 @@ std::string readable(const std::type_info& type) {
 }
 
 // As the error that it becomes says it (core/base/user_code.h).
-std::string text_of(const std::type_info& type, const std::exception* thrown) {
+std::string text_of_thrown(const std::type_info& type, const std::exception* thrown) {
   if (thrown == nullptr) return readable(type);
   if (const Error* error = error_of(*thrown)) return "again: " + error->text;
   if (const auto* of_torch = dynamic_cast<const c10::Error*>(thrown))
@@ -138,7 +138,7 @@ void HistoryRecorder::on_throw(const std::type_info& type, const std::exception*
        .life = running_.life,
        .id = to_string(execution->started_by()),
        .number = is_from_call ? uint64_t{1} : uint64_t{0},
-       .text = sim::text_of(type, thrown),
+       .text = text_of_thrown(type, thrown),
        .detail = std::string(execution->label()),
        .stack = places_.calling_stack()});
 }
@@ -163,7 +163,7 @@ void HistoryRecorder::on_main_failed(LifeId life) {
 }
 
 void HistoryRecorder::after_step(LifeId life, const NodeCensus& census) {
-  std::string text = sim::text_of(census);
+  std::string text = text_of_census(census);
   std::string& last = tables_.at(life.worker.value);
   if (text == last) return;
   last = text;

@@ -74,7 +74,7 @@ std::string clipped(const std::string& given, size_t columns) {
 }
 
 // "trainer12" in five letters is "tra12".
-std::string shortened(const std::string& name, size_t letters) {
+std::string cut_to(const std::string& name, size_t letters) {
   if (name.size() <= letters) return name;
   size_t digits = 0;
   while (digits < name.size() && digits + 1 < letters &&
@@ -244,7 +244,7 @@ class Diagram {
     std::string text = clipped(subject_.title, size_.columns) + "\n";
     text += "    seconds  ";
     for (const uint32_t worker : shown_) {
-      const std::string name = shortened(chronicle_.workers[worker], lane() - 1);
+      const std::string name = cut_to(chronicle_.workers[worker], lane() - 1);
       text += name + std::string(lane() - name.size(), ' ');
     }
     while (text.back() == ' ') text.pop_back();

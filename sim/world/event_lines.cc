@@ -12,7 +12,7 @@
 namespace rehearsal::sim {
 namespace {
 
-constexpr std::array<std::string_view, kEventKinds> kNames = {"frame",
+constexpr std::array<std::string_view, kEventKinds> kEventNames = {"frame",
                                                               "ack_frame",
                                                               "peer_up",
                                                               "peer_lost",
@@ -63,8 +63,8 @@ std::string seconds(Instant when) {
 
 std::string_view name_of(EventKind kind) {
   const auto index = static_cast<size_t>(kind);
-  REHEARSAL_CHECK(index < kNames.size(), index);
-  return kNames[index];
+  REHEARSAL_CHECK(index < kEventNames.size(), index);
+  return kEventNames[index];
 }
 
 std::string EventLines::name(WorkerId worker) const {

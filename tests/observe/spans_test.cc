@@ -13,11 +13,11 @@ const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {"ps", "trainer"};
   return all;
 }
-CausalId id(uint64_t ordinal) { return {{7}, {1, 2}, ordinal}; }
+CausalId call_id(uint64_t ordinal) { return {{7}, {1, 2}, ordinal}; }
 Instant at(int64_t time) { return Instant(microseconds(time)); }
 
 Span made(uint64_t ordinal, int64_t begin, int64_t end, CallForm form = CallForm::rpc_sync) {
-  return {.call = id(ordinal),
+  return {.call = call_id(ordinal),
           .form = form,
           .worker = 1,
           .peer = 0,
@@ -27,7 +27,7 @@ Span made(uint64_t ordinal, int64_t begin, int64_t end, CallForm form = CallForm
           .error = {}};
 }
 Span served(uint64_t ordinal, int64_t begin, int64_t end) {
-  return {.call = id(ordinal),
+  return {.call = call_id(ordinal),
           .served = true,
           .worker = 0,
           .peer = 1,
@@ -42,7 +42,7 @@ void tell(Spans& spans, EventKind kind, uint32_t worker, uint64_t ordinal, int64
   spans.on_event({.kind = kind,
                   .worker = {worker},
                   .peer = {1 - worker},
-                  .id = id(ordinal),
+                  .id = call_id(ordinal),
                   .number = number,
                   .digest = static_cast<uint64_t>(form),
                   .text = kind == EventKind::call_completed ? "" : "add",
@@ -77,7 +77,7 @@ TEST(Spans, ABackwardPassEndsAtBothSidesWithItsCall) {
   Spans spans;
   for (const EventKind kind :
        {EventKind::api_call, EventKind::call_executed, EventKind::call_completed})
-    spans.on_event({.kind = kind, .worker = {0}, .peer = {0}, .id = id(1), .text = "backward"});
+    spans.on_event({.kind = kind, .worker = {0}, .peer = {0}, .id = call_id(1), .text = "backward"});
   ASSERT_EQ(spans.ended().size(), 2u);
   EXPECT_TRUE(spans.ended()[0].served);
   EXPECT_EQ(span_name(spans.ended()[1], names()), "rpc_sync#backward(ps -> ps)");
@@ -96,7 +96,7 @@ TEST(Spans, TheOldestAreForgotten) {
     tell(spans, EventKind::call_completed, 1, call, 20);
   }
   ASSERT_EQ(spans.ended().size(), 2u);
-  EXPECT_EQ(spans.ended()[0].call, id(2));
+  EXPECT_EQ(spans.ended()[0].call, call_id(2));
   EXPECT_EQ(spans.forgotten(), 1u);
 }
 

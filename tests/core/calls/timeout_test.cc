@@ -26,14 +26,14 @@ int64_t note(const std::string& name) {
   notes->started.push_back(name);
   return 1;
 }
-Future<int64_t> never(CallContext& context) {
+Future<int64_t> never_answers(CallContext& context) {
   notes->promises.push_back(context.promise<int64_t>());
   return notes->promises.back().future();
 }
 // Waits for c for as long as it may, and notes how that ended.
 int64_t waits(CallContext& context) {
   try {
-    return context.rpc_sync("c", &never);
+    return context.rpc_sync("c", &never_answers);
   } catch (const RpcError& thrown) {
     notes->errors.push_back(thrown.error());
     notes->ended.push_back(notes->world->now());
@@ -47,7 +47,7 @@ class TimeoutTest : public CallFixture {
   void SetUp() override {
     notes = &notes_;
     notes_.world = &world;
-    registry.function("note", &note).function("never", &never).function("waits", &waits);
+    registry.function("note", &note).function("never_answers", &never_answers).function("waits", &waits);
     window_frames = 4;
     begin();
   }
@@ -63,19 +63,19 @@ class TimeoutTest : public CallFixture {
 TEST_F(TimeoutTest, ACallFailsAtItsTime) {
   const Instant start = world.now();
   const Error error =
-      error_of([&] { return a().calls.with_timeout(milliseconds(250)).rpc_sync("b", &never); });
+      error_of([&] { return a().calls.with_timeout(milliseconds(250)).rpc_sync("b", &never_answers); });
   EXPECT_EQ(world.now() - start, milliseconds(250));
   EXPECT_EQ(error, (Error{.kind = ErrorKind::timeout,
                           .text = "no answer within 250 ms",
                           .worker = "b",
-                          .function = "never",
+                          .function = "never_answers",
                           .chain = {}}));
   EXPECT_EQ(a().deadlines.size(), 0u);
 }
 
 TEST_F(TimeoutTest, TheDefaultIsTheWorkersAndZeroIsNever) {
-  const Future<int64_t> by_default = a().calls.rpc_async("b", &never);
-  const Future<int64_t> endless = a().calls.with_timeout(Timeout::never()).rpc_async("b", &never);
+  const Future<int64_t> by_default = a().calls.rpc_async("b", &never_answers);
+  const Future<int64_t> endless = a().calls.with_timeout(Timeout::never()).rpc_async("b", &never_answers);
   world.advance(seconds(59));
   EXPECT_FALSE(by_default.ready());
   world.advance(seconds(1));
@@ -95,7 +95,7 @@ TEST_F(TimeoutTest, AnAnswerInTimeLeavesNoDeadline) {
 
 TEST_F(TimeoutTest, TheResponseOfACallThatWasGivenUpIsMarkedAndDropped) {
   EXPECT_EQ(
-      error_of([&] { return a().calls.with_timeout(milliseconds(50)).rpc_sync("b", &never); }).kind,
+      error_of([&] { return a().calls.with_timeout(milliseconds(50)).rpc_sync("b", &never_answers); }).kind,
       ErrorKind::timeout);
   settle();
   notes_.promises.at(0).complete(1);

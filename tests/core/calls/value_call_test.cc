@@ -18,7 +18,7 @@ namespace rehearsal {
 namespace {
 
 using Shape = std::variant<std::monostate, int64_t, std::string>;
-using Named = std::unordered_map<std::string, at::Tensor>;
+using NamedTensors = std::unordered_map<std::string, at::Tensor>;
 
 struct Older {
   int64_t number = 0;
@@ -38,7 +38,7 @@ struct Newer {
 };
 
 at::Tensor echo(const at::Tensor& tensor) { return tensor; }
-std::pair<Named, Shape> exchange(Named named, Shape shape) { return {std::move(named), shape}; }
+std::pair<NamedTensors, Shape> exchange(NamedTensors named, Shape shape) { return {std::move(named), shape}; }
 double in_seconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) / 1000;
 }
@@ -117,7 +117,7 @@ TEST_F(ValueCallTest, OperatorsTakeSparseTensors) {
 
 TEST_F(ValueCallTest, ContainersAndVariantsAreArgumentsAndResults) {
   const auto [named, shape] =
-      a().calls.rpc_sync("b", &exchange, Named{{"x", at::ones(2)}}, Shape("text"));
+      a().calls.rpc_sync("b", &exchange, NamedTensors{{"x", at::ones(2)}}, Shape("text"));
   EXPECT_EQ(named.at("x").numel(), 2);
   EXPECT_EQ(std::get<std::string>(shape), "text");
   EXPECT_EQ(a().calls.rpc_sync("b", &in_seconds, std::chrono::seconds(3)), 3.0);

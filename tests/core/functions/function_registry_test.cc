@@ -84,7 +84,7 @@ const Function& at(const FunctionRegistry& registry, Result<uint32_t> position) 
   return registry.functions().at(std::move(position).or_throw());
 }
 template <class F>
-std::string refusal(F register_it) {
+std::string refusal_of(F register_it) {
   try {
     register_it();
     return "accepted";
@@ -156,15 +156,15 @@ TEST(FunctionRegistry, InstancesOfATemplateAreFunctionsOfTheirOwn) {
 TEST(FunctionRegistry, ANameAndAnAddressCanBeTakenOnce) {
   FunctionRegistry registry;
   registry.function("add", &add);
-  EXPECT_EQ(refusal([&] { registry.function("add", &careful); }),
+  EXPECT_EQ(refusal_of([&] { registry.function("add", &careful); }),
             "a function named 'add' is registered already");
-  EXPECT_EQ(refusal([&] { registry.function("plus", &add); }),
+  EXPECT_EQ(refusal_of([&] { registry.function("plus", &add); }),
             "'plus' has the address of 'add': register it once, or link without folding equal "
             "functions (--icf=safe)");
   registry.type<Base>("Base").method("plus", &Base::plus);
-  EXPECT_NE(refusal([&] { registry.type<Base>("Base").method("also", &Base::plus); }), "accepted");
-  EXPECT_EQ(refusal([&] { registry.type<Base>("Sub"); }), "the type 'Sub' is registered as 'Base'");
-  EXPECT_EQ(refusal([] { FunctionRegistry().runs_inline(); }),
+  EXPECT_NE(refusal_of([&] { registry.type<Base>("Base").method("also", &Base::plus); }), "accepted");
+  EXPECT_EQ(refusal_of([&] { registry.type<Base>("Sub"); }), "the type 'Sub' is registered as 'Base'");
+  EXPECT_EQ(refusal_of([] { FunctionRegistry().runs_inline(); }),
             "runs_inline comes after a function");
 }
 

@@ -19,7 +19,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-int64_t process_id() { return getpid(); }
+int64_t own_process() { return getpid(); }
 
 int64_t never_end() {
   for (;;) sleep(1000);
@@ -55,7 +55,7 @@ FunctionRegistry functions() {
       .method("take", &Lock::take)
       .method("give", &Lock::give)
       .method("taken", &Lock::taken);
-  registry.function("process_id", &process_id).function("never_end", &never_end);
+  registry.function("own_process", &own_process).function("never_end", &never_end);
   registry.function("is_waiting", &is_waiting);
   return registry;
 }
@@ -85,7 +85,7 @@ std::string failure_of_call_to(Worker& worker, const std::string& name,
                                const std::function<void()>& kill) {
   const Future<int64_t> under_way =
       worker.with_timeout(Timeout::never()).rpc_async(name, &never_end);
-  EXPECT_GT(worker.rpc_sync(name, &process_id), 0);
+  EXPECT_GT(worker.rpc_sync(name, &own_process), 0);
   kill();
   try {
     (void)under_way.wait();
@@ -169,7 +169,7 @@ TEST_F(Killed, WhatAFunctionHasTakenForAKilledCallerItGivesBack) {
     EXPECT_TRUE(await_taken(lock, 1));
     EXPECT_EQ(nursery->kill(caller), -SIGKILL);
     is_free = await_taken(lock, 0);
-    EXPECT_GT(worker.rpc_sync("server", &process_id), 0);
+    EXPECT_GT(worker.rpc_sync("server", &own_process), 0);
     worker.unpublish("lock");
     EXPECT_EQ(nursery->kill(keeper), -SIGKILL);
     EXPECT_THROW(lock.rpc_sync(&Lock::taken), RpcError);

@@ -22,7 +22,7 @@ using std::chrono::seconds;
 
 int64_t add(int64_t a, int64_t b) { return a + b; }
 
-WorkerOptions options(uint16_t port, uint32_t rank) {
+WorkerOptions options_at(uint16_t port, uint32_t rank) {
   WorkerOptions made;
   made.placement = {
       .rank = rank, .world_size = 2, .rendezvous = "tcp://127.0.0.1:" + std::to_string(port)};
@@ -48,7 +48,7 @@ class WorkingGroup {
       : program_(program_of([this](Worker& worker) { work(worker); }, dynamic)) {
     for (const uint32_t rank : {0u, 1u})
       threads_.emplace_back(
-          [this, rank] { ends[rank] = run_worker(options(port, rank), program_); });
+          [this, rank] { ends[rank] = run_worker(options_at(port, rank), program_); });
     while (calls_ == 0) std::this_thread::yield();
   }
   ~WorkingGroup() { end(); }
@@ -95,10 +95,10 @@ TEST(TwoGroups, ASecondLaunchWithoutARunIdIsRefusedAndTheFirstWorksOn) {
   // Goal: its ranks are no new lives of the first one's workers: these answer.
   WorkingGroup group;
   const Program again = program_of([](Worker&) {});
-  expect_words(run_worker(options(group.port, 1), again),
+  expect_words(run_worker(options_at(group.port, 1), again),
                {"two workers were started as rank 1 ('trainer'): the first one runs at 127.0.0.1:",
                 "a static group of 2 workers ('ps', 'trainer'), a run without an id, begun 20"});
-  expect_words(run_worker(options(group.port, 0), again),
+  expect_words(run_worker(options_at(group.port, 0), again),
                {"rank 0 cannot serve the rendezvous: cannot listen on 127.0.0.1:",
                 "there is a static group of 2 workers ('ps', 'trainer')"});
   EXPECT_TRUE(group.works());
@@ -111,15 +111,15 @@ TEST(TwoGroups, AnotherProgramOrKindOfGroupIsRefusedAtOnceAndTheFirstWorksOn) {
     WorkingGroup group(dynamic);
     const std::string here = dynamic ? "static" : "dynamic";
     const std::string there = dynamic ? "dynamic" : "static";
-    expect_words(run_worker(options(group.port, 1), program_of([](Worker&) {}, !dynamic)),
+    expect_words(run_worker(options_at(group.port, 1), program_of([](Worker&) {}, !dynamic)),
                  {"the group is " + here + " here, " + there + " there",
                   "There is a " + there + " group of 2 workers"});
-    WorkerOptions other = options(group.port, 1);
+    WorkerOptions other = options_at(group.port, 1);
     other.node.seed = Seed{9};
     expect_words(run_worker(other, program_of([](Worker&) {}, dynamic)),
                  {"seed is '9' here, '0' there"});
     // It is told apart from a life that comes back in a dynamic group, too.
-    expect_words(run_worker(options(group.port, 1), program_of([](Worker&) {}, dynamic)),
+    expect_words(run_worker(options_at(group.port, 1), program_of([](Worker&) {}, dynamic)),
                  {"two workers were started as rank 1 ('trainer'): the first one runs at "});
     EXPECT_TRUE(group.works());
     group.end();
@@ -132,9 +132,9 @@ TEST(TwoGroups, AWorkerThatIsFoundUnfitBeforeItComesTellsTheOther) {
   const uint16_t port = leased_port();
   const Program program = program_of([](Worker&) {});
   std::optional<Status> waits;
-  std::thread waiting([&] { waits = run_worker(options(port, 0), program); });
+  std::thread waiting([&] { waits = run_worker(options_at(port, 0), program); });
   const FileDescriptor taken = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
-  WorkerOptions unfit = options(port, 1);
+  WorkerOptions unfit = options_at(port, 1);
   unfit.listen = local_address(taken);
   EXPECT_FALSE(run_worker(unfit, program).ok());
   waiting.join();
@@ -147,8 +147,8 @@ TEST(TwoGroups, AProgramThatRefusesByItselfTellsTheOtherAndTorchrun) {
   const uint16_t port = leased_port();
   const Program program = program_of([](Worker&) {});
   std::optional<Status> waits;
-  std::thread waiting([&] { waits = run_worker(options(port, 0), program); });
-  refuse_to_join(options(port, 1), {.kind = ErrorKind::bad_arguments, .text = "no data here"});
+  std::thread waiting([&] { waits = run_worker(options_at(port, 0), program); });
+  refuse_to_join(options_at(port, 1), {.kind = ErrorKind::bad_arguments, .text = "no data here"});
   waiting.join();
   ASSERT_FALSE(waits->ok());
   EXPECT_EQ(waits->error().text, "rank 1 refuses to join: no data here");
@@ -164,7 +164,7 @@ TEST(TwoGroups, AProcessWithoutDescriptorsSaysSoAtOnce) {
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = static_cast<rlim_t>(lowest);
     setrlimit(RLIMIT_NOFILE, &limit);
-    const Status status = run_worker(options(1, 1), program_of([](Worker&) {}));
+    const Status status = run_worker(options_at(1, 1), program_of([](Worker&) {}));
     const bool told = !status.ok() && status.error().kind == ErrorKind::overloaded &&
                       status.error().text.find("raise that with ulimit -n") != std::string::npos;
     std::_Exit(told ? 0 : 1);

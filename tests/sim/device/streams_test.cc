@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr uint64_t kSeeds = 40;
+constexpr uint64_t kDrawnOrders = 40;
 
 // A program's sum for each seed, and how many of these runs were told to have a problem.
 struct Outcome {
@@ -20,7 +20,7 @@ struct Outcome {
 
 Outcome over_seeds(float expected, const std::function<Tensor()>& program, int devices = 1) {
   Outcome outcome;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kDrawnOrders; ++seed) {
     SimulatedDevices simulated({.count = devices, .seed = seed});
     const float sum = program().sum().item<float>();
     (sum == expected ? outcome.right : outcome.wrong) += 1;
@@ -30,13 +30,13 @@ Outcome over_seeds(float expected, const std::function<Tensor()>& program, int d
 }
 
 void expect_always_right(const Outcome& outcome) {
-  EXPECT_EQ(outcome.right, kSeeds);
+  EXPECT_EQ(outcome.right, kDrawnOrders);
   EXPECT_EQ(outcome.told, 0);
 }
 
 // Found in each run, and some of them show the harm.
 void expect_found(const Outcome& outcome) {
-  EXPECT_EQ(outcome.told, kSeeds);
+  EXPECT_EQ(outcome.told, kDrawnOrders);
   EXPECT_GT(outcome.wrong, 0);
 }
 
@@ -149,7 +149,7 @@ TEST(Streams, CopiesBetweenDevicesAreInOrderWithBoth) {
 
 TEST(Streams, ACopyToTheHostIsThereOnceItIsWaitedFor) {
   int early = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kDrawnOrders; ++seed) {
     SimulatedDevices devices({.seed = seed});
     const Tensor twice = torch::ones({3}).to(sim_device()) * 2;
     const Tensor on_host = twice.to(torch::kCPU, torch::kFloat, /*non_blocking=*/true);
@@ -158,7 +158,7 @@ TEST(Streams, ACopyToTheHostIsThereOnceItIsWaitedFor) {
     EXPECT_EQ(on_host.sum().item<float>(), 6);
   }
   EXPECT_GT(early, 0);
-  EXPECT_LT(early, kSeeds);
+  EXPECT_LT(early, kDrawnOrders);
 }
 
 TEST(Streams, ACopyFromPinnedMemoryReadsLater) {
@@ -193,7 +193,7 @@ TEST(Streams, ColumnsThatInterleaveAreApart) {
     };
   };
   expect_always_right(over_seeds(9, program(1)));
-  EXPECT_EQ(over_seeds(6, program(0)).told, kSeeds);
+  EXPECT_EQ(over_seeds(6, program(0)).told, kDrawnOrders);
 }
 
 TEST(Streams, PoolStreamsComeByTurns) {

@@ -34,7 +34,7 @@ FunctionRegistry pausing_functions() {
   return registry;
 }
 
-Program program_of(Program::Main main) {
+Program two_workers(Program::Main main) {
   Program program(pausing_functions());
   program.worker("ps", [](Worker&) {}).worker("trainer", std::move(main));
   return program;
@@ -68,7 +68,7 @@ constexpr std::pair<const char*, PausingMain> kPausingMains[] = {
 
 void expect_pauses_to_hold(int64_t time, FaultLevel faults) {
   for (const auto& [name, pausing] : kPausingMains) {
-    const Program program = program_of([pausing, time](Worker& worker) { pausing(worker, time); });
+    const Program program = two_workers([pausing, time](Worker& worker) { pausing(worker, time); });
     Cluster cluster(Seed{7}, program, {.faults = faults});
     const RunReport& report = cluster.try_run();
     EXPECT_TRUE(report.ok) << name << " for " << time << " s: " << describe_failure(report);
@@ -91,7 +91,7 @@ TEST(Pauses, OfAProgramAreNoLackOfProgressHoweverLong) {
 TEST(Pauses, FollowedByALegitimateWaitAreNoLackOfProgress) {
   // Goal: time counts from the end of a pause, also of one of several without a call between them,
   // and if the oracles look seldom. Method: a wait of 300 s behind three pauses.
-  const Program program = program_of([](Worker& worker) {
+  const Program program = two_workers([](Worker& worker) {
     for (int i = 0; i < 3; ++i) worker.sleep(seconds(1000));
     for (int i = 0; i < 5; ++i) worker.sleep(seconds(60));
     worker.with_timeout(Timeout::never()).rpc_sync("ps", &sleep_for_seconds, int64_t{99});
@@ -122,7 +122,7 @@ TEST(Pauses, WhatIsDueByAnActOfTheTestIsNoLackOfProgress) {
   // after 3,000 s; at every fault level.
   for (const FaultLevel faults : {FaultLevel::none, FaultLevel::mild, FaultLevel::hostile}) {
     std::optional<Promise<int64_t>> promise;
-    const Program program = program_of([&promise](Worker& worker) {
+    const Program program = two_workers([&promise](Worker& worker) {
       promise.emplace(worker.promise<int64_t>());
       const int64_t given = promise->future().wait();
       worker.rpc_sync("ps", &sleep_for_seconds, given);
@@ -138,7 +138,7 @@ TEST(Pauses, WhatIsDueByAnActOfTheTestIsNoLackOfProgress) {
 TEST(Pauses, ARestartAfterQuietTimeIsNotJudgedAtOnce) {
   // Goal: the worker that comes back has the whole bound. Method: it crashes, and comes back after
   // 3,000 s; the other one waits for it.
-  const Program program = program_of([](Worker& worker) {
+  const Program program = two_workers([](Worker& worker) {
     worker.sleep(seconds(200));
     while (true) {
       try {
@@ -162,7 +162,7 @@ TEST(Pauses, ARestartAfterQuietTimeIsNotJudgedAtOnce) {
 
 // Of a run in which nothing moves forward.
 RunReport report_of_hang(Program::Main main, const std::function<void(Cluster&)>& acts = nullptr) {
-  const Program program = program_of(std::move(main));
+  const Program program = two_workers(std::move(main));
   Cluster cluster(Seed{7}, program, {.faults = FaultLevel::none});
   if (acts) acts(cluster);
   return cluster.try_run();

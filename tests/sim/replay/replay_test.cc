@@ -49,7 +49,7 @@ int64_t& process_count() {
   static int64_t count = 0;
   return count;
 }
-int64_t count_in_process(int64_t by) { return process_count() += by; }
+int64_t add_in_process(int64_t by) { return process_count() += by; }
 void note_in_process(CallContext& context, int64_t by) {
   context.note("count", process_count() += by);
 }
@@ -67,7 +67,7 @@ FunctionRegistry functions() {
   FunctionRegistry registry;
   registry.function("add", &add).function("twice", &twice).function("nest", &nest);
   registry.function("fail_on_purpose", &fail_on_purpose).function("draw", &draw);
-  registry.function("measure", &measure).function("count_in_process", &count_in_process);
+  registry.function("measure", &measure).function("add_in_process", &add_in_process);
   registry.function("note_in_process", &note_in_process);
   registry.type<Counter>("Counter").constructor<int64_t>().method("add", &Counter::add);
   return registry;
@@ -231,7 +231,7 @@ TEST_F(OneRecord, OfAProgramThatReadsSomethingElseDivergesWhereItDoes) {
   const auto whole = record(
       [](Worker& worker) {
         EXPECT_EQ(worker.rpc_sync("ps", &add, int64_t{1}, int64_t{2}), 3);
-        EXPECT_EQ(worker.rpc_sync("ps", &count_in_process, int64_t{7}), 7);
+        EXPECT_EQ(worker.rpc_sync("ps", &add_in_process, int64_t{7}), 7);
       },
       0);
   process_count() = 0;

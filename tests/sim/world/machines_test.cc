@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-ClusterOptions calm_options() { return {.faults = FaultLevel::none}; }
+ClusterOptions without_faults() { return {.faults = FaultLevel::none}; }
 
 bool calls_are_served(Cluster& cluster) {
   return cluster.run_until([&] { return cluster.node("server").census().executions > 0; });
@@ -22,7 +22,7 @@ bool calls_are_served(Cluster& cluster) {
 TEST(Machines, APausedWorkerGoesOnWhereItWas) {
   const Program program = adding_program();
   for (const char* worker : {"server", "client0"}) {
-    Cluster cluster(Seed{1}, program, calm_options());
+    Cluster cluster(Seed{1}, program, without_faults());
     ASSERT_TRUE(calls_are_served(cluster));
     const Instant pause = cluster.now();
     cluster.pause(worker, seconds(10));
@@ -37,7 +37,7 @@ TEST(Machines, APausedWorkerGoesOnWhereItWas) {
 
 TEST(Machines, NothingHappensAtAPausedWorker) {
   const Program program = adding_program();
-  Cluster cluster(Seed{1}, program, calm_options());
+  Cluster cluster(Seed{1}, program, without_faults());
   ASSERT_TRUE(calls_are_served(cluster));
   cluster.pause("server", seconds(5));
   cluster.run_until_quiet();
@@ -52,7 +52,7 @@ TEST(Machines, NothingHappensAtAPausedWorker) {
 // others, before.
 TEST(Machines, AZombieIsFencedAndEnds) {
   const Program program = adding_program();
-  Cluster cluster(Seed{1}, program, calm_options());
+  Cluster cluster(Seed{1}, program, without_faults());
   ASSERT_TRUE(calls_are_served(cluster));
   const Instant pause = cluster.now();
   cluster.pause("client0", seconds(100));

@@ -35,6 +35,10 @@ inline constexpr std::string_view kCallerGaveUp = "its caller gave up before the
 inline constexpr std::string_view kBatcherGone =
     "the batcher is gone, and the batch was not closed";
 
+// The memory of the items is of these streams: it is given out again to nobody who comes before
+// what the calling code has given to devices.
+void keep_until_read(const Caller& caller, const std::vector<Streams>& streams);
+
 // Why an item is in no batch.
 [[nodiscard]] Error not_collected(const Caller& caller, std::string_view why);
 
@@ -92,9 +96,10 @@ class Batcher {
     const bool shielded = adder != nullptr && call_bounds(*adder).shielded;
     RecordedIn context = adder != nullptr && !shielded ? adder->context : nullptr;
     strand->post([state = owner_->state, adder, context = std::move(context), shielded,
-                  item = std::move(item), answer]() mutable {
+                  marks = strand->mark_streams(), item = std::move(item), answer]() mutable {
       answer->complete_by([&] {
-        state->take(std::move(item), answer, {adder, std::move(context), shielded});
+        state->take(std::move(item), answer,
+                    {adder, std::move(context), shielded, std::move(marks)});
       });
     });
     return Future<Out>(answer);
@@ -112,6 +117,9 @@ class Batcher {
     std::shared_ptr<Monitor> monitor;
     uint32_t depth = 0;
     RecordedIn context;  // of all items; null: of none, or of several
+    // Of those that added the items: what these are made of, and the streams that own their memory.
+    std::vector<std::shared_ptr<const StreamMarks>> marks;
+    std::vector<Streams> streams;
   };
 
   // Null for a thread that is not registered; and what it was recorded in when it added.
@@ -119,6 +127,7 @@ class Batcher {
     Execution* execution;
     RecordedIn context;
     bool shielded = false;
+    std::shared_ptr<const StreamMarks> marks;  // null: it uses no devices
   };
 
   // Belongs to the strand, but for `caller` and what `perform` reads.
@@ -188,6 +197,10 @@ void Batcher<In, Out>::State::take(In item, const Answer& answer, const Adder& b
     open.context = nullptr;
   open.items.push_back(std::move(item));
   open.answers.push_back(answer);
+  if (by.marks != nullptr) {
+    open.marks.push_back(by.marks);
+    open.streams.push_back(by.execution->streams);
+  }
   if (open.items.size() == options.size) return close();
   if (open.items.size() > 1 || !options.delay) return;
   // The batcher may be gone by then: nothing of it may die with a table of the strand.
@@ -229,17 +242,23 @@ void Batcher<In, Out>::State::run_next() {
   caller->strand()->run_on_stack(
       {id, "batch", batch->monitor, batch->depth, batch->context, source->stream_of(id)},
       [state = this->shared_from_this(), batch] {
+        for (const auto& marks : batch->marks) marks->join();
         auto outcome = std::make_shared<Result<std::vector<Out>>>(state->perform(*batch));
-        state->caller->strand()->post([state, batch, outcome = std::move(outcome)]() mutable {
-          for (size_t i = 0; i < batch->answers.size(); ++i)
-            batch->answers[i]->complete_by([&] {
-              batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
-                                                        : Result<Out>(outcome->error()));
+        auto made = state->caller->strand()->mark_streams();
+        detail::keep_until_read(*state->caller, batch->streams);
+        state->caller->strand()->post(
+            [state, batch, made = std::move(made), outcome = std::move(outcome)]() mutable {
+              for (size_t i = 0; i < batch->answers.size(); ++i) {
+                batch->answers[i]->made_by(made);
+                batch->answers[i]->complete_by([&] {
+                  batch->answers[i]->complete(outcome->ok() ? Result<Out>(outcome->value()[i])
+                                                            : Result<Out>(outcome->error()));
+                });
+              }
+              state->caller->strand()->let_go(std::move(outcome));
+              state->running = false;
+              state->run_next();
             });
-          state->caller->strand()->let_go(std::move(outcome));
-          state->running = false;
-          state->run_next();
-        });
       });
 }
 

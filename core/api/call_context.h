@@ -34,6 +34,10 @@ class CallContext : public WorkerAccess {
     return context_name();
   }
 
+  // Where tensors of the result can be that are on this device: there, if the caller's device map
+  // leads back from it, else on the CPU.
+  [[nodiscard]] c10::Device result_device(const c10::Device& device) const;
+
   // The trace of W3C Trace Context that the call is part of, as its caller's `traceparent`; empty
   // if it is part of none.
   [[nodiscard]] std::string traceparent() const;

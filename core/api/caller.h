@@ -21,6 +21,7 @@ namespace rehearsal {
 class AutogradContexts;
 class Checkpoints;
 class Deadlines;
+class DeviceTable;
 class Gatherings;
 class PublishedNames;
 class RecordHook;
@@ -97,7 +98,8 @@ class Caller {
     PublishedNames* published = nullptr;
     WorkerPort* node = nullptr;
     const WorkerStates* states = nullptr;
-    Checkpoints* checkpoints = nullptr;  // null: this worker has no place for any
+    Checkpoints* checkpoints = nullptr;    // null: this worker has no place for any
+    const DeviceTable* devices = nullptr;  // null: there are no device maps
   };
   void set_parts(const Parts& parts) { parts_ = parts; }
 
@@ -227,7 +229,7 @@ void encode_arguments(Parameters<P...>, Draft& draft, const std::string& worker,
     try {
       ValueWriter writer(draft.call.arguments);
       if constexpr ((detail::writes<P, A> && ...)) (Value<P>::write(writer, arguments), ...);
-      writer.finish();
+      writer.finish(draft.devices);
     } catch (const BadValue& bad) {
       throw RpcError({.kind = ErrorKind::bad_arguments,
                       .text = bad.what(),

@@ -13,6 +13,7 @@
 
 namespace rehearsal {
 
+class DeviceMap;       // core/values/device_map.h
 class IncomingStream;  // core/calls/incoming_stream.h
 
 // How long a call may take: the worker's default, a length of time, or for ever (zero).
@@ -46,6 +47,7 @@ struct Draft {
   bool shielded = false;                   // it is not given up with the execution that calls
   std::shared_ptr<IncomingStream> stream;  // what comes of it, if that is a stream
   std::string made_in;                     // of creations: the label of the execution that calls
+  const DeviceMap* devices = nullptr;      // for the arguments; null: there is no map
 };
 
 // The answer to a call: the value, encoded, and the autograd message it carries; with the function

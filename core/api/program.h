@@ -1,12 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/api/worker_state.h"
 #include "core/functions/function_registry.h"
+#include "core/values/device_map.h"
 
 namespace rehearsal {
 
@@ -27,7 +29,9 @@ class Program {
     std::string name;
     Main main;  // empty: it only serves
     std::vector<StateMaker> states = {};
-    uint32_t restarts_max = 0;  // zero: its failure is final
+    uint32_t restarts_max = 0;                          // zero: its failure is final
+    std::vector<DeviceNumber> devices = {};             // that calls may use; empty: all it has
+    std::map<std::string, DeviceMap> device_maps = {};  // by the name of the peer
   };
 
   // Adds what the library itself calls: names that begin with "rehearsal.". Throws
@@ -63,6 +67,26 @@ class Program {
                       },
                       &death_label<T>});
   }
+
+  // Says where tensors of the workers declared last (all of a Count) go that are on devices: those
+  // of device 0, say, to device 1 of `peer`. Arguments of calls go by the map, their results by its
+  // inverse, whoever made them; a fetched value goes by that of who fetches it, and gradients where
+  // their tensors came from. Without an entry a tensor on a device is refused, with an error at
+  // once: of the call, or in place of its answer. Maps may name workers that are yet to come, the
+  // worker itself, and be given in parts.
+  //
+  //   program.worker("trainer", train).device_map("ps", {{0, 1}, {1, 0}}).worker("ps");
+  //
+  // Device 1 is cuda:1 where the workers have GPUs, and sim:1 where they are simulated
+  // (WorkerAccess::device). Workers that join compare their maps: where one leads to a device that
+  // there is none of, or two devices lead to one, neither takes the other in. Throws
+  // std::invalid_argument if there is no worker, or a device would go to two.
+  Program& device_map(const std::string& peer, const DeviceMap& map);
+
+  // Says that of the devices of the workers declared last (all of a Count) calls use these only:
+  // maps that name others are refused. Without this they may name all. Throws std::invalid_argument
+  // if there is no worker.
+  Program& devices(std::vector<DeviceNumber> used);
 
   // Lets the workers declared last (all of a Count) go on when others crash: one that fails since
   // it has lost another, while it joins or in its main, begins a new life, as after a crash of its

@@ -32,9 +32,10 @@ class RemoteDevice {
   c10::Device device_{c10::kCPU};
 };
 
-// Throws RpcError (bad_arguments) unless this process has the device and it holds values. `worker`
-// is who says so.
-void check_device(const c10::Device& device, const std::string& worker);
+// The device that is meant at a worker with these devices: of their kind, where the text names a
+// GPU. Throws RpcError (bad_arguments) unless it is there and holds values.
+[[nodiscard]] c10::Device device_meant(const c10::Device& device, const DevicesHere& here,
+                                       const std::string& worker);
 
 template <>
 struct Value<c10::Device> {

@@ -197,8 +197,19 @@ bool RRef<T>::confirmed_by_owner() const {
 
 namespace detail {
 
-// The value behind an owner's handle, when it is there. Parks. Throws RpcError.
-[[nodiscard]] HeldValue await_local_value(const RRefHandle& handle, const std::type_index& type);
+// The value behind an owner's handle, when it is there, and the streams that it lives in. Parks.
+// Throws RpcError.
+[[nodiscard]] HeldValue await_local_value(const RRefHandle& handle, const std::type_index& type,
+                                          Streams* streams = nullptr);
+
+// The calling stack is in the streams of a value while this lives.
+class InValueStreams {
+ public:
+  InValueStreams(const RRefHandle& handle, const Streams& streams);
+
+ private:
+  BetweenStreams between_;
+};
 
 // Parks until the calling stack is in the monitor. False: it was already.
 [[nodiscard]] bool enter_monitor(const RRefHandle& handle);
@@ -214,7 +225,8 @@ T& RRef<T>::local_value() const {
 template <class T>
 template <class F>
 auto RRef<T>::with_local(F body) const {
-  T& value = local_value();
+  Streams streams;
+  T& value = *static_cast<T*>(detail::await_local_value(handle(), typeid(T), &streams).value.get());
   struct Inside {
     explicit Inside(const RRefHandle& of) : handle(of), entered(detail::enter_monitor(of)) {}
     ~Inside() {
@@ -223,6 +235,7 @@ auto RRef<T>::with_local(F body) const {
     const RRefHandle& handle;
     const bool entered;
   } inside(handle());
+  const detail::InValueStreams in(handle(), streams);
   return body(value);
 }
 

@@ -50,7 +50,7 @@ class ServedModuleBase {
   template <class V>
   static V moved_to(const c10::Device& device, V value) {
     if constexpr (std::is_same_v<V, at::Tensor>)
-      return value.defined() ? value.to(device) : value;
+      return value.defined() ? value.to(device, /*non_blocking=*/!device.is_cpu()) : value;
     else if constexpr (std::is_same_v<V, std::vector<at::Tensor>>)
       for (at::Tensor& tensor : value) tensor = moved_to(device, std::move(tensor));
     return value;
@@ -85,8 +85,8 @@ class ServedModule<T, Parameters<D...>> : public ServedModuleBase {
   ServedModule(CallContext& call, c10::Device device, A&&... arguments)
       : ServedModule(call, device, Made{std::make_shared<T>(std::forward<A>(arguments)...)}) {}
 
-  // Calls the module's forward. Tensors are moved to the module's device, and what comes back to
-  // the CPU: only from there they can be sent.
+  // Calls the module's forward. Tensors are moved to the module's device; what comes back stays
+  // there if the caller's device map leads back from it, and is moved to the CPU if not.
   ForwardReturned<T> forward(CallContext& call, D... arguments) {
     const auto run = [&]() -> decltype(auto) {
       if constexpr (Signature<std::decay_t<decltype(kForward<T>)>>::takes_context)
@@ -97,7 +97,7 @@ class ServedModule<T, Parameters<D...>> : public ServedModuleBase {
     if constexpr (std::is_void_v<ForwardReturned<T>>)
       run();
     else
-      return moved_to<ForwardReturned<T>>(c10::kCPU, run());
+      return moved_to<ForwardReturned<T>>(call.result_device(device()), run());
   }
 
   // Whether it can be a stage of a Pipeline.

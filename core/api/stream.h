@@ -117,16 +117,19 @@ Future<std::optional<T>> Stream<T>::next_async() {
   const std::shared_ptr<NodeStrand> strand = caller.strand();
   const CausalId id = strand->running().next_id();
   Promise<std::optional<T>> promise(strand);
+  promise.future().core()->work_in(StreamSet::current(strand->devices()));
   reader_->next([&caller, strand, id, promise](NextValue&& next) {
     if (!next.ok()) return promise.complete(std::move(next.error()));
     if (!next.value()) return promise.complete(std::optional<T>());
     // User code reads the value: off the strand.
     strand->run_continuation(
-        id, nullptr, [&caller, promise, value = std::move(*std::move(next).value())]() mutable {
+        id, nullptr,
+        [&caller, promise, value = std::move(*std::move(next).value())]() mutable {
           Result<T> read = caller.decode<T>(std::move(value));
           if (!read.ok()) return promise.complete(std::move(read.error()));
           promise.complete(std::optional<T>(std::move(read).value()));
-        });
+        },
+        std::nullopt, promise.future().core()->streams());
   });
   return promise.future();
 }

@@ -51,12 +51,23 @@ class WorkerAccess : public Calls {
   // The contents of this worker's tables now. Parks for a moment.
   [[nodiscard]] DebugInfo debug_info() const;
 
+  // ---- devices ----
+
+  // How many devices this worker has that tensors can be on, beside the CPU: its GPUs, or in a
+  // simulated cluster those that the cluster gives it (ClusterOptions::devices).
+  [[nodiscard]] int device_count() const { return caller()->strand()->devices().count; }
+  // One of them, as LibTorch names it: cuda:1 or sim:1. Throws RpcError (bad_arguments) if there is
+  // none of this number.
+  [[nodiscard]] c10::Device device(int number) const;
+
   // ---- values that are here ----
 
   // A reference to a value that stays here.
   template <class T>
   [[nodiscard]] RRef<T> rref(T value) const {
-    return RRef<T>(references()->own(HeldValue::of<T>(std::move(value))));
+    HeldValue held = HeldValue::of<T>(std::move(value));
+    held.streams = StreamSet::current(caller()->strand()->devices());
+    return RRef<T>(references()->own(std::move(held)));
   }
 
   // Lets others have the reference, a new one each, by this worker's name and this one, which may

@@ -54,6 +54,7 @@ void run_pass(const Caller& caller, const ContextName& context,
   const CausalId id = running.next_id();
   std::vector<WalkRoot> checked = walk_roots(caller, roots);
   const CallBounds bounds = call_bounds(running);
+  const Streams made_in = StreamSet::current(strand.devices());
   Status outcome = Unit{};
   const Status waited = strand.wait("a backward pass", id, [&](WaitHandle wait) {
     for (const EventKind kind : {EventKind::api_call, EventKind::call_executed})
@@ -68,6 +69,7 @@ void run_pass(const Caller& caller, const ContextName& context,
                   .create_graph = options.create_graph,
                   .mode = options.mode,
                   .deadline = deadline_of(strand, options.deadline.or_default({}), bounds.deadline),
+                  .made_in = made_in,
                   .done = [&outcome, wait, id, &strand](Status status) {
                     trace_end(strand, id, status);
                     if (!wait.lasts()) return;
@@ -79,13 +81,27 @@ void run_pass(const Caller& caller, const ContextName& context,
   std::move(outcome).or_throw();
 }
 
+// The calling code reads them in its own streams, behind those that have made them.
+void use_here(const LeafGradients& gradients, const StreamSet& made_in,
+              const DevicesHere& devices) {
+  const Streams here = StreamSet::current(devices);
+  here->after(made_in);
+  for (const LeafGradient& leaf : gradients.all())
+    if (leaf.gradient.defined() && !leaf.gradient.device().is_cpu())
+      leaf.gradient.record_stream(here->streams().at(leaf.gradient.device().index()));
+}
+
 LeafGradients gradients_in(const Caller& caller, const ContextName& context) {
   Result<LeafGradients> gradients = LeafGradients();
+  Streams made_in;
   const Status waited = caller.strand()->wait("gradients", context.id, [&](WaitHandle wait) {
     gradients = caller.contexts().gradients(context);
+    made_in = caller.contexts().streams_of(context);
     wait.end();
   });
   if (!waited.ok()) throw RpcError(waited.error());
+  if (made_in != nullptr && gradients.ok())
+    use_here(gradients.value(), *made_in, caller.strand()->devices());
   return std::move(gradients).or_throw();
 }
 

@@ -12,6 +12,7 @@
 #include "core/autograd/send_rpc_backward.h"
 #include "core/base/error.h"
 #include "core/base/ids.h"
+#include "core/base/stream_set.h"
 #include "core/wire/message.h"
 
 namespace rehearsal {
@@ -28,6 +29,9 @@ struct ContextRecord {
   AutogradContextId id;
   WorkerId creator;
   std::optional<WorkerId> met_through;  // whose call has brought it here, as long as that counts
+
+  // Its gradients are computed in these streams, by whichever pass; null: there are no devices.
+  Streams streams;
 
   std::map<CausalId, SentMessage> sent;  // by autograd message id
   std::set<WorkerId> peers;              // sent a call of the context to us, or got one

@@ -47,6 +47,7 @@ ContextRecord& AutogradContexts::add(const ContextName& name) {
   REHEARSAL_CHECK(fresh, name.id);
   place->second.id = name.id;
   place->second.creator = name.creator;
+  place->second.streams = StreamSet::from_pool(strand_.devices());
   trace(EventKind::context_opened, place->second);
   return place->second;
 }
@@ -270,7 +271,7 @@ std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName&
 void AutogradContexts::record_receive(const AutogradMetadata& metadata, const MessageText& text,
                                       Payload& payload) {
   RecvRpcBackward::receive({metadata.context, metadata.message, text.from}, payload.tensors,
-                           text_of(text));
+                           payload.places, text_of(text));
 }
 
 void AutogradContexts::mark_unrecorded(const MessageText& text, Unrecorded why, Payload& payload) {
@@ -294,13 +295,21 @@ std::string AutogradContexts::text_of(const MessageText& text) const {
 void AutogradContexts::start_pass(const ContextName& context, PassRequest request) {
   ContextRecord* const record = find(context.id);
   if (record == nullptr) return request.done(ended_error(context.id));
+  if (request.made_in != nullptr) record->streams->after(*request.made_in);
   passes_.start(*record, std::move(request));
+}
+
+Streams AutogradContexts::streams_of(const ContextName& context) const {
+  const auto found = contexts_.find(context.id);
+  return found == contexts_.end() ? nullptr : found->second.streams;
 }
 
 Result<LeafGradients> AutogradContexts::gradients(const ContextName& context) const {
   const auto found = contexts_.find(context.id);
   if (found == contexts_.end()) return ended_error(context.id);
-  return found->second.gradients.sum();
+  const ContextRecord& record = found->second;
+  const InStreams in(record.streams);
+  return record.gradients.sum();
 }
 
 Status AutogradContexts::replace_gradients(const ContextName& context, LeafGradients gradients) {

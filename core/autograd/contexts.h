@@ -41,6 +41,8 @@ class AutogradContexts final : public RecordHook {
 
   // The gradients of this worker's leaves; the error: the context is not here.
   [[nodiscard]] Result<LeafGradients> gradients(const ContextName& context) const;
+  // The streams in which they are made; null: there are no devices, or it is not here.
+  [[nodiscard]] Streams streams_of(const ContextName& context) const;
 
   // They become these, whatever the passes so far have added; the error: the same.
   [[nodiscard]] Status replace_gradients(const ContextName& context, LeafGradients gradients);

@@ -428,6 +428,7 @@ std::vector<std::shared_ptr<SendRpcBackward>> GraphWalk::waiting_sends() const {
 }
 
 std::vector<std::pair<uint32_t, LeafGradient>> GraphWalk::take_gradients() {
+  streams_.join();
   std::sort(collected_.begin(), collected_.end(),
             [](const auto& first, const auto& second) { return first.first < second.first; });
   return std::exchange(collected_, {});

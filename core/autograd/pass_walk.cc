@@ -1,5 +1,6 @@
 #include "core/autograd/pass_walk.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include "core/autograd/node_evaluation.h"
@@ -32,14 +33,16 @@ bool needs_turn(torch::autograd::Node& node) {
 }  // namespace
 
 PassWalk::PassWalk(const PassName& pass, WalkScope scope, NodeStrand& strand, NodeTurns& turns,
-                   PassWalkListener& listener)
+                   PassWalkListener& listener, Streams streams)
     : pass_(pass.id),
       create_graph_(pass.create_graph),
       strand_(strand),
       turns_(turns),
       listener_(listener),
       execution_(strand.make_execution(walk_id(pass, strand.self()), kLabel)),
-      scope_(std::move(scope)) {}
+      scope_(std::move(scope)) {
+  execution_->streams = std::move(streams);
+}
 
 void PassWalk::trace(EventKind kind) {
   strand_.trace().on_event({.kind = kind,
@@ -57,7 +60,10 @@ void PassWalk::take_turn(WalkTurn turn) {
       // The execution lasts as long as this closure; the walk may not.
       [self = shared_from_this(), execution = execution_, strand = strand_.shared_from_this(),
        turn = std::move(turn)]() mutable {
-        Status status = run_user_code(strand->name(), kLabel, [&] { self->run(std::move(turn)); });
+        Status status = run_user_code(strand->name(), kLabel, [&] {
+          const InStreams in(execution->streams);
+          self->run(std::move(turn));
+        });
         strand->post_always([self = std::move(self), strand, status = std::move(status)]() mutable {
           self->trace(EventKind::execution_ended);
           self->walking_ = false;
@@ -69,8 +75,20 @@ void PassWalk::take_turn(WalkTurn turn) {
       });
 }
 
+namespace {
+
+// Its memory is of other streams than those that read it from now on.
+void keep_until_read(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.device().is_cpu()) return;
+  const c10::Device device = tensor.device();
+  tensor.record_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+}
+
+}  // namespace
+
 void PassWalk::run(WalkTurn turn) {
   if (!walk_) {
+    for (const WalkRoot& root : scope_->roots) keep_until_read(root.gradient);
     walk_.emplace(std::move(*scope_), *this);
     scope_.reset();
   }
@@ -82,8 +100,10 @@ void PassWalk::run(WalkTurn turn) {
     --waiting_.at(static_cast<size_t>(opened.part));
     walk_->run_behind(opened.gate, opened.part);
   }
-  for (auto& [place, gradient] : walk_->take_gradients())
+  for (auto& [place, gradient] : walk_->take_gradients()) {
+    keep_until_read(gradient.gradient);
     gradients_[place].accumulate(std::move(gradient));
+  }
 }
 
 void PassWalk::deliver(Delivery delivery) {
@@ -95,8 +115,9 @@ void PassWalk::deliver(Delivery delivery) {
                     .worker = strand_.name(),
                     .function = {},
                     .chain = {}});
+  put_on_devices(delivery.gradients, delivery.places, strand_.devices());
   if (delivery.recorded)
-    RecvRpcBackward::receive(*delivery.recorded, delivery.gradients,
+    RecvRpcBackward::receive(*delivery.recorded, delivery.gradients, delivery.places,
                              "the gradients of a backward pass for '" + strand_.name() + "'");
   walk_->deliver(*delivery.function, std::move(delivery.gradients), std::move(delivery.unreached));
 }
@@ -124,19 +145,22 @@ void PassWalk::on_gate(uint32_t number, PassGate& gate, GatePart part) {
 LeafGradients PassWalk::take_gradients() {
   REHEARSAL_CHECK(resting());
   REHEARSAL_CHECK(complete());
+  const InStreams in(execution_->streams);
   LeafGradients all;
   for (const auto& [place, gradients] : gradients_) all.add_all(gradients);
   gradients_.clear();
   return all;
 }
 
-Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients) const {
+Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients,
+                                std::vector<TensorPlace> places) const {
   Payload payload;
   payload.tensors = std::move(gradients);
   try {
     for (const at::Tensor& gradient : payload.tensors)
       if (std::string why = gradient.defined() ? why_without_form(gradient) : ""; !why.empty())
         throw BadValue(why);
+    payload.places = std::move(places);
     ValueWriter(payload).finish();
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::autograd,
@@ -167,8 +191,8 @@ void PassWalk::on_received_gradients(RecvRpcBackward& function,
   else
     for (at::Tensor& gradient : gradients)
       if (gradient.defined()) gradient = gradient.detach();
-  LeavingGradients leaving{route, ready_to_send(std::move(gradients)), std::move(recorded),
-                           std::move(unreached)};
+  LeavingGradients leaving{route, ready_to_send(std::move(gradients), function.gradient_places()),
+                           std::move(recorded), std::move(unreached)};
   strand_.post([this, self = shared_from_this(), leaving = std::move(leaving)]() mutable {
     listener_.on_gradients_leave(pass_, std::move(leaving));
   });

@@ -19,6 +19,7 @@ namespace rehearsal {
 struct Delivery {
   std::shared_ptr<SendRpcBackward> function;
   torch::autograd::variable_list gradients;
+  std::vector<TensorPlace> places;  // where they belong; see Payload
   // Of a pass that is recorded itself: the message that brought them, and from whom.
   std::optional<GradientRoute> recorded;
   std::vector<uint32_t> unreached;  // tensors that the roots do not depend on
@@ -78,9 +79,9 @@ class PassWalkListener {
 // starts one on the strand; it evaluates what is ready and rests.
 class PassWalk final : public WalkHost, public std::enable_shared_from_this<PassWalk> {
  public:
-  // `listener`, `strand` and `turns` outlive every turn.
+  // `listener`, `strand` and `turns` outlive every turn. `streams`: of the context.
   PassWalk(const PassName& pass, WalkScope scope, NodeStrand& strand, NodeTurns& turns,
-           PassWalkListener& listener);
+           PassWalkListener& listener, Streams streams);
 
   // REQUIRES: it rests. On the strand.
   void take_turn(WalkTurn turn);
@@ -115,7 +116,8 @@ class PassWalk final : public WalkHost, public std::enable_shared_from_this<Pass
   void tell_marks(std::vector<LiveInputs> inputs);
   [[nodiscard]] std::shared_ptr<SendRpcBackward> record_leaving(
       const GradientRoute& route, const torch::autograd::variable_list& gradients) const;
-  [[nodiscard]] Payload ready_to_send(torch::autograd::variable_list gradients) const;
+  [[nodiscard]] Payload ready_to_send(torch::autograd::variable_list gradients,
+                                      std::vector<TensorPlace> places) const;
   void trace(EventKind kind);
 
   const PassId pass_;

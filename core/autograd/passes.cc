@@ -91,7 +91,8 @@ void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
                   .create_graph = pass.name.create_graph,
                   .hands_out_nothing = pass.name.mode == PassMode::fast};
   for (const auto& [id, sent] : pass.context->sent) scope.sends.push_back(sent.function);
-  pass.walk = std::make_shared<PassWalk>(pass.name, std::move(scope), strand_, turns_, *this);
+  pass.walk = std::make_shared<PassWalk>(pass.name, std::move(scope), strand_, turns_, *this,
+                                         pass.context->streams);
 }
 
 bool Passes::started_by_other_life(const PassName& name) const {
@@ -172,13 +173,16 @@ void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
                       .function = "backward",
                       .chain = {}};
   SendOptions options;
-  options.carried = std::make_unique<CarriedTensors>(
-      CarriedTensors{.tensors = tensors,
-                     .instead = Message{PassFailed{pass.name, changed}},
-                     .on_changed = [this, id, changed] {
-                       const auto still = passes_.find(id);
-                       if (still != passes_.end()) fail(still->second, changed);
-                     }});
+  options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
+      .tensors = tensors,
+      .instead = Message{PassFailed{pass.name, changed}},
+      .on_changed = [this, id,
+                     changed = Error(changed)](const std::optional<std::string>& failure) mutable {
+        const auto still = passes_.find(id);
+        if (still == passes_.end()) return;
+        if (failure) changed.text = *failure;
+        fail(still->second, std::move(changed));
+      }});
   Gradients message{pass.name, route.message, std::move(leaving.gradients), std::nullopt,
                     std::move(leaving.unreached)};
   if (leaving.recorded) {
@@ -248,7 +252,8 @@ void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
                        .function = "backward",
                        .chain = {}});
   engage(pass, pass.gradients, from, Message{GradientsAnswered{pass.name, message.message}});
-  Delivery delivery{sent->second.function, std::move(message.gradients.tensors), std::nullopt,
+  Delivery delivery{sent->second.function, std::move(message.gradients.tensors),
+                    std::move(message.gradients.places), std::nullopt,
                     std::move(message.unreached)};
   if (message.autograd && pass.name.create_graph)
     delivery.recorded = {pass.context->id, message.autograd->message, from};

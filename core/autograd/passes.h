@@ -29,6 +29,7 @@ struct PassRequest {
   bool create_graph = false;
   PassMode mode = PassMode::smart;
   std::optional<Instant> deadline;
+  Streams made_in = nullptr;          // the roots are made in these; null: there are no devices
   UniqueFunction<void(Status)> done;  // once; on the strand
 };
 

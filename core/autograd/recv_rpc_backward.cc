@@ -25,14 +25,21 @@ std::shared_ptr<RecvRpcBackward> RecvRpcBackward::make(const GradientRoute& rout
 
 std::shared_ptr<RecvRpcBackward> RecvRpcBackward::receive(const GradientRoute& route,
                                                           const std::vector<at::Tensor>& tensors,
+                                                          const std::vector<TensorPlace>& places,
                                                           std::string message) {
   std::vector<at::Tensor> received;
-  for (const at::Tensor& tensor : tensors) {
+  std::vector<TensorPlace> back;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& tensor = tensors[i];
     if (!tensor.defined() || !tensor.requires_grad()) continue;
     tensor.set_requires_grad(false);
     received.push_back(tensor);
+    if (!places.empty()) back.push_back({.from = places[i].to, .to = places[i].from});
   }
-  return received.empty() ? nullptr : make(route, received, std::move(message));
+  if (received.empty()) return nullptr;
+  std::shared_ptr<RecvRpcBackward> function = make(route, received, std::move(message));
+  function->places_ = std::move(back);
+  return function;
 }
 
 RecvRpcBackward::RecvRpcBackward(const GradientRoute& route, std::string message)

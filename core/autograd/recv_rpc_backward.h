@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/autograd/gradient_route.h"
+#include "core/values/device_copies.h"
 
 namespace rehearsal {
 
@@ -30,13 +31,16 @@ class RecvRpcBackward final : public torch::autograd::Node {
                                                std::string message = {});
 
   // The same for those of the tensors of a message that require gradients, which are as they came
-  // from the wire. Null if there is none.
+  // from the wire, and where `places` says. Null if there is none.
   static std::shared_ptr<RecvRpcBackward> receive(const GradientRoute& route,
                                                   const std::vector<at::Tensor>& tensors,
+                                                  const std::vector<TensorPlace>& places,
                                                   std::string message);
 
   [[nodiscard]] const GradientRoute& route() const { return route_; }
   [[nodiscard]] const std::string& message() const { return message_; }
+  // Where the gradients go: each tensor's place at its sender. Empty: all came from its CPU.
+  [[nodiscard]] const std::vector<TensorPlace>& gradient_places() const { return places_; }
   [[nodiscard]] std::string name() const override { return "RecvRpcBackward"; }
 
  private:
@@ -45,6 +49,7 @@ class RecvRpcBackward final : public torch::autograd::Node {
 
   const GradientRoute route_;
   const std::string message_;
+  std::vector<TensorPlace> places_;
 };
 
 }  // namespace rehearsal

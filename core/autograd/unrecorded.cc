@@ -25,7 +25,8 @@ class UnrecordedMark final : public torch::autograd::PostAccumulateGradHook {
 }  // namespace
 
 void mark_as_unrecorded(const at::Tensor& leaf, std::shared_ptr<const std::string> how) {
-  torch::autograd::impl::set_post_acc_grad_hooks(leaf, std::make_unique<UnrecordedMark>(std::move(how)));
+  torch::autograd::impl::set_post_acc_grad_hooks(leaf,
+                                                 std::make_unique<UnrecordedMark>(std::move(how)));
 }
 
 const std::string* how_it_came(const at::Tensor& leaf) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/stream_set.h"
 #include "core/base/time.h"
 #include "core/base/unique_function.h"
 
@@ -49,6 +50,10 @@ class Execution {
 
   // While a Shield lives: when it ends what it calls. Touched only by the stack that runs it.
   std::optional<Instant> shielded_until;
+
+  // Its code gives its work on devices to these streams, unless it chooses others; null: to those
+  // of its thread. Set before it runs.
+  Streams streams;
 
   // Its calls are recorded in this context, but for those that name another. Set before it runs;
   // then touched only by the stack that runs it.

@@ -65,6 +65,7 @@ Status FutureCore::await() const {
     if (!strand_->closed() || !ready_) return status.error();
   }
   if (error_) return *error_;
+  join_streams();
   return Unit{};
 }
 
@@ -108,10 +109,14 @@ namespace {
 struct Settling {
   std::shared_ptr<FutureCore> state;
   Given given;
+  std::shared_ptr<const StreamMarks> marks;
   bool taken = false;
 
-  Settling(std::shared_ptr<FutureCore> state, Given given)
-      : state(std::move(state)), given(std::move(given)) {}
+  // On the stack that has made what is given.
+  Settling(std::shared_ptr<FutureCore> of, Given value)
+      : state(std::move(of)), given(std::move(value)) {
+    if (given.ok()) marks = state->strand()->mark_streams();
+  }
   Settling(Settling&&) noexcept = default;
   Settling& operator=(Settling&&) = delete;
   ~Settling() {
@@ -124,6 +129,7 @@ struct Settling {
       return;
     }
     taken = true;
+    state->made_by(std::move(marks));
     if (given.ok())
       state->complete_by([&] { given.value()->complete(*state); });
     else
@@ -167,6 +173,7 @@ struct ContinuationRun {
     NodeStrand& strand = *next->strand();
     Given given = [&]() -> Given {
       if (complete.error() != nullptr && !body->takes_errors()) return *complete.error();
+      complete.join_streams();
       return run_user_code(
           strand.name(), kContinuation, [&] { return body->run(complete); },
           strand.exception_hook());
@@ -185,19 +192,23 @@ void continue_with(const std::shared_ptr<FutureCore>& state,
   const uint64_t tag = CausalIdHash()(id);
   cancel_with(*next, state);
   body->context = running.context;
+  next->work_in(StreamSet::current(strand.devices()));
   strand.post(Tagged(tag, [state, id, stream = running.stream_of(id),
                            run = ContinuationRun{next, tag, std::move(body)}]() mutable {
     state->observe([id, stream, run = std::move(run)](FutureCore& complete) mutable {
       const bool quiet = run.body->dies_quietly();
       RecordedIn context = run.body->context;
+      Streams streams = run.next->streams();
       Task body = [state = complete.shared_from_this(), run = std::move(run)]() mutable {
         run(*state);
       };
       NodeStrand& strand = *complete.strand();
       if (quiet)
-        strand.run_continuation(id, std::move(context), std::move(body), stream);
+        strand.run_continuation(id, std::move(context), std::move(body), stream,
+                                std::move(streams));
       else
-        strand.run_holding_continuation(id, std::move(context), std::move(body), stream);
+        strand.run_holding_continuation(id, std::move(context), std::move(body), stream,
+                                        std::move(streams));
     });
   }));
 }
@@ -212,7 +223,9 @@ void FollowedFuture::complete(FutureCore& state) {
                        .function = "continuation"});
   cancel_with(state, followed_);
   followed_->observe([next = state.shared_from_this(), copy = copy_](FutureCore& followed) {
-    if (!next->ready()) next->complete_by([&] { copy(followed, *next); });
+    if (next->ready()) return;
+    next->made_of(followed);
+    next->complete_by([&] { copy(followed, *next); });
   });
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/execution.h"
 #include "core/base/ids.h"
 #include "core/base/result.h"
+#include "core/base/stream_set.h"
 #include "core/base/unique_function.h"
 
 // The parts of a future that do not depend on the type of its value. They are compiled once: a
@@ -38,6 +39,25 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
 
   // Runs `observer` on the strand when the future is complete; now if it is.
   void observe(Observer observer);
+
+  // Code that makes the value, as a continuation or the reading of an answer, gives its work on
+  // devices to these streams: those of whoever asked for it. Null: to any.
+  void work_in(Streams streams) { streams_ = std::move(streams); }
+  [[nodiscard]] const Streams& streams() const { return streams_; }
+
+  // A use of its value comes after these points of the streams that have made it; null: none.
+  // Before it is complete.
+  void made_by(std::shared_ptr<const StreamMarks> marks) {
+    if (marks != nullptr) marks_.push_back(std::move(marks));
+  }
+  // The value is made of that of another one.
+  void made_of(const FutureCore& other) {
+    marks_.insert(marks_.end(), other.marks_.begin(), other.marks_.end());
+  }
+  // The calling code comes after them with all that it gives to devices from now on. It is
+  // complete. Also off the strand.
+  void join_streams() const { join_all(marks_); }
+  [[nodiscard]] const AllMarks& marks() const { return marks_; }
 
   // Completes it with an error, by the rule of FutureState::complete.
   void fail(Error why);
@@ -99,6 +119,8 @@ class FutureCore : public std::enable_shared_from_this<FutureCore> {
   const std::type_info& value_type_;
   bool ready_ = false;
   MaybeError error_;
+  Streams streams_;
+  AllMarks marks_;
   std::vector<Observer> observers_;
   Canceller canceller_;
 };

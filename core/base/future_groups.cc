@@ -19,6 +19,8 @@ void cancel_parts(const std::vector<std::weak_ptr<FutureCore>>& parts) {
 
 // Copying and moving values runs their own code.
 void finish(FutureCore& whole, Waiting& waiting) {
+  for (const auto& part : waiting.complete)
+    if (part != nullptr) whole.made_of(*part);
   whole.complete_by([&] { waiting.gathering.finish(whole, waiting.complete); });
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/stream_set.h"
 #include "core/base/unique_function.h"
 
 namespace rehearsal {
@@ -39,8 +40,14 @@ class Monitor {
 
   [[nodiscard]] bool held() const { return held_; }
 
+  // The value that it guards lives in these streams: whoever is in the monitor gives its work on
+  // devices to them. Null: there are no devices, or the value is not there yet.
+  [[nodiscard]] const Streams& streams() const { return streams_; }
+  void set_streams(Streams streams) { streams_ = std::move(streams); }
+
  private:
   bool held_ = false;
+  Streams streams_;
   std::deque<Task> queue_;
 };
 

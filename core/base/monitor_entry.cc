@@ -34,6 +34,7 @@ InMonitor::InMonitor(std::shared_ptr<NodeStrand> strand, std::shared_ptr<Monitor
     keeps_ = entered_ && execution_ != nullptr && execution_->monitor != monitor_;
   });
   if (!status.ok()) throw RpcError(status.error());
+  in_.emplace(strand_->devices(), monitor_->streams());
   if (!keeps_) return;
   strand_->post([execution = execution_, what] {
     ++execution->monitors_kept;
@@ -42,6 +43,7 @@ InMonitor::InMonitor(std::shared_ptr<NodeStrand> strand, std::shared_ptr<Monitor
 }
 
 InMonitor::~InMonitor() {
+  in_.reset();
   if (!entered_) return;
   strand_->post([monitor = monitor_, execution = execution_, keeps = keeps_] {
     if (keeps) --execution->monitors_kept;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/base/node_strand.h"
@@ -14,8 +15,8 @@ namespace rehearsal {
                                  const WaitHandle& wait);
 void leave_monitor(const std::shared_ptr<Monitor>& monitor, Execution* execution);
 
-// The calling stack is in the monitor for as long as this lives. The constructor parks until it is
-// its turn; throws RpcError.
+// The calling stack is in the monitor for as long as this lives, and in the streams of the value
+// that it guards. The constructor parks until it is its turn; throws RpcError.
 class InMonitor {
  public:
   // `what` is waited for and guarded, for people; it must outlive the execution.
@@ -31,6 +32,7 @@ class InMonitor {
   Execution* const execution_;
   bool entered_ = false;
   bool keeps_ = false;  // also while it parks
+  std::optional<BetweenStreams> in_;
 };
 
 }  // namespace rehearsal

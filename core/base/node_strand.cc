@@ -190,25 +190,27 @@ void NodeStrand::make_execution(std::optional<Execution>& place, const CausalId&
 }
 
 void NodeStrand::run_continuation(const CausalId& id, RecordedIn context, Task body,
-                                  const std::optional<Hash128>& stream) {
+                                  const std::optional<Hash128>& stream, Streams streams) {
   if (killed_) return;
-  start(make_continuation(id, std::move(context), stream), StackPlacement::inline_,
-        std::move(body));
+  start(make_continuation(id, std::move(context), stream, std::move(streams)),
+        StackPlacement::inline_, std::move(body));
 }
 
 void NodeStrand::run_holding_continuation(const CausalId& id, RecordedIn context, Task body,
-                                          const std::optional<Hash128>& stream) {
+                                          const std::optional<Hash128>& stream, Streams streams) {
   if (killed_) return;
-  auto execution = make_continuation(id, std::move(context), stream);
+  auto execution = make_continuation(id, std::move(context), stream, std::move(streams));
   execution->never_parks = true;
   survive_destructors(execution, kContinuation, /*counted=*/true);
   start(std::move(execution), StackPlacement::at_once, std::move(body));
 }
 
 std::shared_ptr<Execution> NodeStrand::make_continuation(const CausalId& id, RecordedIn context,
-                                                         const std::optional<Hash128>& stream) {
+                                                         const std::optional<Hash128>& stream,
+                                                         Streams streams) {
   auto execution = make_execution(id, kContinuation);
   execution->set_stream(stream);
+  execution->streams = streams != nullptr ? std::move(streams) : StreamSet::from_pool(devices_);
   execution->context = std::move(context);
   return execution;
 }
@@ -218,6 +220,9 @@ void NodeStrand::run_on_stack(const StackRun& run, Task body, Task left) {
   execution->set_stream(run.stream);
   execution->depth = run.depth;
   execution->context = run.context;
+  execution->streams = run.monitor != nullptr && run.monitor->streams() != nullptr
+                           ? run.monitor->streams()
+                           : StreamSet::from_pool(devices_);
   if (!run.dying.empty())
     survive_destructors(execution, run.dying, /*counted=*/true, std::move(left));
   if (run.monitor == nullptr)
@@ -250,9 +255,12 @@ void NodeStrand::start(std::shared_ptr<Execution> execution, StackPlacement plac
   runtime_->execute(running, placement,
                     [strand = shared_from_this(), execution = std::move(execution),
                      body = std::move(body)]() mutable {
-                      if (!strand->killed_) body();
-                      execution->never_parks = false;
-                      body = nullptr;  // The references in it die before it has ended.
+                      {
+                        const InStreams in(execution->streams);
+                        if (!strand->killed_) body();
+                        execution->never_parks = false;
+                        body = nullptr;  // The references in it die before it has ended.
+                      }
                       strand->post_always([strand, execution] { strand->end(*execution); });
                     });
 }

@@ -116,6 +116,16 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // The node's own: what its executions make has it. Before the first of them.
   void set_incarnation(Incarnation incarnation) { incarnation_ = incarnation; }
 
+  // The devices of this process. Before anything runs.
+  void set_devices(const DevicesHere& devices) { devices_ = devices; }
+  [[nodiscard]] const DevicesHere& devices() const { return devices_; }
+  // The points that the running execution's work on devices has come to; null: nothing runs here,
+  // or there are no devices.
+  [[nodiscard]] std::shared_ptr<const StreamMarks> mark_streams() const {
+    if (devices_.count == 0 || running_or_null() == nullptr) return nullptr;
+    return StreamSet::current(devices_)->mark();
+  }
+
   // A new execution, started by `id`; shared, or in place.
   [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
                                                           std::string_view label);
@@ -123,13 +133,14 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
 
   // Runs `body` inline as user code of a continuation that `id` started, and whose calls are
   // recorded in `context`; traced. `stream`: of its random numbers, if it is not that of the id's
-  // place. On the strand.
+  // place. `streams`: of devices; null: any. On the strand.
   void run_continuation(const CausalId& id, RecordedIn context, Task body,
-                        const std::optional<Hash128>& stream = std::nullopt);
+                        const std::optional<Hash128>& stream = std::nullopt,
+                        Streams streams = nullptr);
   // The same, of one that holds values of the user's. It may not park, but they may when they die
   // with it; an exception that they let out is told.
   void run_holding_continuation(const CausalId& id, RecordedIn context, Task body,
-                                const std::optional<Hash128>& stream);
+                                const std::optional<Hash128>& stream, Streams streams);
 
   // Runs `body` as user code that may park, on a stack of its own; traced. A shutdown waits for it.
   // Dropped unrun if the node ends first. `left`: called on the strand when a destructor has let an
@@ -213,7 +224,8 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   [[nodiscard]] Error nobody_waits() const;
   [[nodiscard]] CausalId next_release();
   [[nodiscard]] std::shared_ptr<Execution> make_continuation(const CausalId& id, RecordedIn context,
-                                                             const std::optional<Hash128>& stream);
+                                                             const std::optional<Hash128>& stream,
+                                                             Streams streams);
   // Has it outlive what its destructors let out, which is told of `dying`; `counted`: it has begun.
   // `after`: called on the strand when that has happened. Before it runs.
   void survive_destructors(const std::shared_ptr<Execution>& execution, std::string_view dying,
@@ -241,6 +253,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   Task on_progress_;
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;
+  DevicesHere devices_;
   const ExceptionHook* exception_hook_ = nullptr;
 };
 

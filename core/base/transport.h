@@ -21,7 +21,7 @@ struct Position {
 };
 
 // A greeting, and the text of a reason to close, have so many bytes at most.
-inline constexpr uint32_t kGreetingMax = 1 << 20;
+inline constexpr uint32_t kGreetingMax = (1 << 20) + (64 << 10);
 
 // Each end of a link gives it to the other when the link is made. `greeting` is the node's own text
 // (core/node/hello.h); the transport carries it unread. `position` is the giver's FrameSink's.

@@ -8,6 +8,7 @@
 #include "core/calls/deadlines.h"
 #include "core/calls/hooks.h"
 #include "core/calls/profiler_range.h"
+#include "core/values/device_table.h"
 
 namespace rehearsal {
 
@@ -39,6 +40,7 @@ Draft Caller::draft(const Target& target) const {
   const CallBounds bounds = call_bounds(running);
   draft.deadline = bounds.deadline;
   draft.shielded = bounds.shielded;
+  if (parts_.devices != nullptr) draft.devices = parts_.devices->to(draft.to);
   if (running.context != nullptr && parts_.records != nullptr)
     draft.call.context = parts_.records->context_of(running);
   return draft;
@@ -162,6 +164,7 @@ void Caller::sleep(Duration time) const {
 Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
   const auto decode = [&]() -> Status {
     try {
+      put_on_devices(answer.value.tensors, answer.value.places, strand_->devices());
       record_answer(answer);
       ValueReader reader(answer.value);
       read(reader, place);
@@ -182,17 +185,20 @@ Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
 void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, ReadInto read) const {
   const CallId id = draft.call.id;
   state->set_canceller([this, id] { return parts_.calls->cancel(id); });
+  state->work_in(StreamSet::current(strand_->devices()));
   auto promise = std::make_shared<const PromiseCore>(std::move(state));
   start(std::move(draft), [this, id, read, promise = std::move(promise)](Result<Answer>&& answer) {
     if (!answer.ok()) return promise->fail(std::move(answer.error()));
     // User code reads the value: off the strand.
-    strand_->run_continuation(id, nullptr,
-                              [this, read, promise, answer = std::move(answer)]() mutable {
-                                std::unique_ptr<GivenValue> value;
-                                Status status = read_answer(answer.value(), read, &value);
-                                promise->complete(status.ok() ? Given(std::move(value))
-                                                              : Given(std::move(status.error())));
-                              });
+    strand_->run_continuation(
+        id, nullptr,
+        [this, read, promise, answer = std::move(answer)]() mutable {
+          std::unique_ptr<GivenValue> value;
+          Status status = read_answer(answer.value(), read, &value);
+          promise->complete(status.ok() ? Given(std::move(value))
+                                        : Given(std::move(status.error())));
+        },
+        std::nullopt, promise->state()->streams());
   });
 }
 

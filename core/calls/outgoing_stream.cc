@@ -11,6 +11,8 @@ void detail::write_value(OutgoingStream& stream, Payload&& value) {
   stream.write(std::move(value));
 }
 
+const DeviceMap* detail::devices_of(const OutgoingStream& stream) { return stream.devices(); }
+
 OutgoingStream::OutgoingStream(OutgoingStreamParts parts, WorkerId to, const Call& call,
                                std::string function)
     : parts_(std::move(parts)),

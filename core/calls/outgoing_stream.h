@@ -24,6 +24,7 @@ struct OutgoingStreamParts {
   Sessions& sessions;
   ForkHook* forks;
   RecordHook* records;
+  std::shared_ptr<const DeviceMap> devices;  // for its values; null: there is no map
   // The first writer begins to wait for credit; none waits any more. On the strand.
   std::function<void(bool waits)> on_waiting;
 };
@@ -42,6 +43,9 @@ class OutgoingStream {
 
   // Nothing more can be written: whoever writes gets `why`.
   void close(const Error& why);
+
+  // For its values; null: its caller has no map for this worker. Any thread.
+  [[nodiscard]] const DeviceMap* devices() const { return parts_.devices.get(); }
 
   // How many values were sent.
   [[nodiscard]] uint64_t items() const { return sent_; }

@@ -90,10 +90,11 @@ SendOptions PendingCalls::send_options(const Draft& draft) {
       .on_acknowledged = {},
       .on_withdrawn = {}};
   if (!draft.call.arguments.tensors.empty()) {
-    auto changed = [this, id] {
+    auto changed = [this, id](const std::optional<std::string>& failure) {
       complete(id, Error{.kind = ErrorKind::bad_arguments,
-                         .text = "a tensor argument was changed in place before the call was "
-                                 "acknowledged, and the link was lost meanwhile",
+                         .text = failure.value_or(
+                             "a tensor argument was changed in place before the call was "
+                             "acknowledged, and the link was lost meanwhile"),
                          .worker = strand_.name()});
     };
     options.carried = std::make_unique<CarriedTensors>(

@@ -176,6 +176,10 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
   served->execution->set_stream(call.stream);
   served->execution->depth = call.depth + 1;
   served->execution->deadline = served->deadline;
+  served->execution->streams = run->target.object.streams != nullptr
+                                   ? run->target.object.streams
+                                   : StreamSet::from_pool(strand_.devices());
+  fix_devices(*served);
   if (call.context && !session_options_.mutants.on(Mutant::execution_forgets_context))
     served->execution->context = std::make_shared<const ContextName>(*call.context);
   if (run->counts) ++running_outer_;
@@ -198,6 +202,10 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
       run->served->execution->monitor = run->target.monitor;
     enter(std::move(run), placement);
   });
+}
+
+void ServedCalls::fix_devices(ServedCall& served) const {
+  if (devices_ != nullptr) served.devices = devices_->answers(served.caller);
 }
 
 void ServedCalls::enter(std::shared_ptr<Run> run, StackPlacement placement) {
@@ -233,9 +241,11 @@ void ServedCalls::enter(std::shared_ptr<Run> run, StackPlacement placement) {
 void ServedCalls::perform(Run& run) {
   const ServedCall& served = *run.served;
   const ProfilerRange range([&] { return std::string(served.label); });
+  const InStreams in(served.execution->streams);
   Status performed = guarded(served, [&]() -> Unit {
     Returned returned = invoke(run);
     HeldValue* value = std::get_if<HeldValue>(&returned);
+    if (value != nullptr && run.created) value->streams = served.execution->streams;
     if (value == nullptr || run.created) {
       run.outcome.emplace(std::move(returned));
     } else {
@@ -268,6 +278,7 @@ auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invok
 Returned ServedCalls::invoke(Run& run) {
   ServedCall& served = *run.served;
   Call& call = served.call;
+  put_on_devices(call.arguments.tensors, call.arguments.places, strand_.devices());
   if (records_ != nullptr && bring_gradients(call.arguments.tensors)) {
     const MessageText text{"the arguments of", served.label, served.caller};
     if (call.autograd)
@@ -293,7 +304,7 @@ Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
   Response encoded{.id = served.call.id, .value = {}, .error = {}, .autograd = {}};
   ValueWriter writer(encoded.value);
   value.type->write(value.value.get(), writer);
-  writer.finish();
+  writer.finish(served.devices.get(), "the device map of its caller for '" + strand_.name() + "'");
   if (served.call.context)
     encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,
                                              "the result of '" + std::string(served.label) + "'");
@@ -361,7 +372,12 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
       return;
     }
     if (!value.ok()) return conclude(run, value.error());
-    if (run->created) return conclude(run, Outcome(Returned(std::move(value).value())));
+    if (run->created) {
+      value.value().streams = run->served->execution->streams;
+      const InStreams in(value.value().streams);
+      join_all(std::exchange(value.value().made_by, {}));
+      return conclude(run, Outcome(Returned(std::move(value).value())));
+    }
     if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
     // The value is encoded as user code of the call, off the strand.
     auto done = [this, run] {
@@ -381,6 +397,8 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
       return;
     }
     strand_.make_execution(served->execution, served->call.id, served->label);
+    served->execution->streams = value.object.streams;
+    fix_devices(*served);
   }
   auto monitor = value.monitor;
   auto strand = strand_.shared_from_this();
@@ -389,8 +407,11 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
     strand_.runtime().execute(
         *served->execution, StackPlacement::inline_,
         [this, served, value = std::move(value), strand, done = std::move(done)]() mutable {
-          auto encoded = std::make_shared<Result<Response>>(
-              guarded(*served, [&] { return encode(*served, value.object); }));
+          auto encoded = std::make_shared<Result<Response>>(guarded(*served, [&] {
+            const InStreams in(served->execution->streams);
+            join_all(value.object.made_by);
+            return encode(*served, value.object);
+          }));
           strand->post_always([this, served, value = std::move(value), encoded, strand,
                                done = std::move(done)]() mutable {
             value.object.drop(*strand);
@@ -409,72 +430,6 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
   };
   if (monitor) return monitor->enter(std::move(enter));
   enter();
-}
-
-bool ServedCalls::is_awaited(const ServedCall& served) const {
-  return sessions_.incarnation(served.caller) == served.call.id.incarnation ||
-         served.caller == strand_.self();
-}
-
-void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Response&& answer) {
-  if (!is_awaited(*served)) {
-    strand_.release_later(std::make_shared<Response>(std::move(answer)));
-    return forget(served, std::nullopt);
-  }
-  if (served->call.credit > 0) return end_stream(served, std::nullopt);
-  const CallId& id = served->call.id;
-  if (Status prepared = forks_->prepare_forks(served->caller, id, kResultForks, answer.value);
-      !prepared.ok())
-    return answer_error(served, prepared.error());
-  SendOptions options;
-  if (!answer.value.tensors.empty()) {
-    Response changed{.id = id,
-                     .value = {},
-                     .error = Error{.kind = ErrorKind::bad_arguments,
-                                    .text = "a tensor of the result was changed in place before it "
-                                            "was acknowledged, and the link was lost meanwhile",
-                                    .worker = strand_.name(),
-                                    .function = std::string(served->label)},
-                     .autograd = {}};
-    changed.value.forks = answer.value.forks;
-    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
-        .tensors = answer.value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
-  }
-  if (!answer.value.forks.empty())
-    options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {
-      forks_->undo_forks(to, forks);
-    };
-  const std::optional<ErrorKind> failed =
-      answer.error ? std::optional(answer.error->kind) : std::nullopt;
-  sessions_.send(served->caller, Message{std::move(answer)}, std::move(options));
-  forget(served, failed);
-}
-
-void ServedCalls::answer_error(const std::shared_ptr<ServedCall>& served, Error error) {
-  if (error.worker.empty()) error.worker = strand_.name();
-  const ErrorKind kind = error.kind;
-  if (!is_awaited(*served)) {
-    return forget(served, kind);
-  }
-  if (served->call.credit > 0) return end_stream(served, std::move(error));
-  if (error.exception != nullptr) return send_exception(served, std::move(error));
-  sessions_.send(
-      served->caller,
-      Message{
-          Response{.id = served->call.id, .value = {}, .error = std::move(error), .autograd = {}}});
-  forget(served, kind);
-}
-
-// The exception travels as a value does: with its tensors, and with a new fork of each reference.
-void ServedCalls::send_exception(const std::shared_ptr<ServedCall>& served, Error error) {
-  const auto exception = std::static_pointer_cast<const EncodedException>(error.exception);
-  Response answer{.id = served->call.id,
-                  .value = exception->payload(),
-                  .error = std::move(error),
-                  .autograd = {},
-                  .exception = exception->position() + 1};
-  answer.error->exception.reset();
-  send_answer(served, std::move(answer));
 }
 
 void ServedCalls::start_queued() {

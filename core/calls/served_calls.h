@@ -21,6 +21,7 @@
 #include "core/calls/pending_calls.h"
 #include "core/functions/function_registry.h"
 #include "core/session/session_options.h"
+#include "core/values/device_table.h"
 
 namespace rehearsal {
 
@@ -42,6 +43,8 @@ struct ServedCall {
   std::unique_ptr<OutgoingStream> stream;  // its answer, if that is one, from when it runs
   Task on_given_up;                        // while its function has returned a Future
   bool only_waits = false;                 // so, and nothing of it runs here
+  // Fixed when it runs: for the answer; null: its caller has no map for this worker.
+  std::shared_ptr<const DeviceMap> devices;
 };
 
 // Makes the CallContext of a served call and runs `body` with it.
@@ -78,6 +81,9 @@ class ServedCalls {
         sessions_(sessions),
         nested_(nested),
         registry_(registry) {}
+
+  // The device maps, which outlive this; without, answers hold no tensors of devices.
+  void set_devices(const DeviceTable& devices) { devices_ = &devices; }
 
   void set_hooks(ForkHook* forks, RecordHook* records, ReferenceHook* references,
                  WithContext with_context) {
@@ -161,6 +167,7 @@ class ServedCalls {
   [[nodiscard]] StackPlacement placement_of(const Call& call) const;
   void begin(std::shared_ptr<Run> run);
   void launch(std::shared_ptr<Run> run);
+  void fix_devices(ServedCall& served) const;
   void enter(std::shared_ptr<Run> run, StackPlacement placement);
   void perform(Run& run);
   template <class F>
@@ -190,6 +197,7 @@ class ServedCalls {
   RecordHook* records_ = nullptr;
   ReferenceHook* references_ = nullptr;
   WithContext with_context_;
+  const DeviceTable* devices_ = nullptr;
   using Table = std::map<CausalId, std::shared_ptr<ServedCall>>;
   Table served_;
   SpareNodes<Table> spare_;

@@ -22,6 +22,7 @@ void ServedCalls::open_stream(ServedCall& served, bool counts) {
                                                            .sessions = sessions_,
                                                            .forks = forks_,
                                                            .records = records_,
+                                                           .devices = served.devices,
                                                            .on_waiting = std::move(on_waiting)},
                                        served.caller, served.call, std::string(served.label));
 }

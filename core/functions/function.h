@@ -45,6 +45,10 @@ const ValueType& value_type_of() {
 struct HeldValue {
   std::shared_ptr<void> value;
   const ValueType* type = nullptr;
+  // It lives in these streams: what its code gives to devices goes there. Null: to any.
+  Streams streams = nullptr;
+  // A future's value: its use comes after these points of the streams that have made it.
+  AllMarks made_by = {};
 
   template <class T>
   static HeldValue of(T value) {
@@ -72,9 +76,11 @@ struct PendingValue {
   void observe(F done) const {
     state->observe([value_of = value_of, done = std::move(done)](FutureCore& complete) mutable {
       if (complete.error() != nullptr) return done(Result<HeldValue>(*complete.error()));
-      done(run_user_code(
+      Result<HeldValue> value = run_user_code(
           complete.strand()->name(), "a copy of its result", [&] { return value_of(complete); },
-          complete.strand()->exception_hook()));
+          complete.strand()->exception_hook());
+      if (value.ok()) value.value().made_by = complete.marks();
+      done(std::move(value));
     });
   }
 };

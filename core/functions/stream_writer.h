@@ -11,6 +11,9 @@ namespace detail {
 // Sends a value when the caller has room for it. Parks. Throws RpcError.
 void write_value(OutgoingStream& stream, Payload&& value);
 
+// For the stream's values; null: its caller has no map for this worker.
+[[nodiscard]] const DeviceMap* devices_of(const OutgoingStream& stream);
+
 }  // namespace detail
 
 // A function writes the values of its answer to it, one after another, if that is a stream. A
@@ -40,7 +43,7 @@ class StreamWriter {
     try {
       ValueWriter writer(payload);
       Value<T>::write(writer, value);
-      writer.finish();
+      writer.finish(detail::devices_of(stream_), "the device map of the stream's caller");
     } catch (const BadValue& bad) {
       throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
     }

@@ -52,9 +52,13 @@ RemoteDevice::RemoteDevice(const std::string& text) {
   if (slash != std::string::npos) device_ = device_of(text, text.substr(slash + 1));
 }
 
-void check_device(const c10::Device& device, const std::string& worker) {
-  const c10::DeviceIndex count = count_of(device.type());
-  if (count > 0 && device.index() < count) return;
+c10::Device device_meant(const c10::Device& device, const DevicesHere& here,
+                         const std::string& worker) {
+  const bool is_of_worker = device.is_cuda() || (here.count > 0 && device.type() == here.type);
+  const int number = device.has_index() ? device.index() : 0;
+  if (is_of_worker && number < here.count) return here.at(number);
+  const c10::DeviceIndex count = is_of_worker ? here.count : count_of(device.type());
+  if (count > 0 && device.index() < count) return device;
   throw RpcError({.kind = ErrorKind::bad_arguments,
                   .text = "worker '" + worker + "' has no device '" + device.str() +
                           "': " + std::to_string(count) + " of this type hold values there",

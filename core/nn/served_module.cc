@@ -50,9 +50,8 @@ std::vector<std::string> ServedModuleBase::load_from_checkpoint(CallContext& cal
 }
 
 void ServedModuleBase::to(CallContext& call, c10::Device device) {
-  check_device(device, call.worker_info().name);
-  module_->to(device);
-  device_ = device;
+  device_ = device_meant(device, call.caller()->strand()->devices(), call.name());
+  module_->to(device_);
 }
 
 }  // namespace rehearsal

@@ -10,7 +10,7 @@
 namespace rehearsal {
 namespace {
 
-constexpr std::string_view kFirstLine = "rehearsal 5";
+constexpr std::string_view kFirstLine = "rehearsal 6";
 
 Error refused(std::string text, const std::string& worker) {
   return {.kind = ErrorKind::protocol, .text = std::move(text), .worker = worker};
@@ -53,6 +53,7 @@ std::string to_text(const Greeting& greeting) {
       << greeting.libtorch << '\n'
       << greeting.isa << '\n'
       << greeting.threads << '\n'
+      << to_text(greeting.devices) << '\n'
       << greeting.functions;
   return out.str();
 }
@@ -77,6 +78,7 @@ Result<Greeting> greeting_from_text(const std::string& text) {
   greeting.libtorch = take_line();
   greeting.isa = take_line();
   const std::string_view threads = take_line();
+  std::optional<WorkerDevices> devices = devices_from_text(take_line());
   if (!complete || first != kFirstLine) return refused("the peer speaks another version", "");
   const auto number = [](std::string_view digits, auto& value) {
     const char* end = digits.data() + digits.size();
@@ -86,10 +88,11 @@ Result<Greeting> greeting_from_text(const std::string& text) {
   Duration::rep nanoseconds = 0;
   if (!number(life, greeting.life) || !number(world_size, greeting.world_size) ||
       !number(threads, greeting.threads) || (kind != "dynamic" && kind != "static") ||
-      !number(peer_timeout, nanoseconds) || nanoseconds < 0)
+      !number(peer_timeout, nanoseconds) || nanoseconds < 0 || !devices)
     return refused("the peer's greeting is malformed", greeting.name);
   greeting.dynamic = kind == "dynamic";
   greeting.peer_timeout = Duration(nanoseconds);
+  greeting.devices = *std::move(devices);
   greeting.functions = rest;
   return greeting;
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/values/device_map.h"
 
 namespace rehearsal {
 
@@ -19,7 +20,8 @@ struct Greeting {
   std::string libtorch;     // version
   std::string isa;          // instruction set that LibTorch chose
   int threads = 1;          // intra-op
-  std::string functions;    // FunctionRegistry::describe
+  WorkerDevices devices;
+  std::string functions;  // FunctionRegistry::describe
 };
 
 [[nodiscard]] Greeting greeting_of_this_process(std::string name, size_t world_size,

@@ -14,6 +14,7 @@
 #include "core/base/peer_limits.h"
 #include "core/base/result.h"
 #include "core/base/runtime.h"
+#include "core/base/stream_set.h"
 #include "core/base/trace.h"
 #include "core/base/transport.h"
 #include "core/base/value_view.h"
@@ -40,6 +41,7 @@ struct NodeOptions {
   std::optional<std::vector<WorkerId>> founds_after = {};
   Seed seed;
   std::vector<std::string> names;  // of all workers, in rank order; its size is the world size
+  DevicesHere devices;             // that its tensors can be on, beside the CPU
 
   Duration rpc_timeout = std::chrono::seconds(60);   // of calls that name none; zero: none
   Duration peer_timeout = std::chrono::seconds(30);  // silence after which a peer is fenced

@@ -30,9 +30,6 @@ SessionOptions session_options_of(const NodeOptions& options, bool dynamic) {
           .mutants = Mutants::from_names(options.mutants)};
 }
 
-// Distinguishes the paths of the user's threads from all others.
-constexpr uint64_t kThreads = 0x74687265616473;
-
 // The main's path depends on the worker's name and life only. Were it the same in two lives, a
 // worker that serves the same call of both would give what it makes there the same ids.
 CausalId main_id(const NodeOptions& options, uint32_t life) {
@@ -51,12 +48,20 @@ std::shared_ptr<Execution> make_main(const NodeOptions& options, const Mutants& 
   return main;
 }
 
+WorkerDevices devices_of(const NodeOptions& options, const Program& program) {
+  const uint32_t id = options.id.value;
+  if (id >= program.members().size()) return {.count = options.devices.count};
+  const Program::Member& member = program.members()[id];
+  return {.count = options.devices.count, .declared = member.devices, .maps = member.device_maps};
+}
+
 Greeting greeting_of(const NodeOptions& options, const Program& program) {
   Greeting greeting = greeting_of_this_process(options.names[options.id.value],
                                                options.names.size(), program.registry().describe());
   greeting.life = options.life;
   greeting.dynamic = program.is_dynamic();
   greeting.peer_timeout = options.peer_timeout;
+  greeting.devices = devices_of(options, program);
   return greeting;
 }
 
@@ -80,6 +85,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
                                           environment.trace, options.id,
                                           options.names[options.id.value], options.seed)),
       codec(make_protobuf_codec(options.limits.decoded_bytes)),
+      devices(options.names, options.id, greeting.devices),
       main(make_main(options, session_options.mutants, *strand)),
       exceptions(*strand, program.registry().exceptions(), options.exception_traces,
                  options.exception_witness),
@@ -101,6 +107,8 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   least_lives_.resize(options.names.size());
   peer_timeouts_.resize(options.names.size());
   strand->set_incarnation(options.incarnation);
+  strand->set_devices(options.devices);
+  served.set_devices(devices);
   strand->set_code_wait_rules(code_wait_rules(session_options.mutants));
   caller->set_parts({.calls = &pending,
                      .records = &contexts,
@@ -110,7 +118,8 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
                      .published = &published,
                      .node = this,
                      .states = &states,
-                     .checkpoints = environment.checkpoints});
+                     .checkpoints = environment.checkpoints,
+                     .devices = &devices});
   gatherings.mailboxes().set_carriers(environment.carriers);
   strand->set_exception_hook(&exceptions);
   pending.set_hooks(&rrefs, &contexts, &exceptions);
@@ -127,24 +136,6 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   sessions.set_on_link([this](WorkerId peer) { group->on_link(peer); });
   rrefs.set_on_progress([this] { progressed(); });
   contexts.set_on_progress([this] { progressed(); });
-}
-
-// Its random numbers depend on the names of worker and thread, and on how many of that name there
-// were before it.
-std::shared_ptr<Execution> NodeParts::begin_thread(const std::string& name) {
-  struct Named {
-    std::string name;
-    std::optional<Execution> execution;
-  };
-  auto named = std::make_shared<Named>();
-  named->name = name;
-  const CausalId id{options.incarnation, mix(mix(main->path(), kThreads), hash_text(name)),
-                    threads_[name]++};
-  strand->make_execution(named->execution, id, named->name);
-  const Hash128 stream = mix(mix(main->stream(), kThreads), hash_text(name));
-  named->execution->set_stream(mix(stream, id.ordinal));
-  strand->begin(*named->execution);
-  return {named, &*named->execution};
 }
 
 std::unique_ptr<Group> NodeParts::make_group() {
@@ -248,6 +239,8 @@ Status NodeParts::check_hello(const Hello& hello) {
     strand->mark("a peer computes with another LibTorch, instruction set or thread count");
   const std::string& name = options.names[hello.worker.value];
   if (Status fits = check_greeting(greeting, theirs.value(), name); !fits.ok()) return fits;
+  if (const auto mistake = devices.mistake_with(hello.worker, theirs.value().devices))
+    return Error{.kind = ErrorKind::bad_arguments, .text = *mistake, .worker = name};
   uint32_t& least_life = least_lives_[hello.worker.value];
   if (theirs.value().life < least_life)
     return Error{.kind = ErrorKind::fenced,
@@ -257,6 +250,7 @@ Status NodeParts::check_hello(const Hello& hello) {
   if (MaybeError late = group->refuses(name)) return *late;
   least_life = theirs.value().life + 1;
   peer_timeouts_[hello.worker.value] = theirs.value().peer_timeout;
+  devices.learn(hello.worker, theirs.value().devices);
   return Unit{};
 }
 
@@ -386,7 +380,11 @@ Status NodeParts::run_main() {
   // Nobody calls a worker that has not joined: none is served before the states are made.
   const bool late = session_options.mutants.on(Mutant::state_made_late);
   Status made = late ? Unit{} : make_states();
-  Status status = join();
+  const std::optional<std::string>& unfit = devices.own_mistake();
+  Status status =
+      unfit ? Status(
+                  Error{.kind = ErrorKind::bad_arguments, .text = *unfit, .worker = strand->name()})
+            : join();
   // The failure is final if the others do not come at all, or nothing is left to be done.
   bool is_final = !status.ok() && status.error().kind == ErrorKind::timeout;
   if (late) made = make_states();

@@ -19,6 +19,7 @@
 #include "core/rref/published_names.h"
 #include "core/rref/rref_context.h"
 #include "core/session/session.h"
+#include "core/values/device_table.h"
 #include "core/wire/protobuf_codec.h"
 
 namespace rehearsal {
@@ -77,6 +78,7 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   const Greeting greeting;
   const std::shared_ptr<NodeStrand> strand;
   const std::unique_ptr<Codec> codec;
+  DeviceTable devices;
   const std::shared_ptr<Execution> main;
   const ExceptionEncoder exceptions;
   Deadlines deadlines;

@@ -19,9 +19,10 @@ namespace {
 
 constexpr size_t kWorkerNameMax = 127;
 
-// So much a worker can say of its functions when a link is made. The rest of its greeting is
-// shorter than a page.
-constexpr size_t kFunctionsTextMax = kGreetingMax - 4096;
+// So much a worker can say of its device maps when a link is made, and so much of its functions.
+// The rest of its greeting is shorter than a page.
+constexpr size_t kDevicesTextMax = size_t{64} << 10;
+constexpr size_t kFunctionsTextMax = kGreetingMax - kDevicesTextMax - 4096;
 
 bool is_worker_name(const std::string& name) {
   constexpr std::string_view allowed =
@@ -85,6 +86,24 @@ Program& Program::add_state(const StateMaker& maker) {
                                   " already");
     states.push_back(maker);
   }
+  return *this;
+}
+
+Program& Program::device_map(const std::string& peer, const DeviceMap& map) {
+  if (members_.empty())
+    throw std::invalid_argument("a device map comes after the worker that has it");
+  for (size_t i = last_declared_; i < members_.size(); ++i)
+    for (const auto& [from, to] : map.entries()) members_[i].device_maps[peer].add(from, to);
+  const WorkerDevices all{.maps = members_.back().device_maps};
+  if (to_text(all).size() > kDevicesTextMax)
+    throw std::invalid_argument("the device maps of worker '" + members_.back().name +
+                                "' have too many entries");
+  return *this;
+}
+
+Program& Program::devices(std::vector<DeviceNumber> used) {
+  if (members_.empty()) throw std::invalid_argument("devices come after the worker that has them");
+  for (size_t i = last_declared_; i < members_.size(); ++i) members_[i].devices = used;
   return *this;
 }
 

@@ -1,9 +1,13 @@
 #include "core/api/registered_thread.h"
 
 #include "core/api/worker.h"
+#include "core/node/node_parts.h"
 
 namespace rehearsal {
 namespace {
+
+// Distinguishes the paths of the user's threads from all others.
+constexpr uint64_t kThreads = 0x74687265616473;
 
 void end_later(const std::shared_ptr<NodeStrand>& strand,
                const std::shared_ptr<Execution>& execution) {
@@ -11,6 +15,24 @@ void end_later(const std::shared_ptr<NodeStrand>& strand,
 }
 
 }  // namespace
+
+// Its random numbers depend on the names of worker and thread, and on how many of that name there
+// were before it.
+std::shared_ptr<Execution> NodeParts::begin_thread(const std::string& name) {
+  struct Named {
+    std::string name;
+    std::optional<Execution> execution;
+  };
+  auto named = std::make_shared<Named>();
+  named->name = name;
+  const CausalId id{options.incarnation, mix(mix(main->path(), kThreads), hash_text(name)),
+                    threads_[name]++};
+  strand->make_execution(named->execution, id, named->name);
+  const Hash128 stream = mix(mix(main->stream(), kThreads), hash_text(name));
+  named->execution->set_stream(mix(stream, id.ordinal));
+  strand->begin(*named->execution);
+  return {named, &*named->execution};
+}
 
 RegisteredThread::RegisteredThread(std::shared_ptr<NodeStrand> strand,
                                    std::shared_ptr<Execution> execution)

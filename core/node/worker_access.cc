@@ -19,6 +19,15 @@ WorkerInfo WorkerAccess::worker_info(const std::string& name) const {
   return {name, caller()->find(Target(name))};
 }
 
+c10::Device WorkerAccess::device(int number) const {
+  const DevicesHere& here = caller()->strand()->devices();
+  if (0 <= number && number < here.count) return here.at(number);
+  throw RpcError({.kind = ErrorKind::bad_arguments,
+                  .text = "there is no device " + std::to_string(number) + ": worker '" + name() +
+                          "' has " + std::to_string(here.count) + " beside the CPU",
+                  .worker = name()});
+}
+
 std::vector<WorkerInfo> WorkerAccess::members() const {
   std::vector<WorkerInfo> here;
   caller()->visit_strand("the members", [&] {

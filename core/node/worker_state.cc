@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/api/worker.h"
 #include "core/base/result.h"
 #include "core/base/symbols.h"
 #include "core/node/ended_states.h"
@@ -9,9 +10,11 @@
 namespace rehearsal {
 
 void WorkerStates::make(const std::vector<StateMaker>& makers, Worker& worker) {
-  for (const StateMaker& maker : makers)
-    all_.push_back(
-        {.type = maker.type, .value = maker.make(worker), .death_label = maker.death_label});
+  for (const StateMaker& maker : makers) {
+    State& made = all_.emplace_back(
+        State{.type = maker.type, .value = maker.make(worker), .death_label = maker.death_label});
+    made.monitor->set_streams(StreamSet::current(worker.caller()->strand()->devices()));
+  }
 }
 
 void WorkerStates::end() {

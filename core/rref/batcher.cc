@@ -9,6 +9,11 @@ void BatchOptions::check() const {
 
 namespace detail {
 
+void keep_until_read(const Caller& caller, const std::vector<Streams>& streams) {
+  for (const Streams& owner : streams)
+    if (owner != nullptr) owner->after(*StreamSet::current(caller.strand()->devices()));
+}
+
 Error not_collected(const Caller& caller, std::string_view why) {
   return {.kind = ErrorKind::cancelled,
           .text = std::string(why),

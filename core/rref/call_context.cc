@@ -10,6 +10,13 @@ CallContext::CallContext(Calls calls, std::shared_ptr<const ServedCall> served)
   if (served_->call.trace) trace_in(within(*served_->call.trace, served_->call.id));
 }
 
+c10::Device CallContext::result_device(const c10::Device& device) const {
+  if (device.is_cpu()) return device;
+  const bool leads_back =
+      served_->devices != nullptr && served_->devices->at(DeviceNumber(device)).has_value();
+  return leads_back ? device : c10::Device(c10::kCPU);
+}
+
 std::string CallContext::traceparent() const {
   return served_->call.trace ? to_traceparent(*served_->call.trace) : std::string();
 }

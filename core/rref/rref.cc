@@ -51,7 +51,8 @@ std::string text_of(const std::shared_ptr<RRefHandle>& handle) {
   return text;
 }
 
-HeldValue await_local_value(const RRefHandle& handle, const std::type_index& type) {
+HeldValue await_local_value(const RRefHandle& handle, const std::type_index& type,
+                            Streams* streams) {
   const Caller& caller = *handle.caller();
   if (!handle.is_owner())
     throw RpcError({.kind = ErrorKind::bad_arguments,
@@ -73,8 +74,14 @@ HeldValue await_local_value(const RRefHandle& handle, const std::type_index& typ
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "the reference's value is of another type",
                     .worker = caller.strand()->name()});
+  if (value.streams != nullptr)
+    StreamSet::current(caller.strand()->devices())->after(*value.streams);
+  if (streams != nullptr) *streams = value.streams;
   return value;
 }
+
+InValueStreams::InValueStreams(const RRefHandle& handle, const Streams& streams)
+    : between_(handle.caller()->strand()->devices(), streams) {}
 
 bool enter_monitor(const RRefHandle& handle) {
   bool entered = false;

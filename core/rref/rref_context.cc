@@ -137,14 +137,14 @@ std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& cal
   instead.created = call.created;
   instead.created_fork = call.created_fork;
   instead.arguments.forks = call.arguments.forks;
-  auto changed = [this, fork = call.created_fork] {
+  auto changed = [this, fork = call.created_fork](const std::optional<std::string>& failure) {
     const auto user = users_.find(fork);
     if (user == users_.end() || user->second.error) return;
-    user->second.error = Error{.kind = ErrorKind::bad_arguments,
-                               .text =
-                                   "a tensor argument was changed in place before the creation was "
-                                   "acknowledged, and the link was lost meanwhile",
-                               .worker = strand_.name()};
+    user->second.error = Error{
+        .kind = ErrorKind::bad_arguments,
+        .text = failure.value_or("a tensor argument was changed in place before the creation was "
+                                 "acknowledged, and the link was lost meanwhile"),
+        .worker = strand_.name()};
   };
   return std::make_unique<CarriedTensors>(CarriedTensors{.tensors = call.arguments.tensors,
                                                          .instead = Message{std::move(instead)},

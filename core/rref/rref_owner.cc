@@ -68,6 +68,7 @@ void RRefContext::with_value(const RRefId& id, UniqueFunction<void(Result<HeldVa
 void RRefContext::complete_value(const RRefId& id, Result<HeldValue> value) {
   OwnerRRef& owner = owners_.at(id);
   REHEARSAL_CHECK(!owner.value, id);
+  if (value.ok()) owner.monitor->set_streams(value.value().streams);
   owner.value.emplace(std::move(value));
   ++owner.uses;  // While those that waited run.
   std::vector<Task> waiting = std::move(owner.waiting);

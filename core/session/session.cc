@@ -64,6 +64,7 @@ void Sessions::start() {
 void Sessions::stop() {
   if (std::exchange(stopped_, true)) return;
   strand_.runtime().cancel(tick_timer_);
+  if (copies_timer_) strand_.runtime().cancel(*copies_timer_);
   for (const Peer& peer : peers_)
     if (peer.acknowledgement_due) strand_.runtime().cancel(peer.acknowledgement_timer);
 }
@@ -137,7 +138,7 @@ bool Sessions::is_unknown_to_its_owner(const Fork& fork) const {
 // Nothing goes to a peer that has not been met, and what does not make the group not before it has
 // met all others, nor before the owners of the references in it have met us.
 bool Sessions::may_send(const Peer& to, const Message& message) const {
-  if (to.incarnation.value == 0) return false;
+  if (to.incarnation.value == 0 || is_being_copied(message)) return false;
   if (options_.mutants.on(Mutant::serves_before_met)) return true;
   if (!to.serves) return is_of_group(message);
   const std::vector<Fork>* forks = forks_of(message);
@@ -148,7 +149,12 @@ bool Sessions::may_send(const Peer& to, const Message& message) const {
 
 void Sessions::send(WorkerId to, Message message, SendOptions options) {
   if (stopped_) return;
-  if (to == options_.self) return send_to_self(message, std::move(options));
+  const bool is_copied_later = is_being_copied(message);
+  if (is_copied_later) await_copies();
+  if (to == options_.self) {
+    if (!is_copied_later) return send_to_self(message, std::move(options));
+    return copied_to_self_.push_back({std::move(message), std::move(options)});
+  }
   Peer& receiver = peer(to);
   if (receiver.lost) {
     drop_frame(to, "its receiver is lost");
@@ -160,10 +166,12 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   const bool others_wait_for_room = !queued.empty() && may_send(receiver, queued.front().message);
   const bool must_wait =
       !taken || (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
-  if (!must_wait) return transmit_new(to, message, std::move(options));
+  if (!must_wait) return transmit_or_instead(to, {std::move(message), std::move(options)});
   some_may_not_be_sent_ |= !taken;
   if (taken)
     strand_.mark("a message waits for room");
+  else if (is_copied_later)
+    strand_.mark("a message waits until devices have copied its tensors");
   else
     strand_.mark("a message waits until its receiver serves");
   queued.push_back({std::move(message), std::move(options)});
@@ -250,10 +258,6 @@ void Sessions::transmit(WorkerId id, const Unacked& unacked) {
   transport_.send(id, {.header = header, .body = unacked.body});
 }
 
-uint32_t Sessions::version_of(const at::Tensor& tensor) {
-  return tensor.defined() && !tensor.is_inference() ? static_cast<uint32_t>(tensor._version()) : 0;
-}
-
 void Sessions::transmit_bare(WorkerId id, FrameKind kind) {
   transport_.send(id, {.header = header_to(peer(id), kind, 0), .body = nullptr});
 }
@@ -271,7 +275,7 @@ void Sessions::admit_queued(WorkerId id) {
       if (next->options.waits_for_room && !has_room(to, lane)) break;
       Queued queued = std::move(*next);
       next = waiting.erase(next);
-      transmit_new(id, queued.message, std::move(queued.options));
+      transmit_or_instead(id, std::move(queued));
     }
   }
 }
@@ -438,21 +442,21 @@ void Sessions::progressed() {
 }
 
 bool Sessions::all_acknowledged() const {
-  if (to_self_ > 0) return false;
+  if (to_self_ > 0 || !copied_to_self_.empty()) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
     return to.lost || (to.unacked.size() == to.unacked_of_shutdown && to.queued_count() == 0);
   });
 }
 
 bool Sessions::flushed() const {
-  if (to_self_ > 0) return false;
+  if (to_self_ > 0 || !copied_to_self_.empty()) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
     return to.lost || (to.unacked.empty() && to.queued_count() == 0 && to.unanswered_frames == 0);
   });
 }
 
 uint64_t Sessions::unacknowledged() const {
-  uint64_t frames = to_self_;
+  uint64_t frames = to_self_ + copied_to_self_.size();
   for (const Peer& to : peers_) frames += to.unacked.size() + to.queued_count();
   return frames;
 }

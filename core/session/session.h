@@ -44,7 +44,9 @@ class SessionListener {
 struct CarriedTensors {
   std::vector<at::Tensor> tensors;
   Message instead;
-  Task on_changed;  // `instead` went
+  // `instead` went; because a device has failed before it had copied the tensors, if `failure` says
+  // so.
+  UniqueFunction<void(const std::optional<std::string>& failure)> on_changed;
 };
 
 // How a message is sent.
@@ -70,7 +72,8 @@ class Sessions final : public FrameSink {
   // Links to every other worker, and starts to judge silence.
   void start();
 
-  // Takes a message. To a peer that is fenced it is dropped (and `on_withdrawn` runs).
+  // Takes a message. To a peer that is fenced it is dropped (and `on_withdrawn` runs). It is sent
+  // once the devices have copied its tensors (Payload::copies): others may overtake it meanwhile.
   void send(WorkerId to, Message message, SendOptions options = {});
 
   // Takes back a call that still waits for room (`on_withdrawn` runs); false if it is on its way.
@@ -260,6 +263,10 @@ class Sessions final : public FrameSink {
   // tensors.
   [[nodiscard]] static uint32_t version_of(const at::Tensor& tensor);
   void admit_to_all();
+  [[nodiscard]] static bool is_being_copied(const Message& message);
+  void await_copies();
+  void look_at_copies();
+  void transmit_or_instead(WorkerId id, Queued&& message);
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
   void transmit(WorkerId id, const Unacked& unacked);
@@ -304,6 +311,9 @@ class Sessions final : public FrameSink {
   uint64_t gaps_peak_ = 0;
   uint64_t to_self_ = 0;               // messages to ourselves on their way
   bool some_may_not_be_sent_ = false;  // of the messages that are held
+  std::list<Queued> copied_to_self_;   // messages to ourselves whose tensors are being copied
+  std::optional<TimerId> copies_timer_;
+  Duration copies_pause_{};  // until they are looked at again
   bool acknowledges_at_once_ = false;
   bool stopped_ = false;
   std::optional<Instant> tick_due_;  // when silence is judged next; none before the start

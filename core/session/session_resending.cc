@@ -32,7 +32,7 @@ size_t index_of(Lane lane) { return static_cast<size_t>(lane); }
 
 // It may send, too.
 void tell_changed(NodeStrand& strand, const std::shared_ptr<CarriedTensors>& changed) {
-  if (changed->on_changed) changed->on_changed();
+  if (changed->on_changed) changed->on_changed(std::nullopt);
   strand.release_later(changed);
 }
 

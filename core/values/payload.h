@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/values/device_copies.h"
 #include "core/values/sent_tensor.h"
 
 namespace rehearsal {
@@ -40,6 +41,9 @@ struct Payload {
   std::vector<at::Tensor> tensors;
   std::vector<SentTensor>
       sent;  // the same as they are sent: made off the strand; none when received
+  std::vector<TensorPlace> places;  // of each tensor; none: all are on the CPU, and stay there
+  std::shared_ptr<DeviceCopies>
+      copies;  // not to be sent before these are done; null: there are none
   std::vector<std::shared_ptr<RRefHandle>> handles;  // never cross the network: forks do
   std::vector<Fork> forks;                           // one for each handle, once prepared
   uint64_t decoded_bytes = kDecodedBytes;            // see kDecodedRatio

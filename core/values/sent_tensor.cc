@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/values/value_io.h"
 
 namespace rehearsal {
@@ -36,6 +37,15 @@ Segment copy_of(const at::Tensor& tensor) {
   return {.owner = std::move(memory), .data = data, .bytes = bytes};
 }
 
+// The memory itself.
+Segment shared_with(at::Tensor elements) {
+  auto owner = std::make_shared<at::Tensor>(std::move(elements));
+  return {.owner = owner,
+          .data = static_cast<std::byte*>(owner->data_ptr()),
+          .bytes = owner->nbytes(),
+          .device = {static_cast<uint8_t>(c10::DeviceType::CPU), 0}};
+}
+
 Segment segment_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0) return {};
   if (can_be_copied(tensor)) return copy_of(tensor);
@@ -44,13 +54,7 @@ Segment segment_of(const at::Tensor& tensor) {
                             : tensor.detach().resolve_conj().resolve_neg().contiguous();
   if (elements.nbytes() <= kCopiedBytesMax && elements.is_alias_of(tensor))
     elements = elements.clone();
-  auto owner = std::make_shared<at::Tensor>(std::move(elements));
-  const c10::Device device = owner->device();
-  return {.owner = owner,
-          .data = static_cast<std::byte*>(owner->data_ptr()),
-          .bytes = owner->nbytes(),
-          .device = {static_cast<uint8_t>(device.type()),
-                     static_cast<uint8_t>(device.index() < 0 ? 0 : device.index())}};
+  return shared_with(std::move(elements));
 }
 
 TensorEntry entry_of(const at::Tensor& tensor) {
@@ -89,6 +93,24 @@ SentTensor sent_tensor(const at::Tensor& tensor) {
   return sent;
 }
 
+// Its elements come later: nothing may look at them here.
+SentTensor sent_from_device(const at::Tensor& tensor, DeviceCopies& copies) {
+  const at::Tensor host = copies.to_host(tensor);
+  SentTensor sent;
+  sent.entry = entry_of(host);
+  sent.entry.requires_grad = tensor.requires_grad();
+  sent.sizes = c10::DimVector(host.sizes());
+  if (sent.entry.form == TensorForm::dense) {
+    if (host.numel() > 0) sent.elements = shared_with(host);
+    return sent;
+  }
+  TensorContent content = content_of(host, sent.entry.form);
+  REHEARSAL_CHECK(content.elements.is_contiguous(), host.sizes());
+  if (content.elements.numel() > 0) sent.elements = shared_with(std::move(content.elements));
+  sent.numbers = std::move(content.numbers);
+  return sent;
+}
+
 std::string bytes_text(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 // Whether elements lie on each other, so that many more are sent than there are in memory.
@@ -120,7 +142,8 @@ void check_bytes(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors) {
+std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
+                                     const std::vector<TensorPlace>& places, DeviceCopies& copies) {
   std::vector<SentTensor> sent;
   if (tensors.empty()) return sent;
   const at::Tensor* taken = &tensors.front();
@@ -129,8 +152,11 @@ std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors) {
     sent.reserve(tensors.size());
     for (const at::Tensor& tensor : tensors) {
       taken = &tensor;
-      sent.push_back(sent_tensor(tensor));
+      const bool on_device = tensor.defined() && !tensor.device().is_cpu();
+      sent.push_back(on_device ? sent_from_device(tensor, copies) : sent_tensor(tensor));
+      if (!places.empty()) sent.back().entry.place = places[sent.size() - 1];
     }
+
   } catch (const c10::Error& error) {
     throw BadValue(why_no_copy(*taken, first_line(error)));
   } catch (const std::bad_alloc&) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/frame.h"
+#include "core/values/device_copies.h"
 #include "core/values/tensor_form.h"
 
 namespace rehearsal {
@@ -17,6 +18,7 @@ struct TensorEntry {
   bool requires_grad = false;
   bool undefined = false;
   TensorForm form = TensorForm::dense;
+  TensorPlace place;
 };
 
 // A tensor as it goes onto the wire. Nothing of LibTorch is asked any more to send it.
@@ -31,8 +33,11 @@ struct SentTensor {
 // Elements are shared if they are contiguous and many, else copied. Runs LibTorch's code: off the
 // strand. Throws BadValue (value_io.h) for what cannot be sent: it has no form, is more than a
 // frame holds, or there is no memory for the copy. Nothing is copied before all of it is known to
-// fit.
-[[nodiscard]] std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors);
+// fit. A tensor of a device is copied by `copies`, and may be sent when that is done. `places`: of
+// each tensor, or none where all are on the CPU and stay there.
+[[nodiscard]] std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
+                                                   const std::vector<TensorPlace>& places,
+                                                   DeviceCopies& copies);
 
 // The bytes of all elements.
 [[nodiscard]] uint64_t sent_bytes(const std::vector<SentTensor>& tensors);

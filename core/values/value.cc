@@ -11,6 +11,7 @@
 
 #include "core/base/frame.h"
 #include "core/base/short_text.h"
+#include "core/values/device_map.h"
 #include "core/values/sent_weight.h"
 #include "core/values/tensor_form.h"
 
@@ -22,9 +23,27 @@ constexpr const char* kOutOfRange = "an integer out of its type's range";
 constexpr uint64_t kSignedMax = INT64_MAX;
 
 std::string why_not_sendable(const at::Tensor& tensor) {
-  if (!tensor.device().is_cpu())
-    return "a tensor on " + tensor.device().str() + " cannot be sent yet: move it to the CPU";
+  const c10::Device device = tensor.device();
+  if (device.is_meta()) return "a tensor on meta has no elements that could be sent";
+  if (!device.is_cpu() && has_parts(tensor))
+    return "a sparse or quantized tensor on " + device.str() +
+           " cannot be sent: move it to the CPU";
   return why_without_form(tensor);
+}
+
+DeviceCode code_of(DeviceNumber device) {
+  return device.is_cpu() ? DeviceCode{0} : static_cast<DeviceCode>(device.value() + 1);
+}
+
+// Where the map takes a tensor. Throws BadValue if it does not say.
+TensorPlace place_of(const at::Tensor& tensor, const DeviceMap& devices,
+                     std::string_view map_name) {
+  const DeviceNumber here(tensor.device());
+  const std::optional<DeviceNumber> there = devices.at(here);
+  if (!there)
+    throw BadValue("a tensor is on " + tensor.device().str() + ", and " + std::string(map_name) +
+                   " has no entry for it: add one (Program::device_map), or move it to the CPU");
+  return {code_of(here), code_of(*there)};
 }
 
 // A tensor as good as the given one, which stays when its memory goes.
@@ -147,7 +166,25 @@ void ValueWriter::versioned(std::span<const FieldAccess> fields, const UnknownFi
   }
 }
 
-void ValueWriter::finish() const {
+void ValueWriter::place_tensors(const DeviceMap* devices, std::string_view map_name) const {
+  const std::vector<at::Tensor>& tensors = payload_.tensors;
+  const bool maps_cpu =
+      devices != nullptr && devices->at(DeviceNumber::cpu()) != DeviceNumber::cpu();
+  const bool all_stay =
+      !maps_cpu && std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+        return !tensor.defined() || tensor.device().is_cpu();
+      });
+  if (all_stay) return;
+  const DeviceMap none;
+  std::vector<TensorPlace> places(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined())
+      places[i] = place_of(tensors[i], devices == nullptr ? none : *devices, map_name);
+  payload_.places = std::move(places);
+}
+
+void ValueWriter::finish(const DeviceMap* devices, std::string_view map_name) const {
+  if (payload_.places.empty()) place_tensors(devices, map_name);
   uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   uint64_t segments = 0;
   for (const at::Tensor& tensor : payload_.tensors) {
@@ -160,7 +197,9 @@ void ValueWriter::finish() const {
   if (segments > kSegmentCountMax)
     refuse_tensors(payload_, "of " + std::to_string(segments) + " parts, where " +
                                  std::to_string(kSegmentCountMax) + " are allowed");
-  payload_.sent = sent_tensors(payload_.tensors);
+  DeviceCopies copies;
+  payload_.sent = sent_tensors(payload_.tensors, payload_.places, copies);
+  if (copies.close()) payload_.copies = std::make_shared<DeviceCopies>(std::move(copies));
   if (are_too_heavy(payload_.sent, payload_.values.size())) refuse_weight(payload_);
 }
 

@@ -19,6 +19,8 @@
 // with.
 namespace rehearsal {
 
+class DeviceMap;  // core/values/device_map.h
+
 // Bytes do not fit the type they are read as. Becomes bad_arguments.
 class BadValue : public std::invalid_argument {
  public:
@@ -71,14 +73,18 @@ class ValueWriter {
 
   // Makes the payload ready to be sent: its tensors are taken apart here, where LibTorch may throw.
   // Throws BadValue if there is more than one message can hold, whichever message carries it, or
-  // than its receiver would take; or if a tensor cannot be encoded.
-  void finish() const;
+  // than its receiver would take; or if a tensor cannot be encoded. Tensors of devices go where the
+  // payload's places say, else where `devices` says (device_map.h), whose errors call it
+  // `map_name`; null: it has no entries.
+  void finish(const DeviceMap* devices = nullptr,
+              std::string_view map_name = "the device map for its receiver") const;
 
  private:
   friend class Nesting;
   void ivalue_list(const c10::IValue& value);
   void ivalue_dict(const c10::IValue& value);
   void type(const c10::Type& type);
+  void place_tensors(const DeviceMap* devices, std::string_view map_name) const;
 
   Payload& payload_;
   int depth_ = 0;

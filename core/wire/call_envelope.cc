@@ -64,7 +64,9 @@ struct TensorBytes {
   uint8_t flags;
   uint16_t dimensions;
   uint8_t form;
-  uint8_t reserved[3];
+  uint8_t device;  // of the receiver: 0 is the CPU, n + 1 the device with number n
+  uint8_t came_from;
+  uint8_t reserved;
 };
 static_assert(std::has_unique_object_representations_v<TensorBytes>);
 
@@ -94,7 +96,9 @@ void append_tensor(const SentTensor& tensor, FrameBody& body) {
                                     .flags = flags,
                                     .dimensions = static_cast<uint16_t>(tensor.sizes.size()),
                                     .form = static_cast<uint8_t>(entry.form),
-                                    .reserved = {}});
+                                    .device = entry.place.to,
+                                    .came_from = entry.place.from,
+                                    .reserved = 0});
   append_numbers(body.envelope, tensor.sizes);
   append_numbers(body.envelope, tensor.numbers);
   for (const SentTensor& part : tensor.parts) append_tensor(part, body);
@@ -155,9 +159,10 @@ class Numbers {
 
 at::Tensor take_tensor(Bytes& from, TensorReader& tensors, bool is_part = false) {
   const auto bytes = from.take<TensorBytes>();
-  const bool has_reserved =
-      bytes.reserved[0] != 0 || bytes.reserved[1] != 0 || bytes.reserved[2] != 0;
-  if (has_reserved || bytes.flags > (kRequiresGrad | kUndefined)) throw BadEnvelope{"tensor flags"};
+  if (bytes.reserved != 0 || bytes.flags > (kRequiresGrad | kUndefined))
+    throw BadEnvelope{"tensor flags"};
+  if (is_part && (bytes.device != 0 || bytes.came_from != 0)) throw BadEnvelope{"tensor device"};
+  if (!is_part) tensors.note_place({.from = bytes.came_from, .to = bytes.device});
   if (bytes.form > static_cast<uint8_t>(kLastTensorForm)) throw BadEnvelope{"tensor form"};
   const TensorEntry entry{.dtype = bytes.dtype,
                           .requires_grad = (bytes.flags & kRequiresGrad) != 0,
@@ -189,6 +194,7 @@ void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count, cons
   for (uint64_t left = tensor_count; left > 0; --left)
     payload.tensors.push_back(take_tensor(from, tensors));
   tensors.finish();
+  payload.places = tensors.take_places();
 }
 
 template <class Rest>

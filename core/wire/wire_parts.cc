@@ -2,12 +2,14 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/base/short_text.h"
+#include "core/values/device_map.h"
 #include "core/wire/messages.pb.h"
 
 namespace rehearsal {
@@ -191,6 +193,19 @@ at::Tensor TensorReader::read(const TensorEntry& entry, c10::IntArrayRef sizes,
   return with_gradient(std::move(*tensor), entry);
 }
 
+void TensorReader::note_place(const TensorPlace& place) {
+  ++tensors_;
+  if (place == TensorPlace{}) return;
+  if (std::max(place.from, place.to) > DeviceNumber::kMax + 1) throw BadEnvelope{"tensor device"};
+  places_.resize(tensors_);
+  places_.back() = place;
+}
+
+std::vector<TensorPlace> TensorReader::take_places() {
+  if (!places_.empty()) places_.resize(tensors_);
+  return std::move(places_);
+}
+
 void TensorReader::finish() const {
   if (next_ != segments_.size()) throw BadEnvelope{"a segment without its tensor"};
 }
@@ -205,6 +220,8 @@ void write(wire::Tensor& to, const SentTensor& tensor, std::vector<Segment>& seg
   to.set_requires_grad(tensor.entry.requires_grad);
   to.set_undefined(tensor.entry.undefined);
   to.set_form(static_cast<uint32_t>(tensor.entry.form));
+  to.set_device(tensor.entry.place.to);
+  to.set_came_from(tensor.entry.place.from);
   for (const int64_t size : tensor.sizes) to.add_sizes(size);
   for (const int64_t number : tensor.numbers) to.add_numbers(number);
   for (const SentTensor& part : tensor.parts) write(*to.add_parts(), part, segments);
@@ -229,6 +246,7 @@ at::Tensor read(const wire::Tensor& from, TensorReader& tensors) {
   std::vector<at::Tensor> parts;
   for (const wire::Tensor& part : from.parts()) {
     if (part.form() != 0) throw BadEnvelope{"a part of a tensor that has parts"};
+    if (part.device() != 0 || part.came_from() != 0) throw BadEnvelope{"tensor device"};
     parts.push_back(read(part, tensors));
   }
   return tensors.read(entry, array_of(from.sizes()), array_of(from.numbers()), std::move(parts));
@@ -248,9 +266,15 @@ Payload read(wire::Payload& from, const std::vector<Segment>& segments) {
   payload.values = std::move(*from.mutable_values());
   TensorReader tensors(segments);
   payload.tensors.reserve(from.tensors_size());
-  for (const wire::Tensor& tensor : from.tensors())
+  for (const wire::Tensor& tensor : from.tensors()) {
     payload.tensors.push_back(read(tensor, tensors));
+    if (std::max(tensor.device(), tensor.came_from()) > UINT8_MAX)
+      throw BadEnvelope{"tensor device"};
+    tensors.note_place({.from = static_cast<DeviceCode>(tensor.came_from()),
+                        .to = static_cast<DeviceCode>(tensor.device())});
+  }
   tensors.finish();
+  payload.places = tensors.take_places();
   for (const wire::Fork& fork : from.forks()) payload.forks.push_back(read(fork));
   return payload;
 }

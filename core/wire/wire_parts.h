@@ -79,6 +79,10 @@ class TensorReader {
   // One that is not dense. Its parts have been read; their contents are not looked at.
   [[nodiscard]] at::Tensor read(const TensorEntry& entry, c10::IntArrayRef sizes,
                                 c10::IntArrayRef numbers, std::vector<at::Tensor> parts);
+  // Of the tensor that was read last, which is no part.
+  void note_place(const TensorPlace& place);
+  // Of all tensors; none: all are on the CPU, and stay there.
+  [[nodiscard]] std::vector<TensorPlace> take_places();
   // Throws if there is a segment left.
   void finish() const;
 
@@ -87,6 +91,8 @@ class TensorReader {
 
   const std::vector<Segment>& segments_;
   size_t next_ = 0;
+  size_t tensors_ = 0;
+  std::vector<TensorPlace> places_;
 };
 
 }  // namespace rehearsal

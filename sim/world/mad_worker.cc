@@ -81,7 +81,9 @@ Message MadWorker::pattern(Draws& draws) const {
   const bool goodbye = message_name(type) == "Goodbye";
   if (heard.empty() || (!goodbye && draws.below(8) == 0)) return empty_message(goodbye ? 1 : type);
   Message message = codec_->decode(*heard[draws.below(heard.size())]).value();
-  if (Payload* const payload = payload_of(message)) payload->sent = sent_tensors(payload->tensors);
+  DeviceCopies copies;  // None are needed: what it has heard is on the CPU.
+  if (Payload* const payload = payload_of(message))
+    payload->sent = sent_tensors(payload->tensors, payload->places, copies);
   return message;
 }
 

@@ -97,6 +97,11 @@ void read_tensors(const Payload& payload) {
   }
 }
 
+void make_ready(Payload& payload) {
+  DeviceCopies none;
+  payload.sent = sent_tensors(payload.tensors, payload.places, none);
+}
+
 // A message that was read is written with the same words.
 void read_message(Bytes bytes) {
   static const std::unique_ptr<Codec> codec = make_protobuf_codec();
@@ -112,12 +117,12 @@ void read_message(Bytes bytes) {
   Payload* payload = payload_of(message);
   if (payload != nullptr) {
     read_tensors(*payload);
-    payload->sent = sent_tensors(payload->tensors);
+    make_ready(*payload);
   }
   const auto once = codec->encode(message);
   Result<Message> again = codec->decode(*once);
   must(again.ok(), "a message that was read can be sent");
-  if (Payload* second = payload_of(again.value())) second->sent = sent_tensors(second->tensors);
+  if (Payload* second = payload_of(again.value())) make_ready(*second);
   must(codec->encode(again.value())->envelope == once->envelope,
        "a message is read as it was written");
 }

@@ -66,6 +66,7 @@ const std::map<std::string, Members>& tables() {
        {{"has_main_", "(a bit for each worker)"}, {"peers_", "(of workers)"}}},
       {"core/session/session.h",
        {{"peers_", "unacknowledged and shutdown_frames"},
+        {"copied_to_self_", "unacknowledged"},
         {"fenced_", "(what is known of each incarnation)"}}},
       {"core/base/wait_table.h", {{"slots_", "parked"}, {"free_", "(places of slots_)"}}},
       {"core/node/node_parts.h",

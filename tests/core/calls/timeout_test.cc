@@ -47,7 +47,9 @@ class TimeoutTest : public CallFixture {
   void SetUp() override {
     notes = &notes_;
     notes_.world = &world;
-    registry.function("note", &note).function("never_answers", &never_answers).function("waits", &waits);
+    registry.function("note", &note)
+        .function("never_answers", &never_answers)
+        .function("waits", &waits);
     window_frames = 4;
     begin();
   }
@@ -62,8 +64,8 @@ class TimeoutTest : public CallFixture {
 
 TEST_F(TimeoutTest, ACallFailsAtItsTime) {
   const Instant start = world.now();
-  const Error error =
-      error_of([&] { return a().calls.with_timeout(milliseconds(250)).rpc_sync("b", &never_answers); });
+  const Error error = error_of(
+      [&] { return a().calls.with_timeout(milliseconds(250)).rpc_sync("b", &never_answers); });
   EXPECT_EQ(world.now() - start, milliseconds(250));
   EXPECT_EQ(error, (Error{.kind = ErrorKind::timeout,
                           .text = "no answer within 250 ms",
@@ -75,7 +77,8 @@ TEST_F(TimeoutTest, ACallFailsAtItsTime) {
 
 TEST_F(TimeoutTest, TheDefaultIsTheWorkersAndZeroIsNever) {
   const Future<int64_t> by_default = a().calls.rpc_async("b", &never_answers);
-  const Future<int64_t> endless = a().calls.with_timeout(Timeout::never()).rpc_async("b", &never_answers);
+  const Future<int64_t> endless =
+      a().calls.with_timeout(Timeout::never()).rpc_async("b", &never_answers);
   world.advance(seconds(59));
   EXPECT_FALSE(by_default.ready());
   world.advance(seconds(1));
@@ -94,9 +97,10 @@ TEST_F(TimeoutTest, AnAnswerInTimeLeavesNoDeadline) {
 }
 
 TEST_F(TimeoutTest, TheResponseOfACallThatWasGivenUpIsMarkedAndDropped) {
-  EXPECT_EQ(
-      error_of([&] { return a().calls.with_timeout(milliseconds(50)).rpc_sync("b", &never_answers); }).kind,
-      ErrorKind::timeout);
+  EXPECT_EQ(error_of([&] {
+              return a().calls.with_timeout(milliseconds(50)).rpc_sync("b", &never_answers);
+            }).kind,
+            ErrorKind::timeout);
   settle();
   notes_.promises.at(0).complete(1);
   settle();

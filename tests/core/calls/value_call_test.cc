@@ -38,7 +38,9 @@ struct Newer {
 };
 
 at::Tensor echo(const at::Tensor& tensor) { return tensor; }
-std::pair<NamedTensors, Shape> exchange(NamedTensors named, Shape shape) { return {std::move(named), shape}; }
+std::pair<NamedTensors, Shape> exchange(NamedTensors named, Shape shape) {
+  return {std::move(named), shape};
+}
 double in_seconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) / 1000;
 }

@@ -162,8 +162,10 @@ TEST(FunctionRegistry, ANameAndAnAddressCanBeTakenOnce) {
             "'plus' has the address of 'add': register it once, or link without folding equal "
             "functions (--icf=safe)");
   registry.type<Base>("Base").method("plus", &Base::plus);
-  EXPECT_NE(refusal_of([&] { registry.type<Base>("Base").method("also", &Base::plus); }), "accepted");
-  EXPECT_EQ(refusal_of([&] { registry.type<Base>("Sub"); }), "the type 'Sub' is registered as 'Base'");
+  EXPECT_NE(refusal_of([&] { registry.type<Base>("Base").method("also", &Base::plus); }),
+            "accepted");
+  EXPECT_EQ(refusal_of([&] { registry.type<Base>("Sub"); }),
+            "the type 'Sub' is registered as 'Base'");
   EXPECT_EQ(refusal_of([] { FunctionRegistry().runs_inline(); }),
             "runs_inline comes after a function");
 }

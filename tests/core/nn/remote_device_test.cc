@@ -49,11 +49,11 @@ TEST(RemoteDevice, EachBadFormIsRefusedWithItsReason) {
 
 TEST(RemoteDevice, IsCheckedWhereItShallBe) {
   // Goal: only devices that hold values. Method: the CPU, and three that this process has not.
-  check_device(c10::Device(c10::kCPU), "ps");
-  check_device(c10::Device(c10::kCPU, 0), "ps");
+  EXPECT_EQ(device_meant(c10::Device(c10::kCPU), {}, "ps"), c10::Device(c10::kCPU));
+  EXPECT_EQ(device_meant(c10::Device(c10::kCPU, 0), {}, "ps").index(), 0);
   for (const std::string device : {"cpu:1", "meta", "vulkan"}) {
     try {
-      check_device(c10::Device(device), "ps");
+      static_cast<void>(device_meant(c10::Device(device), {}, "ps"));
       ADD_FAILURE() << device << " was taken";
     } catch (const RpcError& thrown) {
       EXPECT_EQ(thrown.kind(), ErrorKind::bad_arguments);

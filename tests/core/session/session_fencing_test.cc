@@ -325,7 +325,7 @@ class ChangedTensorTest : public SessionFixture {
     call.arguments.tensors.push_back(tensor);
     SendOptions options;
     options.carried = std::make_unique<CarriedTensors>(
-        CarriedTensors{{tensor}, SessionEnd::message(2), [this] { ++changed; }});
+        CarriedTensors{{tensor}, SessionEnd::message(2), [this](const auto&) { ++changed; }});
     a->send(1, ready(Message{call}), std::move(options));
   }
   const at::Tensor tensor = at::zeros({10000});

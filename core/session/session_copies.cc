@@ -1,0 +1,91 @@
+// Sessions: messages whose tensors devices have yet to copy.
+#include <algorithm>
+
+#include "core/session/session.h"
+
+namespace rehearsal {
+namespace {
+
+// The copies of its tensors that devices make; null: there are none.
+DeviceCopies* copies_of(const Message& message) {
+  const Payload* payload = nullptr;
+  if (const Call* call = std::get_if<Call>(&message.content)) payload = &call->arguments;
+  if (const Item* item = std::get_if<Item>(&message.content)) payload = &item->value;
+  if (const Response* response = std::get_if<Response>(&message.content))
+    payload = &response->value;
+  if (const Gradients* gradients = std::get_if<Gradients>(&message.content))
+    payload = &gradients->gradients;
+  return payload == nullptr ? nullptr : payload->copies.get();
+}
+
+// How soon devices are asked again whether they have copied, and how seldom at last.
+constexpr Duration kCopiesPause = std::chrono::microseconds(20);
+constexpr Duration kCopiesPauseMax = std::chrono::milliseconds(1);
+
+// Says of a message in place of another one why that cannot be sent.
+void put_failure(Message& instead, const std::string& failure) {
+  if (Response* response = std::get_if<Response>(&instead.content)) response->error->text = failure;
+  if (Item* item = std::get_if<Item>(&instead.content)) item->error->text = failure;
+  if (PassFailed* failed = std::get_if<PassFailed>(&instead.content)) failed->error.text = failure;
+}
+
+}  // namespace
+
+bool Sessions::is_being_copied(const Message& message) {
+  DeviceCopies* const copies = copies_of(message);
+  return copies != nullptr && !copies->done();
+}
+
+void Sessions::await_copies() {
+  if (copies_timer_) return;
+  copies_pause_ =
+      copies_pause_.count() == 0 ? kCopiesPause : std::min(2 * copies_pause_, kCopiesPauseMax);
+  copies_timer_ = strand_.runtime().call_at(strand_.runtime().now() + copies_pause_, [this] {
+    copies_timer_.reset();
+    look_at_copies();
+  });
+}
+
+// All that is done by now leaves; for the rest they are looked at again.
+void Sessions::look_at_copies() {
+  const auto waits = [](const Queued& queued) { return is_being_copied(queued.message); };
+  bool any = std::any_of(copied_to_self_.begin(), copied_to_self_.end(), waits);
+  for (const Peer& to : peers_)
+    for (const std::list<Queued>& queued : to.queued)
+      any |= std::any_of(queued.begin(), queued.end(), waits);
+  if (any)
+    await_copies();
+  else
+    copies_pause_ = {};
+  for (uint32_t id = 0; id < peers_.size(); ++id) admit_queued(WorkerId{id});
+  for (auto next = copied_to_self_.begin(); next != copied_to_self_.end();) {
+    if (waits(*next)) {
+      ++next;
+      continue;
+    }
+    Queued copied = std::move(*next);
+    next = copied_to_self_.erase(next);
+    send_to_self(copied.message, std::move(copied.options));
+  }
+}
+
+// Of tensors that a failed device has not copied goes what is to go in their place.
+void Sessions::transmit_or_instead(WorkerId id, Queued&& message) {
+  const DeviceCopies* const copies = copies_of(message.message);
+  if (copies == nullptr || !copies->failure() || !message.options.carried)
+    return transmit_new(id, message.message, std::move(message.options));
+  const std::optional<std::string> failure = copies->failure();
+  const std::shared_ptr<CarriedTensors> carried = std::move(message.options.carried);
+  put_failure(carried->instead, *failure);
+  transmit_new(id, carried->instead, std::move(message.options));
+  if (carried->on_changed) carried->on_changed(failure);
+  strand_.release_later(carried);
+}
+
+// Those of devices were copied: they stay as they are.
+uint32_t Sessions::version_of(const at::Tensor& tensor) {
+  if (tensor.defined() && !tensor.device().is_cpu()) return 0;
+  return tensor.defined() && !tensor.is_inference() ? static_cast<uint32_t>(tensor._version()) : 0;
+}
+
+}  // namespace rehearsal

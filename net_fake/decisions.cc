@@ -47,6 +47,7 @@ constexpr std::array<std::string_view, kDecisionKinds> kNames = {"latency",
                                                                  "vacancy",
                                                                  "madness",
                                                                  "lie",
+                                                                 "device",
                                                                  "hold"};
 
 constexpr uint64_t packed(const LifeId& life) {

@@ -55,6 +55,7 @@ enum class DecisionKind : uint8_t {
   vacancy,     // of a life that has crashed: whether its port refuses, or its machine is gone, too
   madness,     // number 0: which worker is mad, 1: how often
   lie,         // number: the event of a mad worker; whether it lies after it, and how
+  device,      // of a life; number: of what its simulated devices draw
   // Never drawn. number: of an event in the chain that `subject`, `object` and, as its kind, the
   // occurrence spell; how many others go before it although it was due earlier.
   hold,

@@ -51,6 +51,7 @@ struct ClusterOptions {
   // One worker, which the seed draws, also says what is not true, and crashes after the storm: any
   // well-formed message at any time. The oracles see the others only, and any main may fail.
   bool mad = false;
+  int devices = 0;                  // simulated ones of each worker: see sim/simulated_devices.h
   bool long_partitions = false;     // also partitions that outlast `peer_timeout`
   bool long_pauses = false;         // also pauses and jumps of clocks that outlast `peer_timeout`
   std::vector<FaultClass> without;  // left out, whatever else is said

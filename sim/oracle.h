@@ -38,6 +38,9 @@ struct LifeView {
   // and how many turns it has had so since it waited last; empty: there is none.
   std::string_view busy_label;
   uint64_t busy_turns = 0;
+  // The problems that its simulated devices have found, as in SimulatedDevices::problems; null: it
+  // has none.
+  const std::vector<std::string>* device_problems = nullptr;
 };
 
 // A cluster between two events.

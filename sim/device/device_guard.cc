@@ -10,6 +10,7 @@ namespace {
 
 // The thing behind the pointer of a c10::Event: its latest record.
 struct Event {
+  std::shared_ptr<Machine> machine;
   std::shared_ptr<Record> latest;
 };
 
@@ -81,7 +82,7 @@ c10::Stream DeviceGuard::exchangeStream(c10::Stream stream) const {
 }
 
 bool DeviceGuard::queryStream(const c10::Stream& stream) const {
-  return current_machine().query(queue_of(stream));
+  return current_machine().query(queue_of(stream), selection().learns_by_asking);
 }
 
 void DeviceGuard::synchronizeStream(const c10::Stream& stream) const {
@@ -99,7 +100,7 @@ void DeviceGuard::recordDataPtrOnStream(const c10::DataPtr& data, const c10::Str
 void DeviceGuard::record(void** event, const c10::Stream& stream, c10::DeviceIndex,
                          c10::EventFlag) const {
   if (*event == nullptr) *event = new Event;
-  static_cast<Event*>(*event)->latest = current_machine().record(queue_of(stream));
+  *static_cast<Event*>(*event) = {selection().machine, current_machine().record(queue_of(stream))};
 }
 
 void DeviceGuard::block(void* event, const c10::Stream& stream) const {
@@ -108,11 +109,15 @@ void DeviceGuard::block(void* event, const c10::Stream& stream) const {
 }
 
 bool DeviceGuard::queryEvent(void* event) const {
-  return event == nullptr || current_machine().query(*static_cast<Event*>(event)->latest);
+  if (event == nullptr) return true;
+  const Event& recorded = *static_cast<Event*>(event);
+  return recorded.machine->query(*recorded.latest, selection().learns_by_asking);
 }
 
 void DeviceGuard::synchronizeEvent(void* event) const {
-  if (event != nullptr) current_machine().synchronize(*static_cast<Event*>(event)->latest);
+  if (event == nullptr) return;
+  const Event& recorded = *static_cast<Event*>(event);
+  recorded.machine->synchronize(*recorded.latest);
 }
 
 void DeviceGuard::destroyEvent(void* event, c10::DeviceIndex) const noexcept {

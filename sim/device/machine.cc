@@ -84,13 +84,14 @@ c10::DataPtr Machine::allocate(StreamQueue& stream, size_t bytes) {
   const c10::Device where(SimulatedDevices::kType, stream.device());
   if (bytes == 0) return {nullptr, where};
   Memory& memory = device(stream.device()).memory;
-  Block& block = memory.allocate(stream, bytes, host_);
+  Block& block = memory.allocate(stream, bytes);
   auto* lease = new Lease{shared_from_this(), &memory, &block};
   c10::DataPtr data(reinterpret_cast<void*>(block.address), lease, &Lease::end, where);
   give(stream,
        {.name = "memory given out",
         .writes = {region_of(block.address, bytes)},
-        .run = [real = memory.on_host(data.get()), bytes] { std::memset(real, kPoison, bytes); }});
+        .run = [real = memory.on_host(data.get()), bytes] { std::memset(real, kPoison, bytes); }},
+       block.done_before);
   return data;
 }
 
@@ -112,7 +113,7 @@ void* Machine::on_host(const void* address) const {
   return nullptr;
 }
 
-void Machine::give(StreamQueue& stream, Work work) {
+void Machine::give(StreamQueue& stream, Work work, const Clock& done) {
   throw_if_failed(device(stream.device()));
   Clock& known = stream.known();
   known.join(host_);
@@ -122,8 +123,10 @@ void Machine::give(StreamQueue& stream, Work work) {
                                                                   .stream = stream.id(),
                                                                   .called_from = calling_stack()});
   const Access access{.by = name, .at = known.tick(stream.number())};
-  note_regions(work.reads, false, access, known);
-  note_regions(work.writes, true, access, known);
+  Clock before = known;
+  before.join(done);
+  note_regions(work.reads, false, access, before);
+  note_regions(work.writes, true, access, before);
   stream.add({.name = std::move(name), .run = std::move(work.run)});
   let_time_pass();
 }
@@ -160,15 +163,16 @@ void Machine::synchronize_all() {
   for (size_t i = 0; i < devices_.size(); ++i) synchronize(static_cast<c10::DeviceIndex>(i));
 }
 
-bool Machine::query(StreamQueue& stream) {
+bool Machine::query(StreamQueue& stream, bool learns) {
   take_some_steps();
-  if (stream.is_idle()) host_.join(stream.known());
+  if (stream.is_idle()) (learns ? host_ : asked_).join(stream.known());
   return stream.is_idle();
 }
 
-bool Machine::query(const Record& record) {
+bool Machine::query(const Record& record, bool learns) {
   take_some_steps();
-  if (record.done) host_.join(record.known);
+  if (record.done) (learns ? host_ : asked_).join(record.known);
+  for (const auto& one : devices_) throw_if_failed(*one);
   return record.done;
 }
 
@@ -199,7 +203,9 @@ Memory* Machine::memory_of(const void* address) {
 void Machine::free(Memory& memory, Block& block) {
   std::vector<std::shared_ptr<Record>> busy_until;
   for (StreamQueue* stream : block.used_on) busy_until.push_back(record(*stream));
-  memory.free(block, std::move(busy_until));
+  Clock done = host_;
+  done.join(asked_);
+  memory.free(block, std::move(busy_until), std::move(done));
 }
 
 void Machine::note_regions(const std::vector<Region>& regions, bool writes, const Access& access,

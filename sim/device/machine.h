@@ -47,7 +47,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   [[nodiscard]] void* on_host(const void* address) const;
 
   // Gives work to a stream, and compares what it touches with all that was given before.
-  void give(StreamQueue& stream, Work work);
+  // `done`: what else is known to be done before it.
+  void give(StreamQueue& stream, Work work, const Clock& done = {});
   // The point at which the stream will have done all that it has now.
   [[nodiscard]] std::shared_ptr<Record> record(StreamQueue& stream);
   void wait(StreamQueue& stream, std::shared_ptr<Record> record);
@@ -57,9 +58,9 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void synchronize(Record& record);
   void synchronize(c10::DeviceIndex device);
   void synchronize_all();
-  // Whether the host would not have to wait; it knows, then, that this is done.
-  [[nodiscard]] bool query(StreamQueue& stream);
-  [[nodiscard]] bool query(const Record& record);
+  // Whether the host would not have to wait; it knows, then, that this is done, if it learns.
+  [[nodiscard]] bool query(StreamQueue& stream, bool learns);
+  [[nodiscard]] bool query(const Record& record, bool learns);
 
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   // The errors of devices that have failed.
@@ -99,7 +100,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   SimulatedDevicesOptions options_;
   std::vector<std::unique_ptr<OneDevice>> devices_;
   std::vector<StreamQueue*> streams_;  // of all devices, by number
-  Clock host_;                         // what the host knows to be done
+  Clock host_;                         // what the host has waited for
+  Clock asked_;                        // and what it was told to be done, too
   uint64_t given_ = 0;
   uint64_t done_ = 0;
   uint64_t drawn_ = 0;

@@ -37,9 +37,9 @@ Memory::~Memory() {
   munmap(reinterpret_cast<void*>(real_), bytes_);
 }
 
-Block& Memory::allocate(StreamQueue& stream, size_t bytes, Clock& host) {
+Block& Memory::allocate(StreamQueue& stream, size_t bytes) {
   const size_t rounded = std::bit_ceil(std::max(bytes, kBlockBytesMin));
-  look_after_busy_blocks(host);
+  look_after_busy_blocks();
   Block* block = freed_block(stream, rounded);
   if (block == nullptr) {
     TORCH_CHECK_WITH(OutOfMemoryError, rounded <= bytes_ - given_out_, "sim:", int{device_},
@@ -59,8 +59,9 @@ Block& Memory::allocate(StreamQueue& stream, size_t bytes, Clock& host) {
   return *block;
 }
 
-void Memory::free(Block& block, std::vector<std::shared_ptr<Record>> busy_until) {
+void Memory::free(Block& block, std::vector<std::shared_ptr<Record>> busy_until, Clock done) {
   bytes_in_use_ -= block.bytes;
+  block.done_before = std::move(done);
   block.busy_until = std::move(busy_until);
   if (block.busy_until.empty())
     free_[{block.stream->number(), block.bytes}].push_back(&block);
@@ -92,11 +93,11 @@ Block* Memory::freed_block(StreamQueue& stream, size_t bytes) {
   return block;
 }
 
-void Memory::look_after_busy_blocks(Clock& host) {
+void Memory::look_after_busy_blocks() {
   std::erase_if(busy_, [&](Block* block) {
     if (!std::ranges::all_of(block->busy_until, [](const auto& record) { return record->done; }))
       return false;
-    for (const auto& record : block->busy_until) host.join(record->known);
+    for (const auto& record : block->busy_until) block->done_before.join(record->known);
     block->busy_until.clear();
     free_[{block->stream->number(), block->bytes}].push_back(block);
     return true;

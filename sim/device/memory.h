@@ -21,6 +21,7 @@ struct Block {
   uint64_t allocation = 0;                          // as which it was given out last; from 1
   std::set<StreamQueue*> used_on;                   // by record_stream
   std::vector<std::shared_ptr<Record>> busy_until;  // of a block that was freed
+  Clock done_before;  // what was known to be done when it was freed, and could be had again
   Accesses accesses;
 };
 
@@ -40,11 +41,10 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // A block for a stream, with what is left in it. `host` learns of records that are found
-  // done. Throws c10::OutOfMemoryError.
-  Block& allocate(StreamQueue& stream, size_t bytes, Clock& host);
-  // The block can be had again when all these records are done.
-  void free(Block& block, std::vector<std::shared_ptr<Record>> busy_until);
+  // A block for a stream, with what is left in it. Throws c10::OutOfMemoryError.
+  Block& allocate(StreamQueue& stream, size_t bytes);
+  // The block can be had again when all these records are done. `done`: what the host knows to be.
+  void free(Block& block, std::vector<std::shared_ptr<Record>> busy_until, Clock done);
 
   // The block in use in which a tensor's data begins; null where there is none.
   [[nodiscard]] Block* find(const void* address);
@@ -56,7 +56,7 @@ class Memory {
 
  private:
   Block* freed_block(StreamQueue& stream, size_t bytes);
-  void look_after_busy_blocks(Clock& host);
+  void look_after_busy_blocks();
 
   c10::DeviceIndex device_;
   size_t bytes_;

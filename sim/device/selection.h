@@ -14,6 +14,9 @@ struct Selection {
   std::shared_ptr<Machine> machine;  // null: there are no simulated devices
   c10::DeviceIndex device = 0;
   std::vector<c10::StreamId> streams;  // of each device; those that are missing are 0
+  // Whether what the host asks and is told to be done counts as a wait. If not, it only tells that
+  // memory which is freed then can be given out again: what else the answer may hide is told.
+  bool learns_by_asking = true;
 
   [[nodiscard]] c10::StreamId stream_of(c10::DeviceIndex index) const;
   // Returns what it was before.

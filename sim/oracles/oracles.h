@@ -49,6 +49,10 @@ struct NodeWaits;  // wait_graph.h
 // The destructor of a value that a worker holds lets an exception out.
 [[nodiscard]] std::unique_ptr<Oracle> make_destructors();
 
+// Two operations on a simulated device touch the same memory, and nothing puts them in order; or
+// memory is given out again that an operation may still use.
+[[nodiscard]] std::unique_ptr<Oracle> make_device_waits();
+
 // References or autograd contexts are still held when their worker shuts down. Each is added to
 // `found`, which outlives the oracle; it is a failure only if `strict`.
 [[nodiscard]] std::unique_ptr<Oracle> make_leaked_references(bool strict,

@@ -13,6 +13,8 @@
 #include "core/fibers/wait_queue.h"
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
+#include "sim/device/backend.h"
+#include "sim/device/machine.h"
 #include "sim/oracles/oracles.h"
 #include "sim/strategies/strategies.h"
 
@@ -105,14 +107,14 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   network_.set_inspector([codec = std::shared_ptr<Codec>(make_protobuf_codec())](
                              const Frame& frame) { return message_type_of(*codec, frame); });
   crashes_ = plan_.crashes;
-  for (const CrashPoint& point : options_.crash_points)
+  for (const auto& [worker, event] : options_.crash_points)
     crashes_.push_back(draw_restart(decisions_, options_.restart,
-                                    {.worker = point.worker, .event = point.decision},
-                                    crashes_.size()));
+                                    {.worker = worker, .event = event}, crashes_.size()));
   add_judge(make_deadlock(waits_seen_));  // Where nothing can happen any more, it knows better why.
   add_judge(make_progress(options_.progress_bound, names_));
   add_judge(make_destructors());
   add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
+  if (options_.devices > 0) add_judge(make_device_waits());
   if (options_.oracles) {
     add_judge(make_at_most_once());
     add_judge(make_completion());
@@ -176,6 +178,20 @@ ClusterParts::~ClusterParts() {
   if (torch_threads_before_ != 1) at::set_num_threads(torch_threads_before_);
 }
 
+// A process that comes back finds its machine's devices anew.
+std::shared_ptr<device::Machine> ClusterParts::make_devices(const LifeId& life) {
+  if (options_.devices == 0) return nullptr;
+  device::install_backend();
+  auto choose = [decisions = world_.decisions, life, drawn = uint64_t{0}](const std::string&,
+                                                                          uint32_t n) mutable {
+    const net_fake::Key key{
+        .kind = net_fake::DecisionKind::device, .subject = life, .number = ++drawn};
+    return static_cast<uint32_t>(decisions->choose(key, n));
+  };
+  return std::make_shared<device::Machine>(
+      SimulatedDevicesOptions{.count = options_.devices, .choose = std::move(choose)});
+}
+
 NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
   NodeOptions options;
   options.id = worker;
@@ -184,6 +200,7 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
     options.founds_after = living_beside(worker);
   options.seed = seed_;
   options.names = names_;
+  options.devices = {.type = SimulatedDevices::kType, .count = options_.devices};
   options.incarnation.value =
       std::max<uint64_t>(1, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
   if (options_.adjust_node) options_.adjust_node(options);
@@ -423,9 +440,9 @@ void ClusterParts::restart(WorkerId worker) {
   if (id.life > 0) recorder_.note("restart", id);
   lives.push_back(std::make_unique<Life>(
       node_options(worker, id.life), program_, id,
-      Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value],
-                        [this, id] { main_ended(id); },
-                        mad_ && mad_->worker() == worker ? mad_.get() : nullptr}));
+      Life::Environment{
+          world_, network_, pool_, recorder_, disks_[worker.value], [this, id] { main_ended(id); },
+          mad_ && mad_->worker() == worker ? mad_.get() : nullptr, make_devices(id)}));
   over_before_ = std::min<size_t>(over_before_, worker.value);
   lives.back()->start();
 }

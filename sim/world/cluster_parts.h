@@ -84,6 +84,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   [[nodiscard]] std::vector<fibers::StackView> stacks() const override;
 
   void run_event(const EventQueue::Event& next, WorkerId worker);
+  [[nodiscard]] std::shared_ptr<device::Machine> make_devices(const LifeId& life);
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);
   [[nodiscard]] std::vector<WorkerId> living_beside(WorkerId worker) const;
   [[nodiscard]] Duration least_peer_timeout();

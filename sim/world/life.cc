@@ -14,10 +14,12 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
       queue_(environment.world.queue),
       on_main_ended_(std::move(environment.on_main_ended)),
       runtime_(std::make_shared<SimRuntime>(environment.world, id)),
+      devices_(std::move(environment.devices)),
       transport_(environment.network, id.worker,
                  {.life = id.life, .runtime = runtime_.get(), .pool = &environment.pool}),
       tapped_(transport_, environment.listener),
       listener_(environment.listener) {
+  runtime_->set_devices(devices_);
   node_ = std::make_unique<Node>(std::move(options), program,
                                  Node::Environment{.runtime = runtime_,
                                                    .executions = runtime_.get(),
@@ -85,7 +87,8 @@ LifeView Life::view() const {
           .ended = ended_,
           .live_stacks = runtime_->live_stacks(),
           .busy_label = busy.label,
-          .busy_turns = busy.turns};
+          .busy_turns = busy.turns,
+          .device_problems = devices_ ? &devices_->problems() : nullptr};
 }
 
 void Life::on_event(const Event& event) {

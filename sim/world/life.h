@@ -27,7 +27,8 @@ class Life final : private Trace, private FrameSink {
     EventCollector& recorder;
     Checkpoints& disk;
     std::function<void()> on_main_ended;
-    Eavesdropper* listener = nullptr;  // hears its messages; null: nobody
+    Eavesdropper* listener = nullptr;                    // hears its messages; null: nobody
+    std::shared_ptr<device::Machine> devices = nullptr;  // the simulated ones that it has
   };
 
   Life(NodeOptions options, const Program& program, LifeId id, Environment environment);
@@ -79,6 +80,7 @@ class Life final : private Trace, private FrameSink {
   const EventQueue& queue_;
   const std::function<void()> on_main_ended_;
   const std::shared_ptr<SimRuntime> runtime_;
+  const std::shared_ptr<device::Machine> devices_;  // null: it has none
   net_fake::FakeTransport transport_;
   TappedTransport tapped_;
   Eavesdropper* const listener_;

@@ -12,6 +12,7 @@
 #include "core/fibers/default_generator.h"
 #include "core/fibers/thread_state.h"
 #include "sim/oracle.h"
+#include "sim/world/device_scope.h"
 #include "sim/world/sim_stack.h"
 #include "sim/world/turns.h"
 
@@ -54,12 +55,18 @@ void SimRuntime::post(Task task) {
   }
 }
 
+device::Selection* SimRuntime::devices_off_stacks() {
+  return devices_ == nullptr || device::selection().machine == devices_ ? nullptr : &off_stacks_;
+}
+
 void SimRuntime::enter(Task& task) {
+  const DeviceScope devices(devices_off_stacks());
   // Where the strand is entered from the event loop, LibTorch's state is the default already.
   std::optional<fibers::DefaultThreadState> protocol_state;
   if (current_ != nullptr || inline_running_) protocol_state.emplace();
   {
     const fibers::ScopedExecution nobody(nullptr);
+    const AskingTeachesNothing asking;
     on_strand_ = true;
     task();
     while (!tasks_.empty()) {
@@ -77,6 +84,7 @@ void SimRuntime::enter(Task& task) {
 
 // One after the other: those that one of them adds run behind it, not on top of it.
 void SimRuntime::run_inline_bodies() {
+  const DeviceScope devices(devices_off_stacks());
   runs_bodies_ = true;
   const LifeSettings settings(outer_settings(), settings_);
   for (uint64_t ran = 0; !inline_bodies_.empty() && (ran < kPassesInTurn || world_ == nullptr);) {
@@ -97,6 +105,7 @@ void SimRuntime::run_inline_bodies() {
 void SimRuntime::run_inline(Body body) {
   inline_running_ = true;
   const fibers::ScopedExecution scope(body.execution);
+  const EngineWithoutThreads engine(devices_ != nullptr);
   try {
     body.task();
   } catch (const NodeKilled&) {  // The silent end of a killed execution.

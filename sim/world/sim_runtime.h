@@ -13,6 +13,7 @@
 #include "core/fibers/stack_pool.h"
 #include "net_fake/decisions.h"
 #include "net_fake/delay.h"
+#include "sim/device/selection.h"
 #include "sim/world/event_queue.h"
 #include "sim/world/life_timers.h"
 #include "sim/world/local_clock.h"
@@ -54,6 +55,12 @@ class SimRuntime final : public Runtime, public Executions {
  public:
   SimRuntime(World& world, net_fake::LifeId life);
   ~SimRuntime() override;
+
+  // The simulated devices that its code has. Before anything runs; without, it has none.
+  void set_devices(std::shared_ptr<device::Machine> devices) {
+    devices_ = std::move(devices);
+    off_stacks_.machine = devices_;
+  }
 
   Instant now() const override;
   TimerId call_at(Instant when, Task task) override;
@@ -141,6 +148,8 @@ class SimRuntime final : public Runtime, public Executions {
     uint64_t serial = 0;  // of the event that is scheduled
   };
 
+  // For code that runs on no stack of its own; null: it has what it needs.
+  [[nodiscard]] device::Selection* devices_off_stacks();
   void enter(Task& task);
   void run_inline_bodies();
   void run_inline(Body body);
@@ -160,7 +169,9 @@ class SimRuntime final : public Runtime, public Executions {
   const net_fake::LifeId life_;
   const LocalClock* const clock_;  // null: it shows virtual time
   LifeTimers timers_;
-  std::unique_ptr<TorchSettings> settings_;  // LibTorch's, of this life; null: as outside
+  std::unique_ptr<TorchSettings> settings_;   // LibTorch's, of this life; null: as outside
+  std::shared_ptr<device::Machine> devices_;  // null: it has none
+  device::Selection off_stacks_;              // what is current of them where no stack runs
 
   bool on_strand_ = false;
   bool runs_bodies_ = false;     // inline ones, and those that run at once

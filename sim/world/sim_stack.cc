@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/fibers/default_generator.h"
+#include "sim/world/device_scope.h"
 #include "sim/world/sim_runtime.h"
 
 namespace rehearsal::sim {
@@ -38,6 +39,14 @@ void SimStack::make(World& world, Execution& execution, Task body) {
   execution_ = &execution;
   parks_ = 0;
   passes_ = 0;
+  if (runtime_.devices_ != nullptr) {
+    devices_ = {.machine = runtime_.devices_};
+    body = [body = std::move(body)]() mutable {
+      const EngineWithoutThreads engine(true);
+      body();
+      body = nullptr;
+    };
+  }
   fiber_.emplace(std::string(execution.label()), std::move(stack).value(), std::move(body));
   fiber_->set_on_terminate([this] { return may_be_left(); });
 }
@@ -131,6 +140,7 @@ void SimStack::run() {
   {
     const LifeSettings settings(runtime_.outer_settings(), runtime_.settings_);
     const fibers::ScopedExecution scope(execution_);
+    const DeviceScope devices(runtime_.devices_ != nullptr ? &devices_ : nullptr);
     SimStack* const before = std::exchange(runtime_.current_, this);
     fiber_->resume();
     runtime_.current_ = before;

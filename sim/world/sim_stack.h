@@ -7,6 +7,7 @@
 #include "core/base/runtime.h"
 #include "core/fibers/fiber.h"
 #include "net_fake/schedule.h"
+#include "sim/device/selection.h"
 #include "sim/world/turns.h"
 
 namespace rehearsal::sim {
@@ -72,6 +73,7 @@ class SimStack final : public net_fake::Occurrence {
   uint64_t serial_ = 0;  // of the event that runs it next; any other event is called off
   Execution* execution_ = nullptr;
   std::optional<fibers::Fiber> fiber_;
+  device::Selection devices_;          // what is current on it; see DeviceScope
   const Waiter* parked_in_ = nullptr;  // until it goes on
   uint64_t parks_ = 0;                 // of this execution
   uint64_t passes_ = 0;                // since its last park

@@ -77,7 +77,8 @@ TEST(Spans, ABackwardPassEndsAtBothSidesWithItsCall) {
   Spans spans;
   for (const EventKind kind :
        {EventKind::api_call, EventKind::call_executed, EventKind::call_completed})
-    spans.on_event({.kind = kind, .worker = {0}, .peer = {0}, .id = call_id(1), .text = "backward"});
+    spans.on_event(
+        {.kind = kind, .worker = {0}, .peer = {0}, .id = call_id(1), .text = "backward"});
   ASSERT_EQ(spans.ended().size(), 2u);
   EXPECT_TRUE(spans.ended()[0].served);
   EXPECT_EQ(span_name(spans.ended()[1], names()), "rpc_sync#backward(ps -> ps)");

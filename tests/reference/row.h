@@ -19,6 +19,7 @@ namespace rehearsal::reference {
 
 struct RowOptions {
   uint64_t seeds = tries(25);                              // of simulated clusters with mild faults
+  int devices = 0;                                         // simulated ones of each worker
   bool strict_leaks = true;                                // in both worlds
   std::function<void(NodeOptions&)> adjust_node = {};      // in both worlds
   std::function<void(sim::Cluster&)> adjust_cluster = {};  // before it runs
@@ -33,6 +34,7 @@ inline void on_simulated_clusters(const MakeProgram& make, const RowOptions& opt
   hunt.seeds = options.seeds;
   hunt.cluster.adjust_node = options.adjust_node;
   hunt.cluster.strict_leaks = options.strict_leaks;
+  hunt.cluster.devices = options.devices;
   EXPECT_TRUE(sim::hunt(hunt, [&](Seed seed, const sim::ClusterOptions& of_seed) {
     const Program program = make();
     sim::Cluster cluster(seed, program, of_seed);

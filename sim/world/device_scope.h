@@ -1,0 +1,47 @@
+#pragma once
+
+#include "sim/device/selection.h"
+
+namespace rehearsal::sim {
+
+// While it lives, what is current of simulated devices on this thread is what `inside` was when it
+// began, and `inside` keeps what was current outside; then the other way round, so that `inside`
+// is as the code within has left it. Null: nothing changes.
+class DeviceScope {
+ public:
+  explicit DeviceScope(device::Selection* inside);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  device::Selection* const inside_;
+};
+
+// While it lives, what the code of a strand asks devices is no wait: others rely on none.
+class AskingTeachesNothing {
+ public:
+  AskingTeachesNothing();
+  ~AskingTeachesNothing();
+  AskingTeachesNothing(const AskingTeachesNothing&) = delete;
+  AskingTeachesNothing& operator=(const AskingTeachesNothing&) = delete;
+
+ private:
+  const bool before_;
+};
+
+// While it lives, LibTorch's engine runs backward passes on the thread that calls them.
+class EngineWithoutThreads {
+ public:
+  // Only if `holds`.
+  explicit EngineWithoutThreads(bool holds);
+  ~EngineWithoutThreads();
+  EngineWithoutThreads(const EngineWithoutThreads&) = delete;
+  EngineWithoutThreads& operator=(const EngineWithoutThreads&) = delete;
+
+ private:
+  const bool holds_;
+  bool before_ = false;
+};
+
+}  // namespace rehearsal::sim

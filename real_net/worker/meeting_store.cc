@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "real_net/tcp/host_addresses.h"
@@ -32,6 +33,8 @@ constexpr auto kConnectsApart = std::chrono::milliseconds(100);
 constexpr auto kConnectLimit = std::chrono::seconds(3);
 constexpr auto kStoreAnswerLimit = std::chrono::seconds(15);
 constexpr auto kLookLimit = std::chrono::seconds(1);
+constexpr char kFileIsLocked[] =
+    "a process that is stopped, or that hangs, keeps the file locked (lsof names it)";
 constexpr char kRoot[] = "rehearsal-rendezvous";
 constexpr char kAnnouncement[] = "announcement";
 
@@ -242,11 +245,12 @@ Result<StorePtr> serve(const Placement& placement, const Seal& seal, Patience& p
 
 class MeetingStore::Impl {
  public:
-  Impl(StorePtr made, const std::string& run, const Seal& seal)
+  Impl(StorePtr made, const std::string& run, const Seal& seal, std::string silence)
       : all(std::move(made)),
         run(c10::make_intrusive<c10d::PrefixStore>("rehearsal/" + run, all)),
         root(c10::make_intrusive<c10d::PrefixStore>(kRoot, all)),
         seal(seal),
+        silence(std::move(silence)),
         prefix(run + "/") {}
 
   [[nodiscard]] std::string close(const std::string& key, const std::string& text) const {
@@ -260,12 +264,26 @@ class MeetingStore::Impl {
 
   const StorePtr all, run, root;
   const Seal seal;
-  const std::string prefix;  // of the run's keys, as the seal knows them
+  const std::string silence;  // why it may not answer
+  const std::string prefix;   // of the run's keys, as the seal knows them
 };
 
 MeetingStore::MeetingStore(std::shared_ptr<const Impl> impl, Patience* patience)
     : impl_(std::move(impl)), patience_(patience) {}
-MeetingStore::~MeetingStore() = default;
+
+// c10d's store of a file takes the file's lock once more as it ends: it waits without a limit for a
+// process that holds the lock and has stopped.
+MeetingStore::~MeetingStore() {
+  std::function<bool()> end = [impl = std::move(impl_)]() mutable {
+    impl.reset();
+    return true;
+  };
+  try {
+    (void)within(Clock::now() + kStoreAnswerLimit, std::move(end));
+  } catch (const std::system_error&) {
+    // There is no thread to be had: it has ended here.
+  }
+}
 
 std::string MeetingStore::place(const Placement& placement) {
   return placement.file.empty() ? to_string(placement.master) : placement.file;
@@ -298,7 +316,9 @@ Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placem
         return c10::make_intrusive<c10d::FileStore>(file, count);
       };
       const auto opened = within(patience.deadline(), work);
-      if (!opened) return failure(ErrorKind::timeout, placement.file + " cannot be opened in time");
+      if (!opened)
+        return failure(ErrorKind::timeout,
+                       placement.file + " cannot be opened in time: " + kFileIsLocked);
       made = *opened;
     } else if (placement.rank == 0 && !placement.agent_serves) {
       made = serve(placement, seal, patience);
@@ -313,13 +333,14 @@ Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placem
   if (!made.ok()) return made.error();
   StorePtr store = std::move(made).value();
   store->setTimeout(left_until(patience.deadline()));
+  const std::string silence = placement.file.empty() ? "whoever serves it hangs" : kFileIsLocked;
   return std::unique_ptr<MeetingStore>(new MeetingStore(
-      std::make_shared<const Impl>(std::move(store), placement.run, seal), nullptr));
+      std::make_shared<const Impl>(std::move(store), placement.run, seal, silence), nullptr));
 }
 
 std::unique_ptr<MeetingStore> MeetingStore::of_run(const std::string& run) const {
-  return std::unique_ptr<MeetingStore>(
-      new MeetingStore(std::make_shared<const Impl>(impl_->all, run, impl_->seal), patience_));
+  return std::unique_ptr<MeetingStore>(new MeetingStore(
+      std::make_shared<const Impl>(impl_->all, run, impl_->seal, impl_->silence), patience_));
 }
 
 // c10d waits for an answer without a limit.
@@ -336,7 +357,7 @@ Value MeetingStore::bounded(Call call) const {
     if (patience_ != nullptr)
       patience_->waits_for("an answer of the rendezvous, which whoever serves it owes");
   });
-  if (!answer) throw std::runtime_error("it does not answer: whoever serves it hangs");
+  if (!answer) throw std::runtime_error("it does not answer: " + impl_->silence);
   return std::move(*answer);
 }
 

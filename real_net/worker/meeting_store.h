@@ -35,6 +35,8 @@ class MeetingStore {
   [[nodiscard]] static Result<std::unique_ptr<MeetingStore>> open(
       const Placement& placement, const std::vector<std::string>& names, const Seal& seal,
       Patience& patience);
+  // Ends its part in the store, in some seconds at most: a file that another keeps locked for
+  // longer is left as it is.
   ~MeetingStore();
 
   // Where it is, for people.
@@ -73,7 +75,7 @@ class MeetingStore {
   template <class Value, class Call>
   Value bounded(Call call) const;
 
-  const std::shared_ptr<const Impl> impl_;
+  std::shared_ptr<const Impl> impl_;
   Patience* patience_;
 };
 

@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "real_net/worker/meeting_store.h"
 #include "tests/leased_port.h"
+#include "tests/real_net/support/file_lock.h"
 #include "tests/real_net/support/nursery.h"
 #include "tests/temporary_folder.h"
 #include "tests/whole_file.h"
@@ -28,6 +31,14 @@ enum class Fate : uint8_t { never_there, killed, stopped };
 
 bool is_there() { return true; }
 
+// Whether all its threads have stopped.
+bool is_stopped(pid_t process) {
+  const std::string threads = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads))
+    if (read_whole_file(thread.path() / "stat").find(") T ") == std::string::npos) return false;
+  return true;
+}
+
 std::string worker_of(uint32_t rank) { return "w" + std::to_string(rank); }
 
 class MissingOverTcp : public testing::Test {
@@ -36,6 +47,7 @@ class MissingOverTcp : public testing::Test {
   struct Group {
     uint32_t missing = 0;
     std::string rendezvous;
+    std::optional<std::string> file;  // in which they meet
     std::vector<pid_t> children = std::vector<pid_t>(kMembers, -1);
     [[nodiscard]] uint32_t last() const {
       return missing == kMembers - 1 ? missing - 1 : kMembers - 1;
@@ -100,6 +112,15 @@ class MissingOverTcp : public testing::Test {
     group.children[rank] = children.start(static_cast<int>(10 * group.missing + rank));
   }
 
+  // One that is stopped while it keeps the file of the rendezvous locked keeps all others, who do
+  // not know who it is (locked_file_test.cc). So it is stopped while it cannot.
+  static void stop(const Group& group, pid_t child) {
+    std::optional<FileLock> lock;
+    if (group.file) lock.emplace(*group.file);
+    EXPECT_EQ(::kill(child, SIGSTOP), 0);
+    while (!is_stopped(child)) std::this_thread::sleep_for(milliseconds(1));
+  }
+
   // A static group has not met yet when one is lost: its last worker comes when that has happened.
   void lose(Nursery& children, Group& group, Fate fate, bool dynamic) const {
     std::vector<uint32_t> there;
@@ -110,16 +131,19 @@ class MissingOverTcp : public testing::Test {
     if (fate == Fate::killed) {
       EXPECT_EQ(children.kill(lost), -SIGKILL);
     } else {
-      EXPECT_EQ(::kill(lost, SIGSTOP), 0);
+      stop(group, lost);
     }
     if (!dynamic) start(children, group, group.last());
   }
 
   void expect_each_rank_named(Fate fate, bool dynamic) {
     for (uint32_t missing = 0; missing < kMembers; ++missing) {
-      const std::string file = "file://" + folder_.file("store" + std::to_string(missing));
+      const std::string file = folder_.file("store" + std::to_string(missing));
       const std::string tcp = "tcp://127.0.0.1:" + std::to_string(leased_port());
-      groups_.push_back({.missing = missing, .rendezvous = dynamic ? file : tcp});
+      if (dynamic)
+        groups_.push_back({.missing = missing, .rendezvous = "file://" + file, .file = file});
+      else
+        groups_.push_back({.missing = missing, .rendezvous = tcp, .file = {}});
     }
     Nursery children([&](int number) {
       return live(static_cast<uint32_t>(number) / 10, static_cast<uint32_t>(number) % 10, dynamic);

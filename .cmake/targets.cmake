@@ -86,8 +86,7 @@ function(rehearsal_export name)
   set_property(GLOBAL APPEND PROPERTY rehearsal_exported ${name})
 endfunction()
 
-# LibTorch's headers, compiled once, in three sizes. Seconds that one file of ours takes without and
-# with them: tensor 7 and 4, autograd 11 and 5, api 18 and 7.
+# LibTorch's headers, compiled once, in three sizes.
 function(rehearsal_precompiled_headers name)
   set(empty ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
   if(NOT EXISTS ${empty})
@@ -101,9 +100,13 @@ set(tensor_headers <ATen/core/Tensor.h> <ATen/core/function_schema.h> <ATen/core
     <algorithm> <charconv> <functional> <map> <memory> <optional> <ranges> <string> <variant>
     <vector>)
 rehearsal_precompiled_headers(rehearsal_torch_tensor ${tensor_headers})
-rehearsal_precompiled_headers(rehearsal_torch_autograd ${tensor_headers}
-                              <torch/csrc/autograd/function.h>)
-rehearsal_precompiled_headers(rehearsal_torch_api <torch/torch.h>)
+set(autograd_headers ${tensor_headers} <torch/csrc/autograd/function.h> <torch/types.h>
+    <torch/utils.h>)
+rehearsal_precompiled_headers(rehearsal_torch_autograd ${autograd_headers})
+# Not all of <torch/torch.h>: each file that includes its modules makes the tables of their virtual
+# functions anew, even out of precompiled headers, in 3 s.
+rehearsal_precompiled_headers(rehearsal_torch_api ${autograd_headers} <torch/autograd.h>
+                              <torch/nn/modules/linear.h> <torch/optim.h>)
 
 # Our own headers that many files reach, compiled once on top of these. A file takes the first that
 # it reaches, so that it is compiled anew for no other header than without. Only Clang can build one
@@ -138,37 +141,60 @@ function(rehearsal_own_precompiled_headers name)
   endforeach()
 endfunction()
 
+# Sets RESULT to what FILE reaches of these: sizes of LibTorch's headers, names of our own sets.
+# Each file is read once.
+function(rehearsal_headers_reached RESULT file)
+  get_property(known GLOBAL PROPERTY "rehearsal headers of ${file}" SET)
+  if(known)
+    get_property(reached GLOBAL PROPERTY "rehearsal headers of ${file}")
+    set(${RESULT} "${reached}" PARENT_SCOPE)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY "rehearsal headers of ${file}" "")  # for an include that leads back
+  set(reached)
+  set(includes)
+  if(EXISTS ${file})
+    file(STRINGS ${file} includes REGEX "^#include ")
+  endif()
+  foreach(include IN LISTS includes)
+    if(include MATCHES "<torch/(torch\\.h|nn|optim)")
+      list(APPEND reached api)
+    elseif(include MATCHES
+           "<(torch/(csrc/autograd/|(types|utils|autograd)\\.h)|ATen/(ATen|Functions)\\.h)")
+      list(APPEND reached autograd)
+    elseif(include MATCHES "<(ATen|c10|torch)/")
+      list(APPEND reached tensor)
+    elseif(include MATCHES "\"(.*)\"")
+      set(header ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
+      if(NOT EXISTS ${header})
+        cmake_path(REPLACE_FILENAME file ${CMAKE_MATCH_1} OUTPUT_VARIABLE header)
+      endif()
+      rehearsal_headers_reached(more ${header})
+      list(APPEND reached ${more})
+    endif()
+  endforeach()
+  foreach(name IN ITEMS row cluster settings calls)
+    list(GET own_headers_${name} -1 header)
+    if(file STREQUAL ${PROJECT_SOURCE_DIR}/${header})
+      list(APPEND reached ${name})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES reached)
+  set_property(GLOBAL PROPERTY "rehearsal headers of ${file}" "${reached}")
+  set(${RESULT} "${reached}" PARENT_SCOPE)
+endfunction()
+
 # Sets RESULT to the largest of these that SOURCE reaches through headers of this repository, such
 # as torch_api, torch_tensor_calls or none. It looks when CMake runs; an outdated answer costs
 # compile time only.
 function(rehearsal_large_headers_of RESULT source)
-  set(pending ${source})
-  set(seen)
+  rehearsal_headers_reached(reached ${source})
   set(size none)
-  while(pending)
-    list(POP_FRONT pending file)
-    if(NOT EXISTS ${file} OR file IN_LIST seen)
-      continue()
+  foreach(larger IN ITEMS tensor autograd api)
+    if(larger IN_LIST reached)
+      set(size ${larger})
     endif()
-    list(APPEND seen ${file})
-    get_property(includes GLOBAL PROPERTY "rehearsal includes of ${file}")
-    if(NOT includes)
-      file(STRINGS ${file} includes REGEX "^#include ")
-      set_property(GLOBAL PROPERTY "rehearsal includes of ${file}" "${includes}")
-    endif()
-    foreach(include IN LISTS includes)
-      if(include MATCHES "<torch/(torch\\.h|nn|optim)")
-        set(size api)
-      elseif(include MATCHES "<(torch/csrc/autograd/|ATen/(ATen|Functions)\\.h)"
-             AND NOT size STREQUAL api)
-        set(size autograd)
-      elseif(include MATCHES "<(ATen|c10|torch)/" AND size STREQUAL none)
-        set(size tensor)
-      elseif(include MATCHES "\"(.*)\"")
-        list(APPEND pending ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1})
-      endif()
-    endforeach()
-  endwhile()
+  endforeach()
   set(${RESULT} none PARENT_SCOPE)
   if(NOT size STREQUAL none)
     set(${RESULT} torch_${size} PARENT_SCOPE)
@@ -177,8 +203,7 @@ function(rehearsal_large_headers_of RESULT source)
     return()
   endif()
   foreach(name IN ITEMS row cluster settings calls)
-    list(GET own_headers_${name} -1 header)
-    if(torch_${size}_${name} IN_LIST own_sets AND ${PROJECT_SOURCE_DIR}/${header} IN_LIST seen
+    if(torch_${size}_${name} IN_LIST own_sets AND name IN_LIST reached
        AND (source MATCHES "/tests/" OR NOT name STREQUAL cluster))  # It has GoogleTest.
       set(${RESULT} torch_${size}_${name} PARENT_SCOPE)
       return()
@@ -190,6 +215,11 @@ endfunction()
 # itself knows one set for a whole target, and loading a larger set than needed costs seconds too.
 # Ninja alone knows of files that another target makes.
 function(rehearsal_precompile)
+  rehearsal_precompile_in(${CMAKE_CURRENT_SOURCE_DIR} ${ARGN})
+endfunction()
+
+# The same of sources, by their full paths, of targets that another DIRECTORY makes.
+function(rehearsal_precompile_in directory)
   if(NOT CMAKE_GENERATOR MATCHES Ninja)
     return()
   endif()
@@ -197,13 +227,14 @@ function(rehearsal_precompile)
     rehearsal_large_headers_of(headers ${source})
     if(NOT headers STREQUAL none)
       set(header ${PROJECT_BINARY_DIR}/CMakeFiles/rehearsal_${headers}.dir/cmake_pch.hxx)
+      set(compiled ${header}.gch)
+      set(options "-Winvalid-pch;-include;${header}")
       if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-        set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.pch
-                                    COMPILE_OPTIONS "-include-pch;${header}.pch")
-      else()
-        set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${header}.gch
-                                    COMPILE_OPTIONS "-Winvalid-pch;-include;${header}")
+        set(compiled ${header}.pch)
+        set(options "-include-pch;${compiled}")
       endif()
+      set_source_files_properties(${source} DIRECTORY ${directory} PROPERTIES
+                                  OBJECT_DEPENDS ${compiled} COMPILE_OPTIONS "${options}")
     endif()
   endforeach()
 endfunction()

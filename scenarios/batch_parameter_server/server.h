@@ -1,7 +1,7 @@
 // The server's side: it collects the gradients of all trainers, steps once, and answers all.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/optim/sgd.h>
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "scenarios/batch_parameter_server/trainer.h"
 
+#include <torch/optim/sgd.h>
+
 #include "command_line/scenario.h"
 
 namespace rehearsal::batch_parameter_server {

@@ -1,7 +1,8 @@
 // The policy, how it acts and how it learns: the agent without any call.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 // An observer without any call.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <string>

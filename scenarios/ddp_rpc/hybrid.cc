@@ -1,6 +1,7 @@
 #include "scenarios/ddp_rpc/hybrid.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/optim/sgd.h>
 
 #include <utility>
 

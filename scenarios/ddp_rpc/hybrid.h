@@ -1,7 +1,7 @@
 // The model of `ddp_rpc`, the batches that it learns from, and its training in one process.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <string>

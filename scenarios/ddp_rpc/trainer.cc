@@ -1,5 +1,7 @@
 #include "scenarios/ddp_rpc/trainer.h"
 
+#include <torch/optim/sgd.h>
+
 #include "command_line/scenario.h"
 #include "core/api/data_parallel.h"
 #include "core/api/distributed_optimizer.h"

@@ -1,5 +1,8 @@
 #include "scenarios/models/language_model.h"
 
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/init.h>
+
 namespace rehearsal::models {
 namespace {
 

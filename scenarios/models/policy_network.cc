@@ -1,5 +1,7 @@
 #include "scenarios/models/policy_network.h"
 
+#include <torch/utils.h>
+
 #include <limits>
 
 #include "core/base/hash.h"

@@ -6,7 +6,9 @@
 // episode does not depend on the order in which the observers asked.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,8 @@
 #include "scenarios/parameter_server/trainer.h"
 
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
 namespace rehearsal::parameter_server {
 namespace {
 

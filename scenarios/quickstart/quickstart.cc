@@ -1,6 +1,9 @@
 #include "scenarios/quickstart/quickstart.h"
 
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
 
 #include "core/api/call_context.h"
 #include "core/api/distributed_optimizer.h"

@@ -1,6 +1,6 @@
 #include "scenarios/random_model/operators.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include <stdexcept>
 

@@ -1,6 +1,6 @@
 #include "scenarios/random_model/reference.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,8 @@
 #include "scenarios/recovery/layers.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn/functional/linear.h>
+#include <torch/optim/adam.h>
 
 #include "core/base/hash.h"
 

@@ -1,5 +1,7 @@
 #include "scenarios/recovery/recovery.h"
 
+#include <torch/optim/adam.h>
+
 #include <algorithm>
 
 #include "core/api/distributed_checkpoint.h"

@@ -2,7 +2,8 @@
 // a cart-pole of its own and asks the agent what to do at every step.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "scenarios/rnn/served_model.h"
 
+#include <torch/nn/module.h>
+
 namespace rehearsal::rnn {
 
 void register_served_model(FunctionRegistry& registry) {

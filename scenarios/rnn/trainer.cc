@@ -1,5 +1,9 @@
 #include "scenarios/rnn/trainer.h"
 
+#include <torch/nn/module.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
 #include <algorithm>
 #include <cmath>
 

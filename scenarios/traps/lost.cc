@@ -1,6 +1,8 @@
 #include "scenarios/traps/lost.h"
 
-#include <torch/torch.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 #include <string>

@@ -1,6 +1,7 @@
 #include "scenarios/traps/recorded.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/types.h>
 
 #include <chrono>
 #include <memory>

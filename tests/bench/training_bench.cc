@@ -4,7 +4,10 @@
 // end in _us are medians, and `ratio` is one of medians; on a busy machine that of the least times,
 // `least_ratio`, says more.
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

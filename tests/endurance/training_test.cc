@@ -4,7 +4,8 @@
 // checkpoint at each tenth; what they hold after the first steps and after all, simulated under
 // faults, and over loopback.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
 
 #include <filesystem>
 

@@ -2,6 +2,7 @@
 // made them, and are where their tensors came from. Method: the reference's tests of gradients on
 // GPUs, on simulated devices, which tell each wait that is missing.
 #include <c10/core/StreamGuard.h>
+#include <torch/nn/modules/linear.h>
 
 #include <vector>
 

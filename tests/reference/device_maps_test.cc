@@ -1,7 +1,7 @@
 // Goal: a tensor on a device of one worker is on the device of another that its map says, and what
 // comes back is where it came from; a map that cannot be is refused by all, and a device that has
 // no entry by the call. Method: the reference's tests of device maps, on simulated devices.
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
 
 #include <utility>
 #include <vector>

@@ -2,7 +2,7 @@
 // without that the host waits. Method: the reference's tests of streams, on simulated devices,
 // which tell each wait that is missing, whatever the order was.
 #include <c10/core/StreamGuard.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <memory>
 #include <mutex>

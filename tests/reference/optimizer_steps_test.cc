@@ -2,7 +2,9 @@
 // what goes wrong at an owner is told with its name and leaves nothing. Method: the reference's
 // model of two matrices, at four workers at once, with weights that a hand computes; an optimizer
 // whose constructor throws at the owners.
-#include <torch/torch.h>
+#include <torch/optim.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/sgd.h>
 
 #include <memory>
 #include <string>

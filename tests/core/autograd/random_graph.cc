@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/utils.h>
 
 #include <memory>
 

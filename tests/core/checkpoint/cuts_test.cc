@@ -1,6 +1,8 @@
 // Goal: a cut is found again by names, is whole or not there, and what is wrong is said. Method:
 // lives with other owners, lost disks, things of other names.
 #include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 
 #include "core/api/own_optimizer.h"
 #include "core/api/recovery.h"

@@ -1,7 +1,8 @@
 // The state of each of LibTorch's optimizers goes on with a checkpoint: a life that resumes in the
 // middle ends with the bits of one that trained to the end.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim.h>
+#include <torch/optim/optimizer.h>
 
 #include <memory>
 #include <ostream>

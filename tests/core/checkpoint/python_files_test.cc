@@ -2,6 +2,7 @@
 // refuses a file which names anything but tensors.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <torch/serialize.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -3,7 +3,9 @@
 #include "core/api/data_parallel.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/nn/module.h>
+#include <torch/optim/sgd.h>
 
 #include <optional>
 

@@ -2,6 +2,10 @@
 #include "core/api/remote_layer.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/utils.h>
 
 #include <sstream>
 

@@ -2,6 +2,13 @@
 #include "core/api/remote_module.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
 
 #include "core/api/distributed_optimizer.h"
 #include "sim/oracles/quiet_oracle.h"

@@ -1,6 +1,8 @@
 // Goal: a step with the gradients of several contexts is that of one process that calls backward as
 // often, and a failed accumulation leaves nothing. Method: both side by side, all bits.
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
 
 #include "tests/core/optim/split_model.h"
 

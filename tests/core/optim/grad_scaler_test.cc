@@ -1,6 +1,8 @@
 // Goal: the scale of a loss grows and shrinks as PyTorch's, a step with an overflow at one owner is
 // left out at all, and others have the bits of one process. Method: both side by side.
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/sgd.h>
 
 #include <limits>
 

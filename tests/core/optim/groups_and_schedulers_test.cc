@@ -1,6 +1,9 @@
 // Goal: groups of parameters with options of their own, which LibTorch's schedulers and the program
 // change between steps, step as those of one process do. Method: both side by side, all bits.
 #include <gtest/gtest.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/schedulers/step_lr.h>
+#include <torch/optim/sgd.h>
 
 #include "tests/core/optim/split_model.h"
 

@@ -2,6 +2,7 @@
 // and gradients travel so, with parameters in float and a scale for the loss; beside one process.
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/optim/optimizer.h>
 
 #include <cmath>
 #include <memory>

@@ -3,6 +3,7 @@
 #include "tests/core/optim/own_optimizers.h"
 
 #include <gtest/gtest.h>
+#include <torch/optim/schedulers/step_lr.h>
 
 #include "tests/core/optim/split_model.h"
 

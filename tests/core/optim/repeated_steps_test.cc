@@ -2,6 +2,7 @@
 // Method: an owner without gradients; an owner whose answers are held up; calls with so little time
 // that many fail.
 #include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
 
 #include "core/optim/libtorch_kinds.h"
 #include "core/optim/local_optimizer.h"

@@ -2,6 +2,7 @@
 // or torn. Method: gradients that do not depend on the parameters, of numbers whose sums are exact
 // in any order; at simulated workers and over TCP.
 #include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
 
 #include "tests/core/optim/split_model.h"
 #include "tests/effort.h"

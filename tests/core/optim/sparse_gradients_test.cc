@@ -1,6 +1,11 @@
 // Goal: sparse gradients are stepped with, clipped and refused as LibTorch's own functions do it.
 // Method: a table at another worker beside the same here; bits, or the same text of the error.
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 
 #include "core/base/printable.h"
 #include "tests/core/optim/split_model.h"

@@ -1,7 +1,10 @@
 // Batches in whole clusters: a parameter server that updates once for all, a policy that decides
 // for many, and what happens when one of them is lost.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cstring>

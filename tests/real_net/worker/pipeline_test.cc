@@ -3,7 +3,9 @@
 #include "core/api/pipeline.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "core/api/worker.h"
 #include "tests/real_net/support/loopback_group.h"

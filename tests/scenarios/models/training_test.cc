@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "scenarios/models/language_model.h"
 #include "scenarios/models/policy_network.h"

@@ -1,7 +1,7 @@
 #include "scenarios/parameter_server/digits.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace rehearsal::parameter_server {
 namespace {

@@ -1,6 +1,8 @@
 #include "scenarios/parameter_server/trainer.h"
 
 #include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
 
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "scenarios/rl/rl.h"
 
 #include <gtest/gtest.h>
+#include <torch/utils.h>
 
 #include "scenarios/rl/agent.h"
 #include "tests/scenarios/simulated.h"

@@ -1,6 +1,9 @@
 #include "scenarios/rnn/rnn.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
 
 #include "scenarios/rnn/trainer.h"
 #include "sim/cluster.h"

@@ -1,6 +1,11 @@
 #include "tests/sim/device/devices.h"
 
 #include <c10/core/AutogradState.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/utils.h>
 
 #include <optional>
 #include <vector>

@@ -1,3 +1,7 @@
+#include <torch/nn/functional.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/utils.h>
+
 #include <functional>
 #include <map>
 #include <utility>

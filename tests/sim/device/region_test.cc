@@ -1,7 +1,7 @@
 #include "sim/device/region.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <random>
 #include <set>

@@ -2,7 +2,7 @@
 // of devices arrive whole, failures are told, nothing is left. Method: calls with tensors of
 // devices under hostile faults and crashes; devices that fail; oracles that see what was left out.
 #include <c10/core/StreamGuard.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <string>

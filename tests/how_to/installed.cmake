@@ -16,9 +16,10 @@ endfunction()
 
 run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 file(COPY ${SOURCE}/tests/how_to/example/ DESTINATION ${example}/project)
+# Nobody debugs it.
 run("configuring the example" ${CMAKE_COMMAND} -G Ninja -S ${example}/project -B ${example}/build
     -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug
-    "-DCMAKE_CXX_FLAGS=${FLAGS}")
+    "-DCMAKE_CXX_FLAGS=${FLAGS}" -DCMAKE_CXX_FLAGS_DEBUG=-O0)
 run("building the example" ${CMAKE_COMMAND} --build ${example}/build)
 run("the example" ${example}/build/training_test
     --gtest_filter=Training.HoldsInOneRun:MendedTraining.*)

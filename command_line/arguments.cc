@@ -13,6 +13,7 @@
 
 #include "command_line/check_command.h"
 #include "command_line/collectives_flag.h"
+#include "command_line/devices_flag.h"
 #include "command_line/flags.h"
 #include "command_line/help_texts.h"
 #include "command_line/liveness_flags.h"
@@ -192,6 +193,7 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     settings.crashes = static_cast<int>(parse_whole("--crashes", flags_.crashes, 0, 1000));
   }
   if (!flags_.mad.empty()) settings.mad = static_cast<int>(parse_whole("--mad", flags_.mad, 0, 1));
+  settings.devices = parse_devices(flags_.devices, *settings.scenario, scenarios_);
   if (!flags_.restarts.empty()) settings.restarts = parse_restarts(flags_.restarts);
   settings.checkpoints = flags_.checkpoints;
   if (!flags_.partitions.empty())
@@ -261,6 +263,7 @@ RunCommand Parser::run_command() const {
       {"--faults " + flags_.faults, faults},
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
       {"--mad " + flags_.mad, command.settings.mad.value_or(0) > 0},
+      {"--devices " + flags_.devices, !flags_.devices.empty()},
       {"--restarts " + flags_.restarts, !flags_.restarts.empty()},
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
       {"--partitions " + flags_.partitions, !flags_.partitions.empty()},

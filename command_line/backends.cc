@@ -34,6 +34,7 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
   options.faults = plan.faults;
   options.crashes = static_cast<uint32_t>(plan.crashes);
   options.mad = plan.mad > 0;
+  options.devices = settings.device_count();
   options.restart = plan.restarts;
   options.long_partitions = plan.long_partitions;
   options.long_pauses = plan.long_pauses;
@@ -160,7 +161,7 @@ bool learns_counts(const sim::StrategySettings& strategy) {
 std::vector<sim::ChainCount> counts_of(const RunSettings& settings, sim::ClusterOptions options) {
   Reporter silent{
       .line = [](const std::string&) {}, .progress = [](const std::string&) {}, .results = {}};
-  const Program program = settings.scenario->program({settings.options, settings.seed, silent});
+  const Program program = settings.program(silent);
   options.strategy = sim::StrategyKind::timed_swarm;
   options.profile = true;
   options.oracles = false;
@@ -182,7 +183,7 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   sim::ClusterOptions options = cluster_options(settings, trace);
   options.oracles = equipment.oracles;
   options.stacks = &equipment.stacks;
-  const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
+  const Program program = settings.program(reporter);
   if (settings.crash_at) {
     options.crash_points.push_back(
         {worker_id(program, settings.crash_at->worker), settings.crash_at->decision});

@@ -101,7 +101,7 @@ int check(const Tool& tool, const CheckCommand& command) {
   silent.line = silent.progress = [](const std::string&) {};
   const auto fresh_program = [&] {
     silent.results = {};
-    return settings.scenario->program({settings.options, settings.seed, silent});
+    return settings.program(silent);
   };
   std::vector<sim::RecordedLife> lives;
   for (const ReplayCommand& life : command.lives) {

@@ -18,8 +18,7 @@ namespace explore = sim::explore;
 class Exploring {
  public:
   explicit Exploring(const RunSettings& settings)
-      : settings_(settings),
-        program_(settings.scenario->program({settings.options, settings.seed, reporter_})) {
+      : settings_(settings), program_(settings.program(reporter_)) {
     options_.seed = settings.seed;
     options_.strict_leaks = !settings.scenario->allows_leaks;
     if (settings.options.all().contains("faults"))

@@ -159,6 +159,10 @@ void FlagsOf::declare_run_flags() {
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
   text_flag("--mad", flags_.mad, "Workers that also say what is not true: 0 or 1 [0]");
   text_flag(
+      "--devices", flags_.devices,
+      "Simulated devices of each worker, which compute later: 1 to 64, or drawn (1 to 4); for "
+      "scenarios that place tensors on devices [none]");
+  text_flag(
       "--restarts", flags_.restarts,
       "Whether they come back: never, amnesia (without what they saved), checkpoint (with it) "
       "or drawn [never, or drawn by the scenario]");

@@ -15,7 +15,8 @@ namespace rehearsal::command_line {
 // As typed; an empty text was not given.
 struct Flags {
   std::vector<std::string> names;
-  std::string seed, net, faults, crashes, mad, restarts, partitions, pauses, network, strategy;
+  std::string seed, net, faults, crashes, mad, devices, restarts, partitions, pauses, network,
+      strategy;
   std::vector<std::string> without;
   std::vector<std::string> set, mutants, decisions, redraws, only_faults;
   std::string compare, trace, crash_at, schedule, record, record_size;

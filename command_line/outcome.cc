@@ -67,6 +67,8 @@ std::string fault_text(const RunSettings& settings) {
   std::string text = ", faults " + std::string(name_of(plan.faults));
   if (plan.crashes > 0) text += ", crashes " + std::to_string(plan.crashes);
   if (plan.mad > 0) text += ", one worker mad";
+  if (const int devices = settings.device_count(); devices > 0)
+    text += ", devices " + std::to_string(devices);
   if (plan.restarts != sim::Restart::never)
     text += ", restarts " + std::string(name_of(plan.restarts));
   if (plan.long_partitions) text += ", long partitions";
@@ -174,6 +176,7 @@ Json report_json(const RunSettings& settings, const RunOutcome& outcome, double 
     json["faults"] = std::string(name_of(plan.faults));
     json["crashes"] = plan.crashes;
     json["mad"] = plan.mad;
+    json["devices"] = settings.device_count();
     json["restarts"] = std::string(name_of(plan.restarts));
     json["long_partitions"] = plan.long_partitions;
     json["long_pauses"] = plan.long_pauses;

@@ -43,7 +43,7 @@ real::WorkerOptions options_at(const WorkerPlace& place) {
 // The others are told if it cannot be used here.
 Program program_of(const RunSettings& settings, const WorkerPlace& place, Reporter& reporter) {
   try {
-    return settings.scenario->program({settings.options, settings.seed, reporter});
+    return settings.program(reporter);
   } catch (const WrongUse& wrong) {
     refuse_real_worker(place, wrong.what());
     throw;

@@ -103,7 +103,7 @@ int replay(const Tool& tool, const ReplayCommand& command) {
   const record::RecordHeader& header = command.record->header;
   const std::string& worker = header.node.names[header.node.id.value];
   Reporter reporter = reporter_of(tool);
-  const Program program = settings.scenario->program({settings.options, settings.seed, reporter});
+  const Program program = settings.program(reporter);
   if (const auto why = sim::refusal(*command.record, program))
     throw WrongUse(command.file + ": " + *why);
   std::ofstream trace;

@@ -190,7 +190,7 @@ RunOutcome run_processes(const Tool& tool, const RunSettings& settings, Reporter
   make_folder("--checkpoints", settings.checkpoints);
   check_spans_file(settings.spans_file);
   Reporter unused;
-  const Program program = settings.scenario->program({settings.options, settings.seed, unused});
+  const Program program = settings.program(unused);
   refuse_under_launcher(settings, program.names().size());
   const TemporaryFolder folder;
   RunSettings placed = settings;

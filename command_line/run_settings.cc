@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "command_line/devices_flag.h"
 #include "command_line/suggestion.h"
 #include "command_line/wrong_use.h"
 #include "sim/decisions/decision_words.h"
@@ -87,9 +88,16 @@ ScenarioFaults RunSettings::fault_plan() const {
   return plan;
 }
 
+int RunSettings::device_count() const { return devices_meant(devices, seed); }
+
+Program RunSettings::program(Reporter& reporter) const {
+  return scenario->program(
+      {.options = options, .seed = seed, .reporter = reporter, .devices = device_count()});
+}
+
 std::vector<std::string> worker_names(const RunSettings& settings) {
   Reporter unused;
-  return settings.scenario->program({settings.options, settings.seed, unused}).names();
+  return settings.program(unused).names();
 }
 
 std::vector<std::string> run_arguments(const RunSettings& settings) {
@@ -105,6 +113,7 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (settings.faults) add("--faults", std::string(name_of(*settings.faults)));
   if (settings.crashes) add("--crashes", std::to_string(*settings.crashes));
   if (settings.mad) add("--mad", std::to_string(*settings.mad));
+  if (!settings.devices.empty()) add("--devices", settings.devices);
   if (settings.restarts) add("--restarts", std::string(name_of(*settings.restarts)));
   if (settings.long_partitions) add("--partitions", name_of_length(*settings.long_partitions));
   if (settings.long_pauses) add("--pauses", name_of_length(*settings.long_pauses));
@@ -151,6 +160,7 @@ Json to_json(const RunSettings& settings) {
             {"net", name_of(settings.net)},
             {"set", settings.options.assignments()},
             {"network", settings.network},
+            {"devices", settings.devices},
             {"without", settings.without},
             {"strategy", settings.strategy},
             {"trace_file", settings.trace_file},
@@ -211,6 +221,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.long_partitions = get_if_given<bool>(json, "long_partitions");
   settings.long_pauses = get_if_given<bool>(json, "long_pauses");
   settings.network = json.at("network").get<std::string>();
+  settings.devices = json.at("devices").get<std::string>();
   settings.without = json.at("without").get<std::vector<std::string>>();
   settings.strategy = json.at("strategy").get<std::string>();
   settings.trace_file = json.at("trace_file").get<std::string>();

@@ -38,6 +38,7 @@ struct RunSettings {
   std::optional<sim::Restart> restarts;    // the same
   std::optional<bool> long_partitions;     // the same
   std::optional<bool> long_pauses;         // the same
+  std::string devices;                     // of each simulated worker, or "drawn"; empty: none
   std::optional<CrashAt> crash_at;         // beside what else goes wrong
   std::string network;                     // a preset; empty: drawn with the faults
   std::vector<std::string> without;        // classes of faults that are left out
@@ -67,6 +68,10 @@ struct RunSettings {
 
   // The faults of this run if it is simulated.
   [[nodiscard]] ScenarioFaults fault_plan() const;
+  // How many devices each of its workers has then.
+  [[nodiscard]] int device_count() const;
+  // The program of this run, whose results go to `reporter`; all of this outlives it.
+  [[nodiscard]] Program program(Reporter& reporter) const;
 };
 
 // The workers of this run's program, in the order of their numbers.

@@ -43,6 +43,7 @@ struct ScenarioRun {
   const Options& options;
   Seed seed;
   Reporter& reporter;
+  int devices = 0;  // that each worker has: simulated ones; only if the scenario uses devices
 };
 
 struct Scenario {
@@ -61,6 +62,10 @@ struct Scenario {
   // order of events or on faults. The simulator then compares them with those of a run without
   // faults.
   bool schedule_independent = false;
+
+  // Whether its program places tensors on the devices of its workers, where these have some: then
+  // it can be asked for simulated ones.
+  bool uses_devices = false;
 
   // Whether its workers keep references until they shut down, on purpose. Else a simulated run
   // fails in which one does (sim::ClusterOptions::strict_leaks).

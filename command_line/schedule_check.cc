@@ -17,6 +17,7 @@ RunSettings undisturbed(const RunSettings& settings) {
   calm.scenario = settings.scenario;
   calm.options = settings.options;
   calm.seed = settings.seed;
+  calm.devices = settings.devices;
   calm.faults = sim::FaultLevel::none;
   calm.crashes = 0;
   calm.mad = 0;

@@ -34,6 +34,9 @@ std::vector<RunSettings> milder(const RunSettings& settings) {
   const auto add = [&](auto change) { change(candidates.emplace_back(settings)); };
   if (!settings.strategy.empty()) add([](RunSettings& other) { other.strategy.clear(); });
   if (plan.mad > 0) add([](RunSettings& other) { other.mad = 0; });
+  const int devices = settings.device_count();
+  if (devices > 0) add([](RunSettings& other) { other.devices.clear(); });
+  if (devices > 1) add([&](RunSettings& other) { other.devices = std::to_string(devices - 1); });
   if (plan.crashes > 0) add([](RunSettings& other) { other.crashes = 0; });
   if (plan.crashes > 1) add([&](RunSettings& other) { other.crashes = plan.crashes - 1; });
   if (plan.restarts != sim::Restart::never)

@@ -73,7 +73,7 @@ class Program {
   // inverse, whoever made them; a fetched value goes by that of who fetches it, and gradients where
   // their tensors came from. Without an entry a tensor on a device is refused, with an error at
   // once: of the call, or in place of its answer. Maps may name workers that are yet to come, the
-  // worker itself, and be given in parts.
+  // worker itself (without one, calls to itself leave all where it is), and be given in parts.
   //
   //   program.worker("trainer", train).device_map("ps", {{0, 1}, {1, 0}}).worker("ps");
   //

@@ -102,4 +102,15 @@ BetweenStreams::~BetweenStreams() {
   if (outside_ != nullptr) outside_->after(*inside_);
 }
 
+BesideStreams::BesideStreams(const DevicesHere& devices, std::vector<Streams> of_values)
+    : own_(StreamSet::current(devices)), of_values_(std::move(of_values)) {
+  if (own_ == nullptr) return;
+  for (const Streams& streams : of_values_) own_->after(*streams);
+}
+
+BesideStreams::~BesideStreams() {
+  if (own_ == nullptr) return;
+  for (const Streams& streams : of_values_) streams->after(*own_);
+}
+
 }  // namespace rehearsal

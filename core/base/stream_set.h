@@ -97,4 +97,19 @@ class BetweenStreams {
   const InStreams in_;
 };
 
+// The same for code that uses several values, and stays in its own streams: it comes after what
+// those of the values have been given, and what they are given afterwards comes after it.
+class BesideStreams {
+ public:
+  // Each is there.
+  BesideStreams(const DevicesHere& devices, std::vector<Streams> of_values);
+  ~BesideStreams();
+  BesideStreams(const BesideStreams&) = delete;
+  BesideStreams& operator=(const BesideStreams&) = delete;
+
+ private:
+  const Streams own_;  // null: there are no devices
+  const std::vector<Streams> of_values_;
+};
+
 }  // namespace rehearsal

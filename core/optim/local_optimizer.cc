@@ -63,7 +63,7 @@ void LocalOptimizer::add_parameters(const SentGroup& group, std::vector<at::Tens
   const auto begins = static_cast<std::ptrdiff_t>(parameters_.size());
   for (const RRef<at::Tensor>& reference : group.parameters) {
     const size_t place = given_++;
-    const at::Tensor tensor = reference.local_value();
+    const at::Tensor tensor = value_of(reference);
     if (!tensor.is_leaf())
       throw std::invalid_argument("a parameter is the result of a computation: it has no gradient");
     const auto same = [&](const Parameter& known) { return known.tensor.is_same(tensor); };
@@ -75,6 +75,20 @@ void LocalOptimizer::add_parameters(const SentGroup& group, std::vector<at::Tens
     places_.push_back(place);
     aliases.push_back(parameters_.back().alias);
   }
+}
+
+at::Tensor LocalOptimizer::value_of(const RRef<at::Tensor>& reference) {
+  Streams streams;
+  const HeldValue held =
+      detail::await_local_value(*reference.shared_handle(), typeid(at::Tensor), &streams);
+  const auto same = [&](const Streams& known) { return known->streams() == streams->streams(); };
+  if (streams != nullptr && std::none_of(streams_.begin(), streams_.end(), same))
+    streams_.push_back(streams);
+  return *static_cast<const at::Tensor*>(held.value.get());
+}
+
+BesideStreams LocalOptimizer::beside_parameters(const CallContext& call) const {
+  return {call.caller()->strand()->devices(), streams_};
 }
 
 // ---- gradients ----------------------------------------------------------------------
@@ -90,6 +104,17 @@ bool LocalOptimizer::has_gradient(const LeafGradients& gradients) const {
 LeafGradients LocalOptimizer::context_gradients(CallContext& call, const OrderName& order) const {
   if (!order.uses_context) return {};
   return get_gradients(call);
+}
+
+// Readers of the gradients of the call's context come, from now on, after all that the calling
+// code has given to devices.
+void let_context_follow(const CallContext& call) {
+  NodeStrand& strand = *call.caller()->strand();
+  const Streams here = StreamSet::current(strand.devices());
+  if (here == nullptr || !call.autograd_context()) return;
+  strand.post([here, &contexts = call.caller()->contexts(), context = *call.autograd_context()] {
+    if (const Streams streams = contexts.streams_of(context)) streams->after(*here);
+  });
 }
 
 // From here on nothing parks. The gradients that the order means.
@@ -139,6 +164,7 @@ void LocalOptimizer::change_gradients(CallContext& call, const OrderName& order,
     const at::Tensor gradient = gradients.find(parameter.tensor);
     if (gradient.defined()) change(gradient);
   }
+  let_context_follow(call);
 }
 
 void LocalOptimizer::scale_gradients(CallContext& call, const OrderName& order,
@@ -170,6 +196,7 @@ bool LocalOptimizer::unscale_gradients(CallContext& call, const OrderName& order
   unscaled_finite_ = true;
   for (const at::Tensor& gradient : found)
     if (gradient.defined() && !unscale(gradient, factor)) unscaled_finite_ = false;
+  let_context_follow(call);
   return unscaled_finite_;
 }
 
@@ -194,6 +221,7 @@ void LocalOptimizer::step(CallContext& call, const OrderName& order,
 void LocalOptimizer::apply_step(CallContext& call, const OrderName& order,
                                 const LeafGradients& gradients) {
   NodeStrand& strand = *call.caller()->strand();
+  const BesideStreams after_all_uses = beside_parameters(call);
   stepped_ = order.number;
   const bool stale = mutants_.on(Mutant::stale_gradient_stepped);
   for (Parameter& parameter : parameters_) {

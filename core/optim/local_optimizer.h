@@ -8,6 +8,7 @@
 
 #include "core/api/call_context.h"
 #include "core/api/leaf_gradients.h"
+#include "core/base/stream_set.h"
 #include "core/optim/accumulated_gradients.h"
 #include "core/optim/optimizer_orders.h"
 
@@ -18,7 +19,9 @@ class FunctionRegistry;
 // A DistributedOptimizer's part at one owner: an optimizer over the parameters that live there. The
 // gradients are those of the autograd context that a call is recorded in, those that were
 // accumulated, or the sum of both, as the order says. It works on aliases of the parameters, so
-// that nobody's `.grad` is touched. All optimizers of a worker step one at a time.
+// that nobody's `.grad` is touched. All optimizers of a worker step one at a time. On devices its
+// work comes after all that the streams of the parameters have been given, and before what they are
+// given later.
 //
 // Each method parks before it changes anything, then does all its work at once. Throws RpcError: of
 // kind autograd if no parameter has a gradient where one must, and std::logic_error for an order
@@ -62,6 +65,8 @@ class LocalOptimizer {
     at::Tensor alias;  // the same storage, with a gradient of its own
   };
   void add_parameters(const SentGroup& group, std::vector<at::Tensor>& aliases);
+  at::Tensor value_of(const RRef<at::Tensor>& reference);
+  [[nodiscard]] BesideStreams beside_parameters(const CallContext& call) const;
   [[nodiscard]] LeafGradients context_gradients(CallContext& call, const OrderName& order) const;
   [[nodiscard]] bool has_gradient(const LeafGradients& gradients) const;
   LeafGradients begin(const OrderName& order, const LeafGradients& of_context);
@@ -74,6 +79,7 @@ class LocalOptimizer {
   std::vector<Parameter> parameters_;  // each once
   std::vector<size_t> places_;         // of each given parameter that came first, its position
   size_t given_ = 0;
+  std::vector<Streams> streams_;  // in which the parameters live, each once
   std::vector<uint64_t> groups_;  // their positions among all groups
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 

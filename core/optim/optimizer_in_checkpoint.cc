@@ -74,6 +74,7 @@ void OptimizerInCheckpoint::keep(CallContext& call, const RRef<LocalOptimizer>& 
                                  const CheckpointOrder& order, const std::string& name) {
   LocalOptimizer& here = optimizer.local_value();
   const ParametersGuard guard(*call.caller());
+  const BesideStreams after_all_uses = here.beside_parameters(call);
   if (!here.accumulated_.sum().empty())
     fail_checkpoint(ErrorKind::bad_arguments,
                     "optimizer '" + name + "' has accumulated gradients: save after its step",
@@ -87,6 +88,7 @@ std::vector<std::string> OptimizerInCheckpoint::load(CallContext& call,
                                                      const std::string& name) {
   LocalOptimizer& here = optimizer.local_value();
   const ParametersGuard guard(*call.caller());
+  const BesideStreams after_all_uses = here.beside_parameters(call);
   return load_optimizer(call, order, name, *here.optimizer_, tensors_in(here));
 }
 

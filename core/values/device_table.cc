@@ -5,10 +5,25 @@
 
 namespace rehearsal {
 
+namespace {
+
+// Calls to oneself leave each device that calls may use where it is, unless a map says otherwise.
+WorkerDevices with_map_to_itself(WorkerDevices own, const std::string& self) {
+  if (own.count == 0 || own.maps.find(self) != own.maps.end()) return own;
+  DeviceMap same;
+  for (int i = 0; i < own.count; ++i)
+    if (own.declared.empty() || std::ranges::count(own.declared, DeviceNumber(i)) > 0)
+      same.add(i, i);
+  own.maps.emplace(self, std::move(same));
+  return own;
+}
+
+}  // namespace
+
 DeviceTable::DeviceTable(std::vector<std::string> names, WorkerId self, WorkerDevices own)
     : names_(std::move(names)),
       self_(self),
-      own_(std::move(own)),
+      own_(with_map_to_itself(std::move(own), names_[self.value])),
       to_(names_.size()),
       answers_(names_.size()) {
   for (size_t id = 0; id < names_.size(); ++id)

@@ -48,9 +48,10 @@ torch::Tensor recurrent_forward(const LanguageModelSizes& sizes, const Recurrent
   return output;
 }
 
-HiddenState initial_state(const LanguageModelSizes& sizes, int64_t columns) {
+HiddenState initial_state(const LanguageModelSizes& sizes, int64_t columns,
+                          const torch::Device& device) {
   const std::vector<int64_t> shape = {sizes.layers, columns, sizes.hidden};
-  return {torch::zeros(shape), torch::zeros(shape)};
+  return {torch::zeros(shape, device), torch::zeros(shape, device)};
 }
 
 HiddenState detached(const HiddenState& state) {

@@ -58,7 +58,8 @@ class Decoder : public torch::nn::Module {
 using HiddenState = std::tuple<torch::Tensor, torch::Tensor>;
 
 // Zeros, for the first batch of a pass over the text.
-HiddenState initial_state(const LanguageModelSizes& sizes, int64_t columns);
+HiddenState initial_state(const LanguageModelSizes& sizes, int64_t columns,
+                          const torch::Device& device = torch::kCPU);
 
 // Cuts the state off the graph that made it: truncated backpropagation through time.
 HiddenState detached(const HiddenState& state);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "scenarios/device_maps.h"
 #include "scenarios/pipeline/training.h"
 #include "scenarios/storm/drawn_faults.h"
 
@@ -91,15 +92,21 @@ void master(Worker& worker, const Settings& settings, const Pictures& pictures,
 }
 
 Program program(const ScenarioRun& run) {
-  const Settings settings = settings_of(run.options, run.seed);
+  Settings settings = settings_of(run.options, run.seed);
+  settings.devices = run.devices;
   FunctionRegistry registry;
   register_shard(registry);
   Program program(std::move(registry));
   program.worker("master",
                  [settings, pictures = pictures_of(run.options), &reporter = run.reporter](
                      Worker& worker) { master(worker, settings, pictures, reporter); });
+  std::vector<std::string> workers;
+  for (int64_t i = 0; i < settings.workers; ++i) workers.push_back("worker" + std::to_string(i));
+  map_devices(program, run.devices, workers);
   program.worker(
       "worker", [](Worker&) {}, Count{static_cast<uint32_t>(settings.workers)});
+  workers.emplace_back("master");
+  map_devices(program, run.devices, workers);
   return program;
 }
 
@@ -151,6 +158,7 @@ Scenario scenario() {
   scenario.summary = "a residual net in stages at several workers, beside the same net in one";
   declare_options(scenario.options);
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.draw_faults = draw_faults;
   scenario.program = program;
   return scenario;

@@ -52,6 +52,25 @@ Batches batches_of(const Settings& settings, int64_t step) {
           .targets = parts_of(drawn.targets, settings.micro_batches)};
 }
 
+// Where a stage lives, as RemoteModule reads it.
+std::string place_of(const Settings& settings, int64_t stage) {
+  const std::string worker = "worker" + std::to_string(stage % settings.workers);
+  if (settings.devices == 0) return worker;
+  return worker + "/cuda:" + std::to_string(stage / settings.workers % settings.devices);
+}
+
+// All of them on the device on which the calling worker computes.
+std::vector<at::Tensor> placed(const Worker& worker, std::vector<at::Tensor> tensors) {
+  if (worker.device_count() == 0) return tensors;
+  for (at::Tensor& tensor : tensors) tensor = tensor.to(worker.device(0));
+  return tensors;
+}
+
+std::vector<at::Tensor> on_host(std::vector<at::Tensor> tensors) {
+  for (at::Tensor& tensor : tensors) tensor = tensor.cpu();
+  return tensors;
+}
+
 // Of the whole step: the mean over its micro-batches.
 at::Tensor loss_of(const Settings& settings, const at::Tensor& scores, const at::Tensor& targets) {
   return at::mse_loss(scores, targets) / static_cast<double>(settings.micro_batches);
@@ -74,8 +93,8 @@ Trained train_in_stages(const Worker& worker, const Settings& settings, const On
   std::vector<PipelineStage> stages;
   std::vector<RRef<at::Tensor>> parameters;
   for (int64_t stage = 0; stage < settings.stages; ++stage) {
-    shards.emplace_back(worker, "worker" + std::to_string(stage % settings.workers),
-                        sizes_of(settings, stage), seed_of(settings, stage));
+    shards.emplace_back(worker, place_of(settings, stage), sizes_of(settings, stage),
+                        seed_of(settings, stage));
     stages.emplace_back(shards.back());
     for (auto& parameter : shards.back().remote_parameters())
       parameters.push_back(std::move(parameter));
@@ -85,9 +104,12 @@ Trained train_in_stages(const Worker& worker, const Settings& settings, const On
   Trained trained;
   for (int64_t number = 0; number < settings.steps; ++number) {
     const Batches batches = batches_of(settings, number);
-    const PipelineStep step =
-        pipeline.step(batches.pictures, [&](const at::Tensor& scores, size_t micro_batch) {
-          return loss_of(settings, scores, batches.targets[micro_batch]);
+    const std::vector<at::Tensor> targets = placed(worker, batches.targets);
+    const PipelineStep step = pipeline.step(
+        placed(worker, batches.pictures), [&](const at::Tensor& scores, size_t micro_batch) {
+          // The last stage's device decides where they arrive.
+          const at::Tensor& expected = targets[micro_batch];
+          return loss_of(settings, scores.to(expected.device()), expected);
         });
     for (const AutogradContext& context : step.contexts) optimizer.accumulate(context);
     optimizer.step();
@@ -95,7 +117,7 @@ Trained train_in_stages(const Worker& worker, const Settings& settings, const On
     on_step(number, trained.losses.back(), step);
   }
   for (const RemoteModule<Shard>& shard : shards)
-    trained.parameters.push_back(shard.rpc_sync(&Shard::values));
+    trained.parameters.push_back(on_host(shard.rpc_sync(&Shard::values)));
   return trained;
 }
 

@@ -28,6 +28,8 @@ struct Settings {
   double learning_rate = 0.1;
   double momentum = 0;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  int devices =
+      0;  // of each worker, which the stages are dealt to in turn; 0: they compute on CPUs
   uint64_t seed = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "scenarios/device_maps.h"
 #include "scenarios/rnn/trainer.h"
 #include "scenarios/text/corpus.h"
 #include "scenarios/text/vocabulary.h"
@@ -105,11 +106,16 @@ Program program(const ScenarioRun& run) {
   register_served_model(registry);
   register_text_share(registry);
   Program program(std::move(registry));
+  std::vector<std::string> trainers;
+  for (int64_t i = 0; i < settings.trainers; ++i) trainers.push_back("trainer" + std::to_string(i));
   program.worker("ps", [](Worker&) {});
+  map_devices(program, run.devices, trainers);
   const auto trainer = [settings, text, &reporter = run.reporter](Worker& worker) {
     if (worker.name() == "trainer0") lead(worker, settings, *text, reporter);
   };
   program.worker("trainer", trainer, Count{static_cast<uint32_t>(settings.trainers)});
+  trainers.emplace_back("ps");
+  map_devices(program, run.devices, trainers);
   return program;
 }
 
@@ -141,6 +147,7 @@ Scenario scenario() {
   declare_model_options(scenario.options);
   declare_training_options(scenario.options);
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.program = program;
   return scenario;
 }

@@ -7,13 +7,15 @@ namespace rehearsal::rnn {
 void register_served_model(FunctionRegistry& registry) {
   registry.type<ServedTable>("EmbeddingTable")
       .constructor<int64_t, int64_t, double>()
-      .method("forward", &models::EmbeddingTable::forward)
+      .method("place", &ServedTable::place)
+      .method("forward", &ServedTable::forward)
       .method("train", &torch::nn::Module::train)
       .method("parameter_rrefs", &ServedTable::parameter_rrefs)
       .method("values", &ServedTable::values);
   registry.type<ServedDecoder>("Decoder")
       .constructor<int64_t, int64_t, double>()
-      .method("forward", &models::Decoder::forward)
+      .method("place", &ServedDecoder::place)
+      .method("forward", &ServedDecoder::forward)
       .method("train", &torch::nn::Module::train)
       .method("parameter_rrefs", &ServedDecoder::parameter_rrefs)
       .method("values", &ServedDecoder::values);

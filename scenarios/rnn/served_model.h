@@ -15,6 +15,13 @@ class Served : public Module {
  public:
   using Module::Module;
 
+  // Moves it to a device of its owner.
+  void place(CallContext& context, int device) { this->to(context.device(device)); }
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    return Module::forward(input.to(this->parameters().front().device()));
+  }
+
   // A reference to each parameter, for a DistributedOptimizer. The parameters stay here.
   std::vector<RRef<torch::Tensor>> parameter_rrefs(CallContext& context) {
     std::vector<RRef<torch::Tensor>> rrefs;

@@ -8,13 +8,14 @@ TextShare::TextShare(models::LanguageModelSizes sizes, const torch::Tensor& rows
 
 torch::Tensor TextShare::loss(int64_t number, const models::RecurrentWeights& weights) {
   const text::Batch& batch = batches_.at(static_cast<size_t>(number));
-  state_ =
-      number == 0 ? models::initial_state(sizes_, batch.inputs.size(1)) : models::detached(state_);
+  const c10::Device device = weights.tensors.front().device();
+  state_ = number == 0 ? models::initial_state(sizes_, batch.inputs.size(1), device)
+                       : models::detached(state_);
   const torch::Tensor embedded =
-      model_.table.rpc_sync(&models::EmbeddingTable::forward, batch.inputs);
+      model_.table.rpc_sync(&ServedTable::forward, batch.inputs.to(device)).to(device);
   const torch::Tensor output = models::recurrent_forward(sizes_, weights, embedded, state_);
-  const torch::Tensor scores = model_.decoder.rpc_sync(&models::Decoder::forward, output);
-  return models::word_loss(scores, batch.targets);
+  const torch::Tensor scores = model_.decoder.rpc_sync(&ServedDecoder::forward, output).to(device);
+  return models::word_loss(scores, batch.targets.to(device));
 }
 
 torch::Tensor TextShare::served_loss(int64_t number, const std::vector<torch::Tensor>& weights) {

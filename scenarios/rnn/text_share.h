@@ -17,7 +17,8 @@ class TextShare {
   TextShare(models::LanguageModelSizes sizes, const torch::Tensor& rows, int64_t steps,
             ModelRefs model);
 
-  // The mean loss of batch `number`. Batch 0 starts from an empty state. Parks.
+  // The mean loss of batch `number`, computed where the weights are. Batch 0 starts from an empty
+  // state. Parks.
   torch::Tensor loss(int64_t number, const models::RecurrentWeights& weights);
 
   // The same while training, called by another trainer. Parks.

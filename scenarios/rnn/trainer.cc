@@ -14,8 +14,22 @@ constexpr const char* kServer = "ps";
 constexpr int64_t kValidationSteps = 50;
 
 ModelRefs make_model(const Worker& worker, const models::LanguageModelSizes& sizes) {
-  return {worker.remote<ServedTable>(kServer, sizes.words, sizes.width, sizes.dropout),
-          worker.remote<ServedDecoder>(kServer, sizes.words, sizes.hidden, sizes.dropout)};
+  ModelRefs model = {
+      worker.remote<ServedTable>(kServer, sizes.words, sizes.width, sizes.dropout),
+      worker.remote<ServedDecoder>(kServer, sizes.words, sizes.hidden, sizes.dropout)};
+  // All workers have as many.
+  if (const int devices = worker.device_count(); devices > 0) {
+    worker.rpc_sync(model.table, &ServedTable::place, devices - 1);
+    worker.rpc_sync(model.decoder, &ServedDecoder::place, 0);
+  }
+  return model;
+}
+
+models::RecurrentPart make_recurrent(const Worker& worker,
+                                     const models::LanguageModelSizes& sizes) {
+  models::RecurrentPart recurrent(sizes);
+  if (worker.device_count() > 0) recurrent.to(worker.device(0));
+  return recurrent;
 }
 
 DistributedOptimizer make_optimizer(const Worker& worker, const ModelRefs& model,
@@ -57,7 +71,7 @@ Trainer::Trainer(const Worker& worker, const TrainingSettings& settings, const T
     : worker_(worker),
       settings_(settings),
       model_(make_model(worker, settings.sizes)),
-      recurrent_(settings.sizes),
+      recurrent_(make_recurrent(worker, settings.sizes)),
       optimizer_(make_optimizer(worker, model_, recurrent_, settings.learning_rate)),
       own_share_(settings.sizes, training_columns(text, settings, 0), settings.steps, model_),
       validation_share_(settings.sizes, text::lay_out(text.validation, 1), kValidationSteps,
@@ -126,6 +140,7 @@ std::vector<std::pair<std::string, torch::Tensor>> Trainer::parameters() {
   const auto decoder = worker_.rpc_sync(model_.decoder, &ServedDecoder::values);
   named.emplace_back("decoder.weight", decoder.at(0));
   named.emplace_back("decoder.bias", decoder.at(1));
+  for (auto& [name, value] : named) value = value.cpu();
   return named;
 }
 

@@ -45,7 +45,7 @@ class Trainer {
   // The perplexity of the validation text. Parks.
   double validate();
 
-  // All parameters by name, in a fixed order: table, LSTM, decoder. Parks.
+  // All parameters by name, on the CPU, in a fixed order: table, LSTM, decoder. Parks.
   std::vector<std::pair<std::string, torch::Tensor>> parameters();
 
  private:

@@ -21,12 +21,14 @@ std::vector<Access> Accesses::add(Access access, const Clock& known) {
   for (Access& earlier : accesses_) {
     const bool same_operation = earlier.by == access.by;
     const bool ordered = same_operation || known.covers(earlier.at);
-    if (!ordered && (earlier.writes || access.writes) && overlap(earlier.region, access.region))
+    // The first access of all is that the memory is given out, all of it, however much of it each
+    // tensor has. So what comes later is judged by that one.
+    const bool of_freed = earlier.allocation != access.allocation;
+    if (!ordered && (earlier.writes || access.writes) &&
+        (of_freed || overlap(earlier.region, access.region)))
       unordered.push_back(earlier);
     // An access after a write that covers them is after them, too; so with reads by the same
-    // stream. That memory is freed too early is told of whoever has it next, not of all that comes
-    // then.
-    const bool of_freed = !ordered && earlier.allocation != access.allocation;
+    // stream.
     const bool told_by_this =
         ordered && !same_operation && covers(access.region, earlier.region) &&
         (access.writes || (!earlier.writes && earlier.at.stream == access.at.stream));

@@ -160,6 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --faults mild needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --crashes 1",
              " run: --crashes 1 needs the simulator: type --net sim, or leave it out"},
+        Case{"run toy --devices 2",
+             " run: --devices 2: toy places no tensor on a device; none of the others does"},
         Case{"run toy --net tcp --restarts drawn",
              " run: --restarts drawn needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --partitions long",

@@ -16,7 +16,8 @@ struct SimulatedRun {
 // One run of many by the same backends, as in a hunt; with these faults and no others.
 inline SimulatedRun simulated_by(const command_line::Backends& backends, const Scenario& scenario,
                                  uint64_t seed, const ScenarioFaults& faults,
-                                 const std::vector<std::string>& assignments) {
+                                 const std::vector<std::string>& assignments,
+                                 const std::string& devices = "") {
   command_line::RunSettings settings;
   settings.scenario = &scenario;
   settings.options = scenario.options.parse(assignments, "tiny");
@@ -26,6 +27,7 @@ inline SimulatedRun simulated_by(const command_line::Backends& backends, const S
   settings.restarts = faults.restarts;
   settings.long_partitions = faults.long_partitions;
   settings.long_pauses = faults.long_pauses;
+  settings.devices = devices;
   SimulatedRun run;
   Reporter reporter;
   reporter.line = [&run](const std::string& text) { run.lines.push_back(text); };
@@ -43,6 +45,14 @@ inline SimulatedRun simulated_by(const command_line::Backends& backends, const S
 inline SimulatedRun simulated(const Scenario& scenario, uint64_t seed, sim::FaultLevel faults,
                               const std::vector<std::string>& assignments = {}) {
   return simulated_by(command_line::shipped_backends(), scenario, seed, faults, assignments);
+}
+
+// Each worker has so many simulated devices.
+inline SimulatedRun simulated_on_devices(int devices, const Scenario& scenario, uint64_t seed,
+                                         const ScenarioFaults& faults,
+                                         const std::vector<std::string>& assignments) {
+  return simulated_by(command_line::shipped_backends(), scenario, seed, faults, assignments,
+                      std::to_string(devices));
 }
 
 // The failure, for the message of an expectation.

@@ -19,7 +19,6 @@ TEST(DeviceTable, KnowsTheMapsBothWays) {
   EXPECT_EQ(of_a.mistake_with(kB, b), std::nullopt);
   ASSERT_NE(of_a.to(kB), nullptr);
   EXPECT_EQ(*of_a.to(kB), (DeviceMap{{0, 1}}));
-  EXPECT_EQ(of_a.to(kA), nullptr);
   EXPECT_EQ(of_a.answers(kB), nullptr);
   of_a.learn(kB, b);
   ASSERT_NE(of_a.answers(kB), nullptr);
@@ -33,6 +32,17 @@ TEST(DeviceTable, AnswersItselfByTheInverseOfItsOwnMap) {
   const DeviceTable own(kWorkers, kA, {.count = 2, .maps = {{"a", {{0, 1}, {1, 0}}}}});
   ASSERT_NE(own.answers(kA), nullptr);
   EXPECT_EQ(own.answers(kA)->at(1), DeviceNumber(0));
+}
+
+TEST(DeviceTable, LeavesWhatItSendsToItselfWhereItIsWithoutAMap) {
+  const DeviceTable all(kWorkers, kA, {.count = 2});
+  ASSERT_NE(all.to(kA), nullptr);
+  EXPECT_EQ(*all.to(kA), (DeviceMap{{0, 0}, {1, 1}}));
+  EXPECT_EQ(*all.answers(kA), (DeviceMap{{0, 0}, {1, 1}}));
+  const DeviceTable one(kWorkers, kA, {.count = 2, .declared = {1}});
+  EXPECT_EQ(one.own_mistake(), std::nullopt);
+  EXPECT_EQ(*one.to(kA), (DeviceMap{{1, 1}}));
+  EXPECT_EQ(DeviceTable(kWorkers, kA, {}).to(kA), nullptr);
 }
 
 TEST(DeviceTable, BothEndsFindTheSameMistake) {

@@ -28,6 +28,23 @@ TEST(PipelineScenario, TrainsTheBitsOfOneProcessInEveryShape) {
         }
 }
 
+TEST(PipelineScenario, TrainsTheSameBitsOnDevices) {
+  // Goal: stages on devices that compute later train what one process does without any, which the
+  // scenario itself compares. Method: fewer and more devices than stages of a worker; hostile
+  // faults.
+  uint64_t seed = 0;
+  for (const int devices : {1, 2, 4})
+    for (const char* schedule :
+         {"schedule=one_f_one_b", "schedule=fill_drain", "schedule=zero_bubble"})
+      for (const char* workers : {"workers=1", "workers=2"}) {
+        const SimulatedRun run =
+            simulated_on_devices(devices, scenario(), ++seed, {.faults = sim::FaultLevel::hostile},
+                                 {schedule, "stages=4", workers, "micro_batches=3", "steps=2"});
+        ASSERT_TRUE(run.outcome.ok)
+            << devices << " " << workers << " " << schedule << ": " << failure_text(run.outcome);
+      }
+}
+
 TEST(PipelineScenario, LearnsInEveryOrderTheSame) {
   const auto trained = [](const char* schedule) {
     return simulated(scenario(), 7, sim::FaultLevel::none,

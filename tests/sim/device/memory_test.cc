@@ -1,4 +1,5 @@
 #include <optional>
+#include <vector>
 
 #include "tests/sim/device/devices.h"
 
@@ -69,6 +70,34 @@ TEST(Memory, IsHadAgainOnceTheRecordedStreamIsDone) {
   devices.synchronize();
   EXPECT_EQ(torch::zeros({3}, sim_device()).const_data_ptr(), memory);
   EXPECT_EQ(problems_of(devices), "");
+}
+
+TEST(Memory, IsHadAgainByASmallerTensorOnceTheRecordedStreamIsDone) {
+  int had_again = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SimulatedDevices devices({.seed = seed});
+    std::optional<Tensor> x = torch::ones({100}, sim_device());
+    const void* memory = x->const_data_ptr();
+    const c10::Stream side = SimulatedDevices::new_stream(0);
+    wait_for(side, current_stream());
+    Tensor twice;
+    {
+      const c10::StreamGuard on_side(side);
+      twice = *x * 2;
+    }
+    x->record_stream(side);
+    x.reset();
+    // The host does not wait: that the side stream is done the memory alone finds out.
+    std::vector<Tensor> others;
+    while (others.size() < 200 && (others.empty() || others.back().const_data_ptr() != memory))
+      others.push_back(torch::zeros({100 - 1}, sim_device()));
+    if (others.back().const_data_ptr() == memory) {
+      ++had_again;
+      others.back().add_(1);
+    }
+    EXPECT_EQ(problems_of(devices), "");
+  }
+  EXPECT_GT(had_again, 0);
 }
 
 TEST(Memory, IsNaNUntilItIsWritten) {

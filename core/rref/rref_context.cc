@@ -310,12 +310,7 @@ std::vector<std::string> RRefContext::release_all() {
 void RRefContext::clear() {
   closed_ = true;
   for (auto& [id, owner] : owners_) {
-    if (owner.value && owner.value->ok()) {
-      if (owner.handles > 0)
-        values_left_.push_back(std::move(owner.value->value()));
-      else
-        owner.value->value().drop(strand_);
-    }
+    if (owner.value && owner.value->ok()) values_left_.push_back(std::move(owner.value->value()));
     // A stack that waits for a value waits at the strand too, which ends the wait.
     strand_.release_later(std::make_shared<std::vector<Task>>(std::move(owner.waiting)));
     // Calls that wait for their turn own the value and its monitor, which owns them. The call

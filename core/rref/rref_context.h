@@ -74,8 +74,9 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   std::vector<std::string> release_all();
   // Drops everything: the node ends.
   void clear();
-  // After `clear`: the values that references here still name. A stack that has asked for one with
-  // `local_value` may be using it: whoever takes them holds them until it has ended.
+  // After `clear`: the values that references still name, here or elsewhere. A stack that has asked
+  // for one with `local_value` may be using it: whoever takes them holds them until it has ended.
+  // Their destructors run when the node has ended.
   [[nodiscard]] std::vector<HeldValue> take_values_left() {
     return std::exchange(values_left_, {});
   }

@@ -29,6 +29,21 @@ struct Cell {
   int64_t get() const { return value; }
 };
 
+// Its destructor calls.
+class LastCall {
+ public:
+  explicit LastCall(const RRef<Cell>& cell) : cell_(cell) {}
+  LastCall(LastCall&&) noexcept = default;
+  LastCall& operator=(LastCall&&) = delete;
+  ~LastCall() {
+    if (cell_.name()) (void)cell_.rpc_async(&Cell::get);
+  }
+  int64_t get() const { return 4; }
+
+ private:
+  RRef<Cell> cell_;
+};
+
 int64_t call_back(CallContext& context, const std::string& known) {
   return context.rpc_sync(known, &seven);
 }
@@ -60,6 +75,9 @@ FunctionRegistry group_functions() {
       .function("call_back", &call_back)
       .function("nap", &nap);
   registry.type<Cell>("Cell").constructor<>().method("get", &Cell::get);
+  registry.type<LastCall>("LastCall")
+      .constructor<const RRef<Cell>&>()
+      .method("get", &LastCall::get);
   return registry;
 }
 
@@ -170,6 +188,23 @@ TEST(DynamicGroup, ALeaverAnswersWhatItWasAskedAndIsAskedNothingNew) {
     EXPECT_EQ(failure([&] { (void)worker.rpc_sync("brief", &seven); }),
               "worker 'brief' has left the group");
     EXPECT_EQ(failure([&] { (void)cell.rpc_sync(&Cell::get); }),
+              "worker 'brief' has left the group");
+  });
+  program.worker("brief", [](Worker& worker) { worker.sleep(milliseconds(500)); });
+  program.dynamic();
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.run();
+}
+
+// A value that others refer to does not keep its owner: its destructor runs when that has left.
+TEST(DynamicGroup, AValueThatOthersHoldDiesWhenItsOwnerHasLeft) {
+  Program program(group_functions());
+  program.worker("founder", [](Worker& worker) {
+    worker.wait_for_worker("brief");
+    const RRef<LastCall> held = worker.remote<LastCall>("brief", worker.remote<Cell>(worker.id()));
+    EXPECT_EQ(held.rpc_sync(&LastCall::get), 4);
+    worker.sleep(seconds(5));
+    EXPECT_EQ(failure([&] { (void)held.rpc_sync(&LastCall::get); }),
               "worker 'brief' has left the group");
   });
   program.worker("brief", [](Worker& worker) { worker.sleep(milliseconds(500)); });

@@ -1,5 +1,6 @@
 #include "command_line/backends.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -16,8 +17,8 @@
 #include "command_line/schedule_check.h"
 #include "command_line/spans_file.h"
 #include "command_line/wrong_use.h"
+#include "core/base/mutants.h"
 #include "core/base/symbols.h"
-#include "core/session/mutants.h"
 #include "sim/cluster.h"
 #include "sim/decisions/decision_words.h"
 #include "sim/explain/history_file.h"
@@ -200,6 +201,8 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   observe::Spans spans;
   check_spans_file(settings.spans_file);
   if (!settings.spans_file.empty()) options.traces.push_back(&spans);
+  // Nobody can do anything about it: the passes of the library order these streams themselves.
+  if (options.devices > 0) at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);
   sim::Cluster cluster(settings.seed, program, options);
   reporter.results.set_declarer([&cluster]() -> std::optional<Results::Declarer> {
     const auto life = cluster.running();

@@ -4,7 +4,7 @@
 
 #include "command_line/commands.h"
 #include "command_line/printed.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 
 namespace rehearsal::command_line {
 namespace {

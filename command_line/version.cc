@@ -2,7 +2,7 @@
 
 #include <torch/version.h>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 
 namespace rehearsal::command_line {
 

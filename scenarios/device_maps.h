@@ -8,11 +8,12 @@
 
 namespace rehearsal {
 
-// Each of the workers declared last sends what is on device i, of `count`, to device i + 1 of each
-// of these peers, and what is on the last one to device 0. Nothing for a count of 0.
-inline void map_devices(Program& program, int count, const std::vector<std::string>& peers) {
+// Each of the workers declared last sends what is on device i, of `count`, to device i + shift of
+// each of these peers, counted on from device 0 behind the last one. Nothing for a count of 0.
+inline void map_devices(Program& program, int count, const std::vector<std::string>& peers,
+                        int shift = 1) {
   DeviceMap map;
-  for (int i = 0; i < count; ++i) map.add(i, (i + 1) % count);
+  for (int i = 0; i < count; ++i) map.add(i, (i + shift) % count);
   if (count > 0)
     for (const std::string& peer : peers) program.device_map(peer, map);
 }

@@ -38,6 +38,8 @@ inline constexpr std::string_view kBatcherGone =
 // The memory of the items is of these streams: it is given out again to nobody who comes before
 // what the calling code has given to devices.
 void keep_until_read(const Caller& caller, const std::vector<Streams>& streams);
+// The calling code comes after what has made the items.
+void join_items(const Caller& caller, const std::vector<std::shared_ptr<const StreamMarks>>& marks);
 
 // Why an item is in no batch.
 [[nodiscard]] Error not_collected(const Caller& caller, std::string_view why);
@@ -96,10 +98,11 @@ class Batcher {
     const bool shielded = adder != nullptr && call_bounds(*adder).shielded;
     RecordedIn context = adder != nullptr && !shielded ? adder->context : nullptr;
     strand->post([state = owner_->state, adder, context = std::move(context), shielded,
-                  marks = strand->mark_streams(), item = std::move(item), answer]() mutable {
+                  marks = strand->mark_streams(), streams = StreamSet::current(strand->devices()),
+                  item = std::move(item), answer]() mutable {
       answer->complete_by([&] {
         state->take(std::move(item), answer,
-                    {adder, std::move(context), shielded, std::move(marks)});
+                    {adder, std::move(context), shielded, std::move(marks), std::move(streams)});
       });
     });
     return Future<Out>(answer);
@@ -128,6 +131,7 @@ class Batcher {
     RecordedIn context;
     bool shielded = false;
     std::shared_ptr<const StreamMarks> marks;  // null: it uses no devices
+    Streams streams;                           // that it adds from
   };
 
   // Belongs to the strand, but for `caller` and what `perform` reads.
@@ -199,7 +203,7 @@ void Batcher<In, Out>::State::take(In item, const Answer& answer, const Adder& b
   open.answers.push_back(answer);
   if (by.marks != nullptr) {
     open.marks.push_back(by.marks);
-    open.streams.push_back(by.execution->streams);
+    open.streams.push_back(by.streams);
   }
   if (open.items.size() == options.size) return close();
   if (open.items.size() > 1 || !options.delay) return;
@@ -242,7 +246,7 @@ void Batcher<In, Out>::State::run_next() {
   caller->strand()->run_on_stack(
       {id, "batch", batch->monitor, batch->depth, batch->context, source->stream_of(id)},
       [state = this->shared_from_this(), batch] {
-        for (const auto& marks : batch->marks) marks->join();
+        detail::join_items(*state->caller, batch->marks);
         auto outcome = std::make_shared<Result<std::vector<Out>>>(state->perform(*batch));
         auto made = state->caller->strand()->mark_streams();
         detail::keep_until_read(*state->caller, batch->streams);

@@ -54,6 +54,10 @@ struct OwnKind {
 // One execution at a time uses it. Several trainers have one each, over the same parameters: an
 // owner takes their steps one after another.
 //
+// On devices, a step comes after all that the methods of a parameter and the context's pass have
+// given to them. Calls and passes that were given up may read a parameter while a later step
+// changes it: nobody gets what they make of it.
+//
 // All methods that take a context, or that say so, park and throw RpcError with every owner's
 // outcome unless all have done it; then the error says which owners have.
 class DistributedOptimizer {

@@ -73,11 +73,13 @@ class RRef {
 
   // The value itself, at its owner; throws RpcError elsewhere (use to_here). Parks until it is
   // there. The reference keeps it alive, at the worker's end until all that runs there has unwound.
-  // Enter its monitor (with_local) where methods may run.
+  // Enter its monitor (with_local) where methods may run. On devices the calling code comes after
+  // what the value's methods have done, and they after it once it lets the reference go.
   [[nodiscard]] T& local_value() const;
 
   // Calls `body(T&)` in the value's monitor, at its owner: no method of it runs meanwhile, unless
-  // the body parks. Parks.
+  // the body parks. Parks. On devices the body works in the value's streams, which own the memory
+  // of what it makes: who computes with that outside records it with its own (`record_stream`).
   template <class F>
   auto with_local(F body) const;
 

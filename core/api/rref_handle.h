@@ -7,6 +7,7 @@
 #include "core/api/reference_port.h"
 #include "core/base/ids.h"
 #include "core/base/node_strand.h"
+#include "core/base/stream_set.h"
 
 namespace rehearsal {
 
@@ -38,6 +39,10 @@ class RRefHandle {
   [[nodiscard]] const std::shared_ptr<FutureState<Unit>>& created() const { return created_; }
   void set_created(std::shared_ptr<FutureState<Unit>> created) { created_ = std::move(created); }
 
+  // Code of this worker reads the value itself, which lives in these streams: they come after what
+  // the code that lets the last copy go has given to devices. On the strand.
+  void set_value_streams(const Streams& streams) const { value_streams_ = streams; }
+
   // To be used on the strand, while it is open.
   [[nodiscard]] ReferencePort& references() const { return *references_; }
 
@@ -47,6 +52,7 @@ class RRefHandle {
   RRefId id_;
   const std::optional<ForkId> fork_;
   std::shared_ptr<FutureState<Unit>> created_;
+  mutable Streams value_streams_;  // null: nothing has read the value, or there are no devices
 };
 
 }  // namespace rehearsal

@@ -104,7 +104,7 @@ class WorkerAccess : public Calls {
   // Calls `body(T&)` in the state's monitor: no other body of `with_state<T>` runs meanwhile,
   // unless this one parks. In a method of a referenced value it is that value's monitor that is
   // given up while the body parks, and the state's is kept; there the body must not come here
-  // again. Parks.
+  // again. Parks. On devices the body works in the state's streams, as in RRef::with_local.
   template <class T, class F>
   auto with_state(F body) const {
     const WorkerStates::State& state = caller()->states().at(typeid(T), name());

@@ -82,10 +82,10 @@ void run_pass(const Caller& caller, const ContextName& context,
 }
 
 // The calling code reads them in its own streams, behind those that have made them.
-void use_here(const LeafGradients& gradients, const StreamSet& made_in,
-              const DevicesHere& devices) {
-  const Streams here = StreamSet::current(devices);
-  here->after(made_in);
+void use_here(const LeafGradients& gradients, const StreamSet& made_in, const NodeStrand& strand) {
+  const Streams here = StreamSet::current(strand.devices());
+  if (!strand.mutants().on(Mutant::gradients_read_early)) here->after(made_in);
+  if (strand.mutants().on(Mutant::gradients_not_recorded)) return;
   for (const LeafGradient& leaf : gradients.all())
     if (leaf.gradient.defined() && !leaf.gradient.device().is_cpu())
       leaf.gradient.record_stream(here->streams().at(leaf.gradient.device().index()));
@@ -100,8 +100,7 @@ LeafGradients gradients_in(const Caller& caller, const ContextName& context) {
     wait.end();
   });
   if (!waited.ok()) throw RpcError(waited.error());
-  if (made_in != nullptr && gradients.ok())
-    use_here(gradients.value(), *made_in, caller.strand()->devices());
+  if (made_in != nullptr && gradients.ok()) use_here(gradients.value(), *made_in, *caller.strand());
   return std::move(gradients).or_throw();
 }
 

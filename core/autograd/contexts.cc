@@ -295,7 +295,8 @@ std::string AutogradContexts::text_of(const MessageText& text) const {
 void AutogradContexts::start_pass(const ContextName& context, PassRequest request) {
   ContextRecord* const record = find(context.id);
   if (record == nullptr) return request.done(ended_error(context.id));
-  if (request.made_in != nullptr) record->streams->after(*request.made_in);
+  if (request.made_in != nullptr && !options_.mutants.on(Mutant::pass_ahead_of_its_roots))
+    record->streams->after(*request.made_in);
   passes_.start(*record, std::move(request));
 }
 
@@ -308,7 +309,8 @@ Result<LeafGradients> AutogradContexts::gradients(const ContextName& context) co
   const auto found = contexts_.find(context.id);
   if (found == contexts_.end()) return ended_error(context.id);
   const ContextRecord& record = found->second;
-  const InStreams in(record.streams);
+  const bool elsewhere = options_.mutants.on(Mutant::gradients_summed_elsewhere);
+  const InStreams in(elsewhere ? nullptr : record.streams);
   return record.gradients.sum();
 }
 

@@ -78,7 +78,8 @@ void PassWalk::take_turn(WalkTurn turn) {
 namespace {
 
 // Its memory is of other streams than those that read it from now on.
-void keep_until_read(const at::Tensor& tensor) {
+void keep_until_read(const at::Tensor& tensor, const NodeStrand& strand) {
+  if (strand.mutants().on(Mutant::walk_records_nothing)) return;
   if (!tensor.defined() || tensor.device().is_cpu()) return;
   const c10::Device device = tensor.device();
   tensor.record_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
@@ -88,7 +89,7 @@ void keep_until_read(const at::Tensor& tensor) {
 
 void PassWalk::run(WalkTurn turn) {
   if (!walk_) {
-    for (const WalkRoot& root : scope_->roots) keep_until_read(root.gradient);
+    for (const WalkRoot& root : scope_->roots) keep_until_read(root.gradient, strand_);
     walk_.emplace(std::move(*scope_), *this);
     scope_.reset();
   }
@@ -101,7 +102,7 @@ void PassWalk::run(WalkTurn turn) {
     walk_->run_behind(opened.gate, opened.part);
   }
   for (auto& [place, gradient] : walk_->take_gradients()) {
-    keep_until_read(gradient.gradient);
+    keep_until_read(gradient.gradient, strand_);
     gradients_[place].accumulate(std::move(gradient));
   }
 }

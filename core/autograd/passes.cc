@@ -91,8 +91,9 @@ void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
                   .create_graph = pass.name.create_graph,
                   .hands_out_nothing = pass.name.mode == PassMode::fast};
   for (const auto& [id, sent] : pass.context->sent) scope.sends.push_back(sent.function);
+  const bool elsewhere = options_.mutants.on(Mutant::walk_in_other_streams);
   pass.walk = std::make_shared<PassWalk>(pass.name, std::move(scope), strand_, turns_, *this,
-                                         pass.context->streams);
+                                         elsewhere ? nullptr : pass.context->streams);
 }
 
 bool Passes::started_by_other_life(const PassName& name) const {

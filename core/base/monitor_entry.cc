@@ -34,7 +34,8 @@ InMonitor::InMonitor(std::shared_ptr<NodeStrand> strand, std::shared_ptr<Monitor
     keeps_ = entered_ && execution_ != nullptr && execution_->monitor != monitor_;
   });
   if (!status.ok()) throw RpcError(status.error());
-  in_.emplace(strand_->devices(), monitor_->streams());
+  if (!strand_->mutants().on(Mutant::state_in_other_streams))
+    in_.emplace(strand_->devices(), monitor_->streams());
   if (!keeps_) return;
   strand_->post([execution = execution_, what] {
     ++execution->monitors_kept;

@@ -210,6 +210,7 @@ std::shared_ptr<Execution> NodeStrand::make_continuation(const CausalId& id, Rec
                                                          Streams streams) {
   auto execution = make_execution(id, kContinuation);
   execution->set_stream(stream);
+  if (mutants_.on(Mutant::continuation_in_any_streams)) streams = nullptr;
   execution->streams = streams != nullptr ? std::move(streams) : StreamSet::from_pool(devices_);
   execution->context = std::move(context);
   return execution;

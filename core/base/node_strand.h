@@ -9,6 +9,7 @@
 #include "core/base/code_wait.h"
 #include "core/base/error.h"
 #include "core/base/monitor.h"
+#include "core/base/mutants.h"
 #include "core/base/quiet_death.h"
 #include "core/base/result.h"
 #include "core/base/runtime.h"
@@ -123,8 +124,13 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // or there are no devices.
   [[nodiscard]] std::shared_ptr<const StreamMarks> mark_streams() const {
     if (devices_.count == 0 || running_or_null() == nullptr) return nullptr;
+    if (mutants_.on(Mutant::future_has_no_points)) return nullptr;
     return StreamSet::current(devices_)->mark();
   }
+
+  // The rules that are left out. Before anything runs.
+  void set_mutants(const Mutants& mutants) { mutants_ = mutants; }
+  [[nodiscard]] const Mutants& mutants() const { return mutants_; }
 
   // A new execution, started by `id`; shared, or in place.
   [[nodiscard]] std::shared_ptr<Execution> make_execution(const CausalId& id,
@@ -254,6 +260,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;
   DevicesHere devices_;
+  Mutants mutants_;
   const ExceptionHook* exception_hook_ = nullptr;
 };
 

@@ -8,7 +8,7 @@
 
 #include "core/api/call_port.h"
 #include "core/base/interval_set.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 
 namespace rehearsal {
 

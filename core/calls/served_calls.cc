@@ -176,11 +176,13 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
   served->execution->set_stream(call.stream);
   served->execution->depth = call.depth + 1;
   served->execution->deadline = served->deadline;
-  served->execution->streams = run->target.object.streams != nullptr
-                                   ? run->target.object.streams
-                                   : StreamSet::from_pool(strand_.devices());
+  const Mutants& mutants = session_options_.mutants;
+  const bool of_value =
+      run->target.object.streams != nullptr && !mutants.on(Mutant::method_in_own_streams);
+  served->execution->streams =
+      of_value ? run->target.object.streams : StreamSet::from_pool(strand_.devices());
   fix_devices(*served);
-  if (call.context && !session_options_.mutants.on(Mutant::execution_forgets_context))
+  if (call.context && !mutants.on(Mutant::execution_forgets_context))
     served->execution->context = std::make_shared<const ContextName>(*call.context);
   if (run->counts) ++running_outer_;
   if (call.credit > 0) open_stream(*served, run->counts);
@@ -205,7 +207,10 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
 }
 
 void ServedCalls::fix_devices(ServedCall& served) const {
-  if (devices_ != nullptr) served.devices = devices_->answers(served.caller);
+  if (devices_ == nullptr) return;
+  served.devices = devices_->answers(served.caller);
+  if (session_options_.mutants.on(Mutant::answered_by_own_map))
+    served.devices = {std::shared_ptr<void>(), devices_->to(served.caller)};
 }
 
 void ServedCalls::enter(std::shared_ptr<Run> run, StackPlacement placement) {
@@ -375,7 +380,8 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
     if (run->created) {
       value.value().streams = run->served->execution->streams;
       const InStreams in(value.value().streams);
-      join_all(std::exchange(value.value().made_by, {}));
+      const AllMarks made_by = std::exchange(value.value().made_by, {});
+      if (!session_options_.mutants.on(Mutant::value_ahead_of_its_future)) join_all(made_by);
       return conclude(run, Outcome(Returned(std::move(value).value())));
     }
     if (session_options_.mutants.on(Mutant::context_lost_in_async)) run->served->call.context = {};
@@ -409,7 +415,8 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
         [this, served, value = std::move(value), strand, done = std::move(done)]() mutable {
           auto encoded = std::make_shared<Result<Response>>(guarded(*served, [&] {
             const InStreams in(served->execution->streams);
-            join_all(value.object.made_by);
+            if (!session_options_.mutants.on(Mutant::answer_ahead_of_its_future))
+              join_all(value.object.made_by);
             return encode(*served, value.object);
           }));
           strand->post_always([this, served, value = std::move(value), encoded, strand,

@@ -73,7 +73,7 @@ struct NodeOptions {
   // told (EventKind::reference_leaked) anyway, and the others see a worker that ended well.
   bool strict_leaks = false;
 
-  // Test-only switches, by name: each leaves out one rule of the protocol (core/session/mutants.cc
+  // Test-only switches, by name: each leaves out one rule of the protocol (core/base/mutants.cc
   // lists them). An unknown name is refused by Node's constructor; in a product every name is.
   std::vector<std::string> mutants;
 };

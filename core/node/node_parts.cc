@@ -108,6 +108,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   peer_timeouts_.resize(options.names.size());
   strand->set_incarnation(options.incarnation);
   strand->set_devices(options.devices);
+  strand->set_mutants(session_options.mutants);
   served.set_devices(devices);
   strand->set_code_wait_rules(code_wait_rules(session_options.mutants));
   caller->set_parts({.calls = &pending,

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "core/api/leaf_gradients.h"
+#include "core/base/mutants.h"
 #include "core/optim/optimizer_orders.h"
-#include "core/session/mutants.h"
 
 namespace rehearsal {
 

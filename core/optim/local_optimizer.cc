@@ -82,6 +82,8 @@ at::Tensor LocalOptimizer::value_of(const RRef<at::Tensor>& reference) {
   const HeldValue held =
       detail::await_local_value(*reference.shared_handle(), typeid(at::Tensor), &streams);
   const auto same = [&](const Streams& known) { return known->streams() == streams->streams(); };
+  if (mutants_.on(Mutant::step_beside_other_uses))
+    return *static_cast<const at::Tensor*>(held.value.get());
   if (streams != nullptr && std::none_of(streams_.begin(), streams_.end(), same))
     streams_.push_back(streams);
   return *static_cast<const at::Tensor*>(held.value.get());
@@ -112,6 +114,7 @@ void let_context_follow(const CallContext& call) {
   NodeStrand& strand = *call.caller()->strand();
   const Streams here = StreamSet::current(strand.devices());
   if (here == nullptr || !call.autograd_context()) return;
+  if (strand.mutants().on(Mutant::changed_gradients_read_early)) return;
   strand.post([here, &contexts = call.caller()->contexts(), context = *call.autograd_context()] {
     if (const Streams streams = contexts.streams_of(context)) streams->after(*here);
   });

@@ -9,9 +9,15 @@ void BatchOptions::check() const {
 
 namespace detail {
 
+void join_items(const Caller& caller,
+                const std::vector<std::shared_ptr<const StreamMarks>>& marks) {
+  if (!caller.strand()->mutants().on(Mutant::batch_ahead_of_its_items)) join_all(marks);
+}
+
 void keep_until_read(const Caller& caller, const std::vector<Streams>& streams) {
+  if (caller.strand()->mutants().on(Mutant::batch_lets_its_items_go)) return;
   for (const Streams& owner : streams)
-    if (owner != nullptr) owner->after(*StreamSet::current(caller.strand()->devices()));
+    owner->after(*StreamSet::current(caller.strand()->devices()));
 }
 
 Error not_collected(const Caller& caller, std::string_view why) {

@@ -62,11 +62,14 @@ HeldValue await_local_value(const RRefHandle& handle, const std::type_index& typ
   std::optional<Result<HeldValue>> slot;
   const Status status =
       caller.strand()->wait("a reference's value", handle.id().causal, [&](WaitHandle wait) {
-        handle.references().local_value(handle.id(), [&slot, wait](Result<HeldValue> value) {
-          if (!wait.lasts()) return;
-          slot.emplace(std::move(value));
-          wait.end();
-        });
+        handle.references().local_value(handle.id(),
+                                        [&slot, &handle, wait](Result<HeldValue> value) {
+                                          if (!wait.lasts()) return;
+                                          if (value.ok())
+                                            handle.set_value_streams(value.value().streams);
+                                          slot.emplace(std::move(value));
+                                          wait.end();
+                                        });
       });
   if (!status.ok()) throw RpcError(status.error());
   HeldValue value = std::move(*slot).or_throw();
@@ -74,14 +77,17 @@ HeldValue await_local_value(const RRefHandle& handle, const std::type_index& typ
     throw RpcError({.kind = ErrorKind::bad_arguments,
                     .text = "the reference's value is of another type",
                     .worker = caller.strand()->name()});
-  if (value.streams != nullptr)
+  if (value.streams != nullptr && !caller.strand()->mutants().on(Mutant::local_value_read_early))
     StreamSet::current(caller.strand()->devices())->after(*value.streams);
   if (streams != nullptr) *streams = value.streams;
   return value;
 }
 
 InValueStreams::InValueStreams(const RRefHandle& handle, const Streams& streams)
-    : between_(handle.caller()->strand()->devices(), streams) {}
+    : between_(handle.caller()->strand()->devices(),
+               handle.caller()->strand()->mutants().on(Mutant::local_value_in_other_streams)
+                   ? nullptr
+                   : streams) {}
 
 bool enter_monitor(const RRefHandle& handle) {
   bool entered = false;

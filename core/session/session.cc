@@ -147,12 +147,24 @@ bool Sessions::may_send(const Peer& to, const Message& message) const {
          });
 }
 
+bool Sessions::is_behind(const Message& message, std::list<Queued>::const_iterator first,
+                         std::list<Queued>::const_iterator last) const {
+  const Call* const call = std::get_if<Call>(&message.content);
+  if (call == nullptr || !call->order || options_.mutants.on(Mutant::ordered_call_overtakes_copies))
+    return false;
+  return std::any_of(first, last, [call](const Queued& queued) {
+    const Call* const other = std::get_if<Call>(&queued.message.content);
+    return other != nullptr && other->order == call->order;
+  });
+}
+
 void Sessions::send(WorkerId to, Message message, SendOptions options) {
   if (stopped_) return;
   const bool is_copied_later = is_being_copied(message);
   if (is_copied_later) await_copies();
   if (to == options_.self) {
-    if (!is_copied_later) return send_to_self(message, std::move(options));
+    if (!is_copied_later && !is_behind(message, copied_to_self_.begin(), copied_to_self_.end()))
+      return send_to_self(message, std::move(options));
     return copied_to_self_.push_back({std::move(message), std::move(options)});
   }
   Peer& receiver = peer(to);
@@ -165,7 +177,8 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   const bool taken = may_send(receiver, message);
   const bool others_wait_for_room = !queued.empty() && may_send(receiver, queued.front().message);
   const bool must_wait =
-      !taken || (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
+      !taken || is_behind(message, queued.begin(), queued.end()) ||
+      (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
   if (!must_wait) return transmit_or_instead(to, {std::move(message), std::move(options)});
   some_may_not_be_sent_ |= !taken;
   if (taken)
@@ -267,7 +280,7 @@ void Sessions::admit_queued(WorkerId id) {
   for (const Lane lane : {Lane::small, Lane::large}) {
     std::list<Queued>& waiting = to.queued[static_cast<size_t>(lane)];
     for (auto next = waiting.begin(); next != waiting.end();) {
-      if (!may_send(to, next->message)) {
+      if (!may_send(to, next->message) || is_behind(next->message, waiting.begin(), next)) {
         some_may_not_be_sent_ = true;
         ++next;
         continue;

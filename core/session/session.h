@@ -257,13 +257,16 @@ class Sessions final : public FrameSink {
   }
   [[nodiscard]] bool has_room(const Peer& peer, Lane lane) const;
   [[nodiscard]] bool may_send(const Peer& peer, const Message& message) const;
+  // Whether one of these, from before it, is a call by the same handle of order.
+  [[nodiscard]] bool is_behind(const Message& message, std::list<Queued>::const_iterator first,
+                               std::list<Queued>::const_iterator last) const;
   [[nodiscard]] bool is_unknown_to_its_owner(const Fork& fork) const;
   void drop_unsent(Queued&& message);
   // How often a tensor was changed in place, as far as that is counted: nobody counts for inference
   // tensors.
   [[nodiscard]] static uint32_t version_of(const at::Tensor& tensor);
   void admit_to_all();
-  [[nodiscard]] static bool is_being_copied(const Message& message);
+  [[nodiscard]] bool is_being_copied(const Message& message) const;
   void await_copies();
   void look_at_copies();
   void transmit_or_instead(WorkerId id, Queued&& message);

@@ -31,7 +31,8 @@ void put_failure(Message& instead, const std::string& failure) {
 
 }  // namespace
 
-bool Sessions::is_being_copied(const Message& message) {
+bool Sessions::is_being_copied(const Message& message) const {
+  if (options_.mutants.on(Mutant::sent_before_it_is_copied)) return false;
   DeviceCopies* const copies = copies_of(message);
   return copies != nullptr && !copies->done();
 }
@@ -48,7 +49,7 @@ void Sessions::await_copies() {
 
 // All that is done by now leaves; for the rest they are looked at again.
 void Sessions::look_at_copies() {
-  const auto waits = [](const Queued& queued) { return is_being_copied(queued.message); };
+  const auto waits = [this](const Queued& queued) { return is_being_copied(queued.message); };
   bool any = std::any_of(copied_to_self_.begin(), copied_to_self_.end(), waits);
   for (const Peer& to : peers_)
     for (const std::list<Queued>& queued : to.queued)
@@ -59,7 +60,7 @@ void Sessions::look_at_copies() {
     copies_pause_ = {};
   for (uint32_t id = 0; id < peers_.size(); ++id) admit_queued(WorkerId{id});
   for (auto next = copied_to_self_.begin(); next != copied_to_self_.end();) {
-    if (waits(*next)) {
+    if (waits(*next) || is_behind(next->message, copied_to_self_.begin(), next)) {
       ++next;
       continue;
     }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/mutants.h"
 #include "core/base/peer_limits.h"
 #include "core/base/time.h"
-#include "core/session/mutants.h"
 
 namespace rehearsal {
 

@@ -20,6 +20,7 @@ at::Tensor DeviceCopies::to_host(const at::Tensor& tensor) {
       at::empty_like(source, source.options().device(at::kCPU).pinned_memory(true));
   host.copy_(source, /*non_blocking=*/true);
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  source.record_stream(stream);  // Its memory may be of another one, as what a state gave away.
   if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
     streams_.push_back(stream);
   return host;

@@ -20,7 +20,7 @@ constexpr WorkerId kSecond{2};
 
 at::Tensor twice(const at::Tensor& x) { return x * 2; }
 
-bool is_loss(const RpcError& error) {
+bool is_lost_peer(const RpcError& error) {
   return error.kind() == ErrorKind::peer_lost || error.kind() == ErrorKind::fenced;
 }
 
@@ -30,13 +30,13 @@ auto unless_lost(Body body) -> std::optional<decltype(body())> {
   try {
     return body();
   } catch (const RpcError& error) {
-    if (!is_loss(error)) throw;
+    if (!is_lost_peer(error)) throw;
     return std::nullopt;
   }
 }
 
-struct Story {
-  explicit Story(const Options& options)
+struct PassStory {
+  explicit PassStory(const Options& options)
       : is_diamond(options.integer("diamond") != 0),
         has_unused(options.integer("unused") != 0),
         runs_again(options.integer("again") != 0) {}
@@ -46,7 +46,7 @@ struct Story {
 };
 
 // x → first → second, and back: x · 4, and x · 2 beside it in a diamond.
-void lead(Worker& worker, const Story& story) {
+void lead(Worker& worker, const PassStory& story) {
   const at::Tensor x = at::ones({}).requires_grad_();
   const AutogradContext context = worker.autograd_context();
   const auto once = unless_lost([&] { return context.rpc_sync(kFirst, &twice, x); });
@@ -72,7 +72,8 @@ Program small_pass_program(const ScenarioRun& run) {
   FunctionRegistry registry;
   registry.function("twice", &twice);
   Program program(std::move(registry));
-  program.worker("leader", [story = Story(run.options)](Worker& worker) { lead(worker, story); });
+  program.worker("leader",
+                 [story = PassStory(run.options)](Worker& worker) { lead(worker, story); });
   program.worker("first").worker("second");
   return program;
 }

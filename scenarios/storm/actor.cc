@@ -37,9 +37,14 @@ void Actor::act(int64_t operations) {
   for (int64_t step = first_step(middle); step < operations; ++step) {
     if (saves && step == middle) worker_.save_checkpoint(kProgress, step);
     if (meets && step == middle) meet_all();
-    Dice dice(seed_, mix(hash_text(worker_.name()), static_cast<uint64_t>(step)));
+    const uint64_t here = mix(hash_text(worker_.name()), static_cast<uint64_t>(step));
+    Dice dice(seed_, here);
+    places_ = Dice(seed_, mix(here, hash_text("places")));
     try {
-      one_operation(dice);
+      if (worker_.device_count() > 0 && places_.happens(35))
+        one_device_operation(dice);
+      else
+        one_operation(dice);
     } catch (const RpcError& error) {
       if (!is_loss(error.kind())) throw;
       ++lost_;
@@ -117,6 +122,10 @@ WorkerId Actor::anybody(Dice& dice) const {
 int64_t Actor::blob_size(Dice& dice) const {
   const uint64_t least = blob_scale_ == 0 ? 1 : blob_scale_ == 1 ? 128 * 1024 : 16 * 1024;
   return static_cast<int64_t>(least + dice.draw(least));
+}
+
+at::Tensor Actor::somewhere(const at::Tensor& tensor) {
+  return placed(worker_, places_.word(), tensor);
 }
 
 Journey Actor::journey(Dice& dice, int64_t hops_max) const {
@@ -208,8 +217,10 @@ void Actor::call_operator(Dice& dice) {
   const WorkerId to = anybody(dice);
   const auto size = static_cast<int64_t>(dice.draw(5));
   const auto number = static_cast<double>(dice.draw(100));
-  const auto sum = worker_.rpc_sync<at::Tensor>(to, "aten::add.Tensor", at::full({size}, number),
-                                                at::ones({size}));
+  const uint64_t place = places_.word();
+  const auto sum = worker_.rpc_sync<at::Tensor>(to, "aten::add.Tensor",
+                                                placed(worker_, place, at::full({size}, number)),
+                                                placed(worker_, place, at::ones({size})));
   expect("aten::add", size * (static_cast<int64_t>(number) + 1), sum.sum().item<int64_t>());
 }
 
@@ -344,7 +355,7 @@ void Actor::update_from_elsewhere(Dice& dice) {
 void Actor::move_blob(Dice& dice) {
   const WorkerId owner = anybody(dice);
   const int64_t size = blob_size(dice);
-  auto blob = worker_.remote<Blob>(owner, at::ones({size}));
+  auto blob = worker_.remote<Blob>(owner, somewhere(at::ones({size})));
   if (dice.happens(40)) return;  // Deleted while its creation is on the other lane.
   if (dice.happens(50)) {
     expect("a blob's content", size, blob.rpc_sync(&Blob::content).sum().item<int64_t>());
@@ -358,7 +369,7 @@ void Actor::share_blob(Dice& dice) {
   const WorkerId owner = anybody(dice);
   const WorkerId to = anybody(dice);
   const int64_t size = blob_size(dice);
-  auto blob = worker_.remote<Blob>(owner, at::ones({size}));
+  auto blob = worker_.remote<Blob>(owner, somewhere(at::ones({size})));
   const Future<double> weight = worker_.rpc_async(to, &weigh, blob);
   blob = {};
   expect("a shared blob's sum", size, static_cast<int64_t>(weight.wait()));
@@ -367,9 +378,9 @@ void Actor::share_blob(Dice& dice) {
 // The call is on the large lane; what is let go of is told on the small one.
 void Actor::let_go_of_blob(Dice& dice) {
   const int64_t size = blob_size(dice);
-  auto blob = worker_.remote<Blob>(anybody(dice), at::ones({1}));
+  auto blob = worker_.remote<Blob>(anybody(dice), somewhere(at::ones({1})));
   expect("a small blob's sum", 1, static_cast<int64_t>(blob.rpc_sync(&Blob::sum)));
-  const Future<double> sum = blob.rpc_async(&Blob::sum_with, at::ones({size}));
+  const Future<double> sum = blob.rpc_async(&Blob::sum_with, somewhere(at::ones({size})));
   blob = {};
   expect("a blob's last sum", size + 1, static_cast<int64_t>(sum.wait()));
 }
@@ -382,7 +393,7 @@ void Actor::write_in_order(Dice& dice) {
   const auto count = static_cast<int64_t>(2 + dice.draw(5));
   for (int64_t number = 0; number < count; ++number) {
     const int64_t size = dice.happens(50) ? blob_size(dice) : 1;
-    written.push_back(in_order.rpc_async(&Diary::write, number, at::ones({size})));
+    written.push_back(in_order.rpc_async(&Diary::write, number, somewhere(at::ones({size}))));
   }
   for (const Future<Unit>& done : written) done.wait();
   const std::vector<int64_t> numbers = diary.rpc_sync(&Diary::numbers);

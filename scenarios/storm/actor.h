@@ -102,11 +102,29 @@ class Actor {
   void train(Dice& dice);
   void train_with_what_cannot_be_made(Dice& dice);
 
+  // ---- where there are devices ----
+  void one_device_operation(Dice& dice);
+  void change_in_place(Dice& dice);
+  void lend_own_value(Dice& dice);
+  void let_scale_later(Dice& dice);
+  void fetch_from_afar(Dice& dice);
+  void let_read_aside(Dice& dice);
+  void add_to_device_batches(Dice& dice);
+  void add_to_pools(Dice& dice);
+  void bring_to_waiting(Dice& dice);
+  void double_in_pools(Dice& dice);
+  void propagate_beside_main(Dice& dice);
+  void continue_beside(Dice& dice);
+  void gather(Dice& dice);
+  void expect_everywhere(const std::string& what, double expected, const at::Tensor& found);
+
   void expect_reading(const Journey& way, int64_t position, const std::optional<Reading>& reading);
 
   [[nodiscard]] WorkerId anybody(Dice& dice) const;
   [[nodiscard]] int64_t blob_size(Dice& dice) const;
   [[nodiscard]] Journey journey(Dice& dice, int64_t hops_max) const;
+  // On a drawn device, if there are any.
+  [[nodiscard]] at::Tensor somewhere(const at::Tensor& tensor);
   // A sum whose gradient for `x` is `expected` everywhere.
   struct Loss {
     at::Tensor x;
@@ -124,6 +142,7 @@ class Actor {
   const uint64_t blob_scale_;           // what the seed makes of its large values
   std::vector<AutogradContext>& kept_;  // contexts that only the shutdown ends
   const bool recordable_;
+  Dice places_{seed_, 0};  // of the present step's tensors
   uint64_t digest_ = 0;
   int64_t lost_ = 0;
 };

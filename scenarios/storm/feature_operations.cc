@@ -29,7 +29,10 @@ void Actor::add_to_batches(Dice& dice) {
 
 void Actor::use_module(Dice& dice) {
   const auto weight = static_cast<int64_t>(1 + dice.draw(9));
-  const std::string on = worker_.workers()[anybody(dice).value].name;
+  std::string on = worker_.workers()[anybody(dice).value].name;
+  const auto place =
+      static_cast<int>(places_.draw(static_cast<uint64_t>(worker_.device_count()) + 1));
+  if (place > 0) on += "/" + worker_.device(place - 1).str();
   const RemoteModule<Weight> module(worker_, on, static_cast<double>(weight));
   const at::Tensor x = at::ones({3}, at::TensorOptions().dtype(at::kDouble));
   const auto sum = [](const at::Tensor& y) { return y.sum().item<double>(); };
@@ -64,8 +67,9 @@ void Actor::be_refused(Dice& dice) {
 void Actor::call_script(Dice& dice) {
   const WorkerId to = anybody(dice);
   const auto times = static_cast<int64_t>(1 + dice.draw(5));
-  const auto blended = worker_.rpc_sync<at::Tensor>(to, "script::storm.blend", at::ones({4}),
-                                                    kwarg("times", times), kwarg("share", 3));
+  const auto blended =
+      worker_.rpc_sync<at::Tensor>(to, "script::storm.blend", somewhere(at::ones({4})),
+                                   kwarg("times", times), kwarg("share", 3));
   expect("a script", 12 * times, blended.sum().item<int64_t>());
 }
 

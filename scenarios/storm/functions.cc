@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "scenarios/storm/device_values.h"
 #include "scenarios/storm/features.h"
 #include "scenarios/storm/training.h"
 
@@ -29,6 +30,13 @@ void require_confirmed(const RRef<Counter>& counter) {
 }
 
 }  // namespace
+
+at::Tensor placed(const WorkerAccess& worker, uint64_t word, const at::Tensor& tensor) {
+  const auto devices = static_cast<uint64_t>(worker.device_count());
+  const uint64_t place = mix(word, hash_text("place")) % (devices + 1);
+  if (place == 0) return tensor;
+  return tensor.to(worker.device(static_cast<int>(place - 1)), /*non_blocking=*/true);
+}
 
 Leg next_leg(const Journey& journey, size_t workers) {
   const uint64_t word = mix(journey.word, static_cast<uint64_t>(journey.hops)) >> 1;
@@ -146,7 +154,7 @@ Reading make_reading(CallContext& context, const Journey& journey, int64_t posit
   const uint64_t word = reading_word(journey, position);
   Reading reading;
   reading.number = expected_reading(journey, position, group_size(context));
-  reading.padding = at::ones({(word >> 4) % 4 == 0 ? kLargePadding : 1});
+  reading.padding = placed(context, word, at::ones({(word >> 4) % 4 == 0 ? kLargePadding : 1}));
   if (word % 4 == 0) reading.counter = make_counter(context, word, reading.number);
   return reading;
 }
@@ -212,10 +220,13 @@ std::vector<at::Tensor> scale_twice(CallContext& context, const at::Tensor& x, d
   return {x * factor, context.rpc_sync(leg.to, &scale, x, factor, brief)};
 }
 
-Layer::Layer(double weight) : weight_(at::full({3}, weight).set_requires_grad(true)) {}
+Layer::Layer(CallContext& context, double weight)
+    : weight_(placed(context, mix(static_cast<uint64_t>(weight), context.id().value),
+                     at::full({3}, weight))
+                  .set_requires_grad(true)) {}
 
 at::Tensor Layer::forward(const at::Tensor& x, const std::vector<RRef<Layer>>& next) {
-  const at::Tensor scaled = x * weight_;
+  const at::Tensor scaled = x.to(weight_.device()) * weight_;
   if (next.empty()) return scaled;
   return next.front().rpc_sync(&Layer::forward, scaled, std::vector<RRef<Layer>>{});
 }
@@ -223,9 +234,10 @@ at::Tensor Layer::forward(const at::Tensor& x, const std::vector<RRef<Layer>>& n
 Future<at::Tensor> Layer::forward_asynchronously(CallContext& context, const at::Tensor& x,
                                                  const RRef<Layer>& next) {
   const auto to = WorkerId{static_cast<uint32_t>(group_size(context) - 1)};
-  return context.rpc_async(to, &travel, Journey{}).then([next, scaled = x * weight_](int64_t) {
-    return next.rpc_async(&Layer::forward, scaled, std::vector<RRef<Layer>>{});
-  });
+  return context.rpc_async(to, &travel, Journey{})
+      .then([next, scaled = x.to(weight_.device()) * weight_](int64_t) {
+        return next.rpc_async(&Layer::forward, scaled, std::vector<RRef<Layer>>{});
+      });
 }
 
 at::Tensor Layer::gradient(CallContext& context) const {
@@ -286,7 +298,7 @@ FunctionRegistry functions() {
       .method("drop", &Shelf::drop)
       .method("keep", &Shelf::keep)
       .method("size", &Shelf::size);
-  registry.type<Lease>("Lease").constructor<const RRef<Lock>&>();
+  registry.type<Lease>("Lease").constructor<CallContext&, const RRef<Lock>&>();
   registry.type<Lock>("Lock")
       .constructor<>()
       .method("take", &Lock::take)
@@ -303,7 +315,7 @@ FunctionRegistry functions() {
       .method("sum", &Blob::sum)
       .method("sum_with", &Blob::sum_with);
   registry.type<Layer>("Layer")
-      .constructor<double>()
+      .constructor<CallContext&, double>()
       .method("forward", &Layer::forward)
       .method("forward_asynchronously", &Layer::forward_asynchronously)
       .method("forward_fetched", &Layer::forward_fetched)
@@ -313,6 +325,7 @@ FunctionRegistry functions() {
   register_values(registry);
   register_names(registry);
   register_training(registry);
+  register_devices(registry);
   return registry;
 }
 

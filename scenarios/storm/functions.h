@@ -17,6 +17,10 @@
 // result that each must give.
 namespace rehearsal::storm {
 
+// The tensor on a device of this worker, or on the CPU, as the word says; as it is where there are
+// no devices.
+at::Tensor placed(const WorkerAccess& worker, uint64_t word, const at::Tensor& tensor);
+
 // A journey through the group: which worker is next is drawn from its word.
 struct Journey {
   uint64_t word = 0;
@@ -154,7 +158,7 @@ class Lock {
 // Has the lock for as long as it lives, wherever that is (lock_operations.cc).
 class Lease {
  public:
-  explicit Lease(const RRef<Lock>& lock);
+  Lease(const WorkerAccess& here, const RRef<Lock>& lock);
   Lease(Lease&&) noexcept = default;
   Lease& operator=(Lease&&) = delete;
   ~Lease();
@@ -181,7 +185,7 @@ std::vector<at::Tensor> scale_twice(CallContext& context, const at::Tensor& x, d
 // A parameter, with the gradients that autograd contexts have for it.
 class Layer {
  public:
-  explicit Layer(double weight);
+  Layer(CallContext& context, double weight);
   // x · weight, here and then in the next layer.
   at::Tensor forward(const at::Tensor& x, const std::vector<RRef<Layer>>& next);
   // The same with asynchronous execution: the next layer is called by a continuation.

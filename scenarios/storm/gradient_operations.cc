@@ -26,10 +26,9 @@ at::Tensor far_scaled(const AutogradContext& context, WorkerId to, const at::Ten
   }
 }
 
-// ones({3}) · weight of the first · weight of the second, by one of four ways.
+// x · weight of the first · weight of the second, by one of four ways.
 at::Tensor through_layers(const AutogradContext& context, const RRef<Layer>& first,
-                          const RRef<Layer>& second, uint64_t way) {
-  const at::Tensor x = at::ones({3});
+                          const RRef<Layer>& second, const at::Tensor& x, uint64_t way) {
   const std::vector<RRef<Layer>> both{second};
   if (way == 0) return context.rpc_sync(first, &Layer::forward, x, both);
   const auto recording = context.record();
@@ -58,7 +57,7 @@ BackwardOptions any_mode(Dice& dice) {
 Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t calls_max) {
   // Large ones go by a lane of their own.
   const int64_t size = dice.happens(10) ? 20'000 : 3;
-  Loss loss{.x = at::ones({size}).set_requires_grad(true), .sum = {}};
+  Loss loss{.x = somewhere(at::ones({size})).set_requires_grad(true), .sum = {}};
   for (uint64_t left = 1 + dice.draw(calls_max); left > 0; --left) {
     const WorkerId to = anybody(dice);
     const auto factor = static_cast<double>(1 + dice.draw(3));
@@ -73,6 +72,8 @@ Actor::Loss Actor::far_loss(const AutogradContext& context, Dice& dice, uint64_t
 }
 
 void Actor::expect_gradient(const AutogradContext& context, const Loss& loss) {
+  // Memory that the pass has let go of is given out again before its gradients are taken.
+  if (worker_.device_count() > 0) (void)(loss.x.detach() * 1);
   const at::Tensor gradient = context.get_gradients().find(loss.x);
   if (!gradient.defined()) throw WrongResult("a tensor that was used got no gradient");
   if (!gradient.equal(at::full_like(gradient, loss.expected)))
@@ -145,10 +146,11 @@ void Actor::propagate_again(Dice& dice) {
   const WorkerId idle = anybody(dice);
   const AutogradContext context = worker_.autograd_context();
   const std::vector<RRef<Layer>> nothing;
-  const at::Tensor out = context.rpc_sync(layer, &Layer::forward, at::ones({3}), nothing);
+  const at::Tensor out =
+      context.rpc_sync(layer, &Layer::forward, somewhere(at::ones({3})), nothing);
   try {
-    static_cast<void>(context.rpc_sync(idle, &scale, at::ones({3}).set_requires_grad(true), 2.0,
-                                       journey(dice, 2)));
+    static_cast<void>(context.rpc_sync(
+        idle, &scale, somewhere(at::ones({3})).set_requires_grad(true), 2.0, journey(dice, 2)));
   } catch (const RpcError& error) {
     if (error.kind() != ErrorKind::peer_lost && error.kind() != ErrorKind::fenced) throw;
   }
@@ -167,7 +169,7 @@ void Actor::propagate_again(Dice& dice) {
 void Actor::propagate_beside(Dice& dice) {
   const double weight = static_cast<double>(1 + dice.draw(3));
   const auto layer = worker_.remote<Layer>(anybody(dice), weight);
-  const at::Tensor x = at::ones({3}).set_requires_grad(true);
+  const at::Tensor x = somewhere(at::ones({3})).set_requires_grad(true);
   const AutogradContext context = worker_.autograd_context();
   const RRef<at::Tensor> there = layer.remote(&Layer::forward, x, std::vector<RRef<Layer>>{});
   at::Tensor out;
@@ -195,7 +197,8 @@ void Actor::propagate_to_layers(Dice& dice) {
   const auto first = worker_.remote<Layer>(anybody(dice), first_weight);
   const auto second = worker_.remote<Layer>(anybody(dice), second_weight);
   const AutogradContext context = worker_.autograd_context();
-  const at::Tensor out = through_layers(context, first, second, dice.draw(4));
+  const at::Tensor out =
+      through_layers(context, first, second, somewhere(at::ones({3})), dice.draw(4));
   context.backward({out.sum()}, any_mode(dice));
   const auto expect_there = [&](const RRef<Layer>& layer, double expected) {
     const at::Tensor gradient = context.rpc_sync(layer, &Layer::gradient);
@@ -215,7 +218,7 @@ void Actor::record_little(Dice& dice) {
   expect("a recorded journey", expected_travel(way, workers_),
          context.rpc_sync(anybody(dice), &travel, way));
   const auto size = static_cast<int64_t>(16 * 1024 + dice.draw(16 * 1024));
-  static_cast<void>(context.rpc_async(anybody(dice), &sum_of, at::ones({size})));
+  static_cast<void>(context.rpc_async(anybody(dice), &sum_of, somewhere(at::ones({size}))));
 }
 
 }  // namespace rehearsal::storm

@@ -95,7 +95,10 @@ void Actor::await_given(const RRef<Lock>& lock, const RRef<Counter>& life, Worke
   expect("a lock that was given back", 0, 0);
 }
 
-Lease::Lease(const RRef<Lock>& lock) : lock_(lock.with_timeout(kCleanUpTime)) {
+// A lock that is taken too late for whoever asked for the lease would be nobody's.
+Lease::Lease(const WorkerAccess& here, const RRef<Lock>& lock)
+    : lock_(lock.with_timeout(kCleanUpTime)) {
+  const Shield shield = here.shielded(kCleanUpTime);
   lock_.rpc_sync(&Lock::take);
 }
 
@@ -117,7 +120,7 @@ void Actor::let_a_lease_end(Dice& dice) {
   const Journey way = journey(dice, 2);
   if (is_captured) {
     const Future<int64_t> travelled = worker_.rpc_async(anybody(dice), &travel, way);
-    travelled.then([lease = Lease(lock)](int64_t) {});
+    travelled.then([lease = Lease(worker_, lock)](int64_t) {});
     if (dice.happens(30)) travelled.cancel();
   } else {
     const RRef<Lease> lease = worker_.remote<Lease>(to, lock);

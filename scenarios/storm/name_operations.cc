@@ -155,7 +155,7 @@ void Actor::give_up_rest(Dice& dice) {
   const Journey way = journey(dice, 2);
   const Future<int64_t> held =
       worker_.with_timeout(Timeout::never()).rpc_async(anybody(dice), &hold, latch, way);
-  const Future<double> sum = worker_.rpc_async(anybody(dice), &sum_of, at::Tensor(at::ones({2})));
+  const Future<double> sum = worker_.rpc_async(anybody(dice), &sum_of, somewhere(at::ones({2})));
   const Future<int64_t> failing =
       worker_.after(std::chrono::milliseconds(dice.draw(20))).then([]() -> int64_t {
         return fail("among others");

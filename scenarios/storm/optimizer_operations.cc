@@ -24,7 +24,7 @@ void Actor::train_with_what_cannot_be_made(Dice& dice) {
   const DistributedOptimizer optimizer(worker_, parameters, torch::optim::SGDOptions(-1));
   const AutogradContext context = worker_.autograd_context();
   const at::Tensor product =
-      context.rpc_sync(owner, &times_parameter, at::ones({3}), parameters.front());
+      context.rpc_sync(owner, &times_parameter, somewhere(at::ones({3})), parameters.front());
   context.backward({product.sum()});
   try {
     optimizer.step(context);

@@ -6,7 +6,9 @@
 #include <list>
 #include <memory>
 
+#include "scenarios/device_maps.h"
 #include "scenarios/storm/actor.h"
+#include "scenarios/storm/device_values.h"
 
 namespace rehearsal {
 namespace {
@@ -14,6 +16,17 @@ namespace {
 bool is_dynamic(const ScenarioRun& run) {
   const auto percent = static_cast<uint64_t>(run.options.integer("dynamic"));
   return storm::Dice(run.seed, hash_text("group")).happens(percent);
+}
+
+// Each worker's maps lead from a device to another of its peers, or to the same, as the seed says.
+void have_devices(Program& program, const ScenarioRun& run) {
+  program.state<storm::Pool>();
+  std::vector<std::string> names;
+  const auto workers = run.options.integer("workers");
+  for (int64_t i = 0; i < workers; ++i) names.push_back("worker" + std::to_string(i));
+  const auto devices = static_cast<uint64_t>(run.devices);
+  const uint64_t shift = storm::Dice(run.seed, hash_text("maps")).draw(devices);
+  map_devices(program, run.devices, names, static_cast<int>(shift));
 }
 
 Program storm_program(const ScenarioRun& run) {
@@ -45,6 +58,7 @@ Program storm_program(const ScenarioRun& run) {
       },
       Count{workers});
   program.state<storm::Accounts>(run.seed);
+  if (run.devices > 0) have_devices(program, run);
   if (dynamic) program.dynamic();
   return program;
 }
@@ -124,6 +138,7 @@ Scenario storm_scenario() {
                               .meaning = "1: it looks at nothing that a record does not hold",
                               .drawn_min = 0,
                               .drawn_max = 0});
+  scenario.uses_devices = true;
   scenario.program = storm_program;
   scenario.draw_faults = draw_storm_faults;
   scenario.adjust_node = draw_storm_limits;

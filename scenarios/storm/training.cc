@@ -77,13 +77,23 @@ at::Tensor drawn_numbers(Dice& dice) {
 
 }  // namespace
 
-at::Tensor drawn_parameter(uint64_t word) {
+at::Tensor numbers_of(uint64_t word) {
   Dice dice(Seed{word}, hash_text("parameter"));
-  return drawn_numbers(dice).set_requires_grad(true);
+  return drawn_numbers(dice);
+}
+
+at::Tensor drawn_parameter(CallContext& context, uint64_t word) {
+  return placed(context, word, numbers_of(word)).set_requires_grad(true);
 }
 
 at::Tensor times_parameter(const at::Tensor& x, const RRef<at::Tensor>& parameter) {
-  return x * parameter.local_value();
+  const at::Tensor& here = parameter.local_value();
+  return x.to(here.device()) * here;
+}
+
+double gradient_norm(CallContext& context, const RRef<at::Tensor>& parameter) {
+  const at::Tensor gradient = get_gradients(context).find(parameter.local_value());
+  return gradient.defined() ? gradient.norm().item<double>() : 0;
 }
 
 int64_t parameter_holders(const RRef<at::Tensor>& parameter) {
@@ -93,6 +103,7 @@ int64_t parameter_holders(const RRef<at::Tensor>& parameter) {
 void register_training(FunctionRegistry& registry) {
   registry.function("drawn_parameter", &drawn_parameter)
       .function("times_parameter", &times_parameter)
+      .function("gradient_norm", &gradient_norm)
       .function("parameter_holders", &parameter_holders);
 }
 
@@ -107,8 +118,10 @@ Training::Training(Worker& worker, Dice& dice) : worker_(worker), dice_(dice) {
   // Its scales are powers of two: no bit of a gradient depends on them.
   if (dice.happens(40))
     scaler_.emplace(DistributedGradScaler::Options{.init_scale = 4, .growth_interval = 1});
-  // About what a step takes on a fast network, or longer.
-  if (dice.happens(50))
+  // About what a step takes on a fast network, or longer. On devices what was given up may read a
+  // parameter while a later step changes it.
+  const bool hurries = dice.happens(50);
+  if (hurries && worker.device_count() == 0)
     patience_ = std::chrono::microseconds((100 + dice.draw(900)) << (dice.happens(50) ? 0 : 5));
 }
 
@@ -123,7 +136,7 @@ void Training::make_optimizers() {
       const auto owner = static_cast<uint32_t>(dice_.draw(worker_.workers().size()));
       const uint64_t word = dice_.word();
       parameters_.push_back({.there = worker_.remote(WorkerId{owner}, &drawn_parameter, word),
-                             .here = drawn_parameter(word)});
+                             .here = numbers_of(word).set_requires_grad(true)});
       group.parameters.push_back(parameters_.back().there);
       twins.push_back(parameters_.back().here);
     }
@@ -171,12 +184,14 @@ void Training::differentiate(const AutogradContext& context, const std::vector<s
       const Trained& parameter = parameters_[i];
       at::Tensor x = drawn_numbers(dice_);
       if (overflows && i == infinite) x = x / 0.0;
-      there.push_back(
-          worker_.rpc_sync(parameter.there.owner(), &times_parameter, x, parameter.there)
-              .pow(2)
-              .sum());
+      there.push_back(worker_
+                          .rpc_sync(parameter.there.owner(), &times_parameter,
+                                    placed(worker_, i, x), parameter.there)
+                          .pow(2)
+                          .sum());
       here.push_back((x * parameter.here).pow(2).sum());
     }
+    for (at::Tensor& term : there) term = term.to(there.front().device());
     const at::Tensor loss = at::stack(there).sum();
     context.backward({scaler_ ? scaler_->scale(loss) : loss});
   }
@@ -226,7 +241,14 @@ bool Training::clip(Clip how, const AutogradContext* context) {
     if (error.kind() != ErrorKind::timeout || !patience_) throw;
     return false;
   }
+  if (worker_.device_count() > 0 && context != nullptr) look_at_gradients(*context);
   return true;
+}
+
+// Others read what the optimizer has changed, in streams of their own.
+void Training::look_at_gradients(const AutogradContext& context) const {
+  for (const Trained& parameter : parameters_)
+    (void)context.rpc_sync(parameter.there.owner(), &gradient_norm, parameter.there);
 }
 
 // ---- steps --------------------------------------------------------------------------
@@ -351,7 +373,7 @@ bool Training::in_time(const std::function<void()>& call,
 
 void Training::compare() const {
   for (size_t i = 0; i < parameters_.size(); ++i)
-    if (!parameters_[i].there.to_here().equal(parameters_[i].here))
+    if (!parameters_[i].there.to_here().cpu().equal(parameters_[i].here))
       throw WrongResult("parameter " + std::to_string(i) + " at '" +
                         parameters_[i].there.owner_name() + "' is not what one process trains");
 }
@@ -371,7 +393,8 @@ void Training::end(bool looks) {
   const RRef<at::Tensor>& parameter = parameters_[dice_.draw(parameters_.size())].there;
   for (int asked = 0; asked < 100; ++asked) {
     if (worker_.rpc_sync(parameter.owner(), &parameter_holders, parameter) == 1) return;
-    worker_.sleep(std::chrono::milliseconds(10));
+    // Links may be down for seconds.
+    worker_.sleep(std::chrono::milliseconds(10) * (asked + 1));
   }
   throw WrongResult("a parameter is held for an optimizer that is gone");
 }

@@ -18,11 +18,15 @@
 // The trainings of a storm.
 namespace rehearsal::storm {
 
-// A parameter of three numbers that follow from the word.
-at::Tensor drawn_parameter(uint64_t word);
+// A parameter of three numbers that follow from the word, on one of the owner's devices, if it has
+// any.
+at::Tensor drawn_parameter(CallContext& context, uint64_t word);
 
 // x · parameter, at the parameter's owner.
 at::Tensor times_parameter(const at::Tensor& x, const RRef<at::Tensor>& parameter);
+
+// The norm of the gradient that the context has for the parameter, at its owner.
+double gradient_norm(CallContext& context, const RRef<at::Tensor>& parameter);
 
 // How many hold the parameter at its owner, whose value it is: one, or more while it is in use.
 int64_t parameter_holders(const RRef<at::Tensor>& parameter);
@@ -76,6 +80,7 @@ class Training {
   // False: the gradients are of no more use.
   [[nodiscard]] bool clip(Clip how, const AutogradContext* context);
   [[nodiscard]] bool step(bool overflows, const AutogradContext* context);
+  void look_at_gradients(const AutogradContext& context) const;
   [[nodiscard]] bool drop_a_sum();
   void step_without_an_owner(WorkerId lacking);
   void change_rate();

@@ -6,6 +6,22 @@
 
 namespace rehearsal::sim {
 
+void ClusterParts::finish() {
+  finished_ = true;
+  // A missing wait comes before the result that it made wrong.
+  if (!failed() && options_.devices > 0) {
+    const ClusterView cluster = view(/*idle=*/false);
+    for (const auto& oracle : oracles_) oracle->check(cluster, recorder_.findings());
+  }
+  if (!failed()) judge_mains();
+  if (!failed()) {
+    const ClusterView cluster = view(/*idle=*/false);
+    for (const auto& oracle : oracles_) oracle->at_end(cluster, recorder_.findings());
+  }
+  stop_recording_history();
+  fill_report();
+}
+
 // A worker that another's crash makes fail is no failure of the run. Where one main's failure made
 // others fail, the first that no crash explains is the one to tell of.
 void ClusterParts::judge_mains() {

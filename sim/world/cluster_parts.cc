@@ -482,15 +482,4 @@ void ClusterParts::drain() {
   while (step()) bound_time();
 }
 
-void ClusterParts::finish() {
-  finished_ = true;
-  if (!failed()) judge_mains();
-  if (!failed()) {
-    const ClusterView cluster = view(/*idle=*/false);
-    for (const auto& oracle : oracles_) oracle->at_end(cluster, recorder_.findings());
-  }
-  stop_recording_history();
-  fill_report();
-}
-
 }  // namespace rehearsal::sim

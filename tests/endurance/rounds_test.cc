@@ -6,7 +6,7 @@
 
 #include <list>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "scenarios/storm/storm.h"
 #include "tests/endurance/how_long.h"
 #include "tests/endurance/ledger.h"

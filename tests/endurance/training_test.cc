@@ -13,7 +13,7 @@
 #include "core/api/distributed_checkpoint.h"
 #include "core/api/distributed_optimizer.h"
 #include "core/api/process_group.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "scenarios/recovery/layers.h"
 #include "sim/cluster.h"
 #include "tests/endurance/how_long.h"

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "core/api/batcher.h"
 #include "sim/simulated_devices.h"
 #include "tests/reference/devices.h"
 
@@ -70,22 +69,15 @@ Future<at::Tensor> twice_later(CallContext& call, const std::string& worker,
   });
 }
 
-// Items of many calls, computed together.
-class Doubler {
+// Numbers, in the order in which they came.
+class Diary {
  public:
-  explicit Doubler(CallContext& call)
-      : weight_(on(call, 0, 2)),
-        batcher_(call, {.size = 3, .delay = std::chrono::milliseconds(1)},
-                 [this](std::vector<at::Tensor> items) {
-                   const at::Tensor all = worked(at::stack(items)) * weight_;
-                   weight_ = worked(weight_);
-                   return all.unbind();
-                 }) {}
-  Future<at::Tensor> twice(const at::Tensor& item) { return batcher_.add(worked(item)); }
+  Diary() = default;
+  void write(int64_t number, const at::Tensor&) { numbers_.push_back(number); }
+  std::vector<int64_t> numbers() const { return numbers_; }
 
  private:
-  at::Tensor weight_;
-  Batcher<at::Tensor, at::Tensor> batcher_;
+  std::vector<int64_t> numbers_;
 };
 
 // A tensor beside things that cannot be sent.
@@ -108,25 +100,6 @@ class Locked {
   c10::Event event_;
 };
 
-// The same for calls of a function, which have streams of their own.
-class SharedDoubler {
- public:
-  explicit SharedDoubler(Worker& worker)
-      : batcher_(worker, {.size = 3, .delay = std::chrono::milliseconds(1)},
-                 [](std::vector<at::Tensor> items) {
-                   std::vector<at::Tensor> doubled;
-                   for (const at::Tensor& item : items) doubled.push_back(worked(item * 2));
-                   return doubled;
-                 }) {}
-  Future<at::Tensor> twice(const at::Tensor& item) { return batcher_.add(worked(item)); }
-
- private:
-  Batcher<at::Tensor, at::Tensor> batcher_;
-};
-Future<at::Tensor> twice_together(CallContext& call, const at::Tensor& item) {
-  return call.state<SharedDoubler>().twice(item);
-}
-
 // A value that all calls of a worker share.
 struct Shared {
   at::Tensor sum;
@@ -136,6 +109,11 @@ at::Tensor add_to_shared(CallContext& call, const at::Tensor& tensor) {
     shared.sum = shared.sum.defined() ? worked(shared.sum) + tensor : worked(tensor);
     return shared.sum.clone();
   });
+}
+
+// Gives the sum away, in memory of the state's own streams.
+at::Tensor shared(CallContext& call) {
+  return call.with_state<Shared>([&](Shared& shared) { return worked(shared.sum); });
 }
 
 // Calls that wait for what another one brings.
@@ -179,13 +157,17 @@ FunctionRegistry functions() {
       .method("add", &Cell::add)
       .method("get", &Cell::get)
       .method("add_and_wait", &Cell::add_and_wait);
-  registry.type<Doubler>("Doubler").constructor<CallContext&>().method("twice", &Doubler::twice);
+  registry.type<Diary>("Diary")
+      .constructor<>()
+      .method("write", &Diary::write)
+      .method("numbers", &Diary::numbers);
   registry.type<Locked>("Locked")
       .constructor<CallContext&>()
       .method("increase", &Locked::increase)
       .method("sum", &Locked::sum);
-  registry.function("add_to_shared", &add_to_shared).function("count_up", &count_up);
-  registry.function("twice_together", &twice_together);
+  registry.function("add_to_shared", &add_to_shared)
+      .function("shared", &shared)
+      .function("count_up", &count_up);
   registry.function("take", &take).function("bring", &bring).function("waiting", &waiting);
   registry.function("twice", &twice)
       .function("twice_on_the_side", &twice_on_the_side)
@@ -204,10 +186,7 @@ Program with_states(const Program::Main& main) {
   Program program(functions());
   const Program workers = three_workers({}, main);
   for (const Program::Member& member : workers.members()) {
-    program.worker(member.name, member.main)
-        .state<Shared>()
-        .state<Mailbox>()
-        .state<SharedDoubler>();
+    program.worker(member.name, member.main).state<Shared>().state<Mailbox>();
     for (const auto& [peer, map] : member.device_maps) program.device_map(peer, map);
   }
   return program;
@@ -351,34 +330,6 @@ TEST(DeviceOrder, OfAnAnswerThatAnotherCallBrings) {
   });
 }
 
-TEST(DeviceOrder, OfBatches) {
-  holds(
-      [](Worker& worker) {
-        for (const char* to : {"worker1", "worker0"}) {
-          const RRef<Doubler> doubler = worker.remote<Doubler>(to);
-          std::vector<Future<at::Tensor>> doubled;
-          for (int i = 0; i < 40; ++i)
-            doubled.push_back(doubler.rpc_async(&Doubler::twice, worked(on(worker, 0, i))));
-          for (int i = 0; i < 40; ++i) expect_all(doubled[i].wait(), 2 * i);
-        }
-      },
-      6);
-}
-
-TEST(DeviceOrder, OfBatchesOfCallsThatHaveStreamsOfTheirOwn) {
-  holds(
-      [](Worker& worker) {
-        for (int round = 0; round < 4; ++round) {
-          std::vector<Future<at::Tensor>> doubled;
-          for (int i = 0; i < 20; ++i)
-            doubled.push_back(
-                worker.rpc_async("worker1", &twice_together, worked(on(worker, 0, i))));
-          for (int i = 0; i < 20; ++i) expect_all(doubled[i].wait(), 2 * i);
-        }
-      },
-      6);
-}
-
 TEST(DeviceOrder, OfAnArgumentThatDiesWhileItIsCopied) {
   holds([](Worker& worker) {
     const c10::Stream other = sim::SimulatedDevices::new_stream(0);
@@ -408,6 +359,37 @@ TEST(DeviceOrder, OfAStateThatCallsShare) {
       double sum = 0;
       for (const auto& one : sums) sum += one.wait().cpu()[0].item<double>();
       EXPECT_EQ(sum, 15);
+    }
+  });
+}
+
+// The memory of what a state gives away is of the state's streams, which are those of the main: it
+// is given out again to nobody who comes before the answer is copied.
+TEST(DeviceOrder, OfAnAnswerThatIsMadeInAState) {
+  holds([](Worker& worker) {
+    worker.rpc_sync("worker0", &add_to_shared, worked(on(worker, 0, 1)));
+    std::vector<Future<at::Tensor>> sums;
+    for (int i = 0; i < 5; ++i) {
+      sums.push_back(worker.rpc_async("worker0", &shared));
+      worker.sleep(std::chrono::microseconds(100));
+      (void)worked(on(worker, 0, 7));
+    }
+    for (const auto& one : sums) expect_all(one.wait(), 1);
+  });
+}
+
+// Of one value the calls in order run as they were made, though some wait for a device's copies.
+TEST(DeviceOrder, OfCallsThatAreInOrder) {
+  holds([](Worker& worker) {
+    for (const char* to : {"worker1", "worker0"}) {
+      const RRef<Diary> diary = worker.remote<Diary>(to);
+      const InOrder<Diary> in_order = diary.in_order();
+      std::vector<Future<Unit>> written;
+      for (int64_t i = 0; i < 6; ++i)
+        written.push_back(in_order.rpc_async(
+            &Diary::write, i, i % 2 == 0 ? worked(on(worker, 0, 1)) : at::ones({1})));
+      for (const auto& one : written) one.wait();
+      EXPECT_EQ(diary.rpc_sync(&Diary::numbers), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
     }
   });
 }

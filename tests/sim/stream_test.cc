@@ -9,7 +9,7 @@
 
 #include "core/api/call_context.h"
 #include "core/api/worker.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
 #include "tests/effort.h"

@@ -47,7 +47,7 @@ const std::vector<FolderRow>& folder_rows() {
         "core/functions/", "core/values/", "core/base/"}},
       {"core/optim/",
        {"core/optim/", "core/checkpoint/", "core/autograd/", "core/api/", "core/functions/",
-        "core/values/", "core/base/", "core/session/mutants.h"}},
+        "core/values/", "core/base/"}},
       {"core/collectives/",
        {"core/collectives/", "core/autograd/", "core/api/", "core/calls/", "core/session/",
         "core/functions/", "core/values/", "core/base/"}},
@@ -74,7 +74,7 @@ const std::vector<FolderRow>& folder_rows() {
       {"coverage/", {"coverage/", "core/base/"}},
       {"command_line/",
        {"command_line/", "sim/", "real_net/", "observe/", "record/", "core/base/", "core/api/",
-        "core/node/", "core/session/mutants.h"}},
+        "core/node/"}},
       // A program that uses the library comes in by its doors only.
       {"scenarios/",
        {"scenarios/", "core/api/", "core/base/", "sim/cluster.h", "sim/oracle.h", "sim/oracles/",

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "sim/cluster.h"
 #include "tests/core/autograd/remote_model.h"
 

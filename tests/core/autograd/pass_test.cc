@@ -1,7 +1,7 @@
 // Backward passes over simulated workers.
 #include <gtest/gtest.h>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "coverage/marks.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"

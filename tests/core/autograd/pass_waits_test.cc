@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/api/backward_options.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "sim/cluster.h"
 #include "tests/core/autograd/remote_model.h"
 

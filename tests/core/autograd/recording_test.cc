@@ -6,7 +6,7 @@
 
 #include "core/api/batcher.h"
 #include "core/autograd/unrecorded.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "coverage/marks.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"

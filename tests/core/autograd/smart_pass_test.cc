@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "coverage/marks.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"

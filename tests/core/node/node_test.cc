@@ -10,8 +10,8 @@
 
 #include "core/api/program.h"
 #include "core/api/worker.h"
+#include "core/base/mutants.h"
 #include "core/node/hello.h"
-#include "core/session/mutants.h"
 #include "tests/core/node/node_fixture.h"
 
 namespace rehearsal {

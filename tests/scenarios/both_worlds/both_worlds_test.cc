@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "tests/effort.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"

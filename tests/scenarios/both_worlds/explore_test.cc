@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
 #include "tests/whole_file.h"

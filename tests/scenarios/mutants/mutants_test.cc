@@ -1,6 +1,6 @@
 // Each rule of the protocol that can be left out, hunted once; `./dev mutants` measures how soon
 // each is found, and shrinks it.
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 
 #include <gtest/gtest.h>
 

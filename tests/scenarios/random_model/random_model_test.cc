@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "tests/scenarios/simulated.h"
 
 namespace rehearsal {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "sim/explore/explorer.h"
 #include "tests/effort.h"
 #include "tests/pins.h"

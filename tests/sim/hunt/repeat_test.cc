@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "observe/spans.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"

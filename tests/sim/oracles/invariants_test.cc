@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "core/api/worker.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "sim/cluster.h"
 
 namespace rehearsal::sim {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/api/worker.h"
-#include "core/session/mutants.h"
+#include "core/base/mutants.h"
 #include "sim/replay/merged_events.h"
 #include "tests/sim/replay/recorded_group.h"
 

@@ -356,9 +356,10 @@ void DynamicGroup::settle_leaving() {
   go();
 }
 
-// Stays until the others have its last message; bounded, since they may be gone by then.
+// Stays until the others have its last message, and what ends with those that have gone meanwhile
+// has ended here; bounded, since they may be gone by then.
 void DynamicGroup::go() {
-  if (sessions_.flushed()) return finish_leaving(Unit{});
+  if (sessions_.flushed() && view_.quiet(0)) return finish_leaving(Unit{});
   if (linger_deadline_.number > 0) return;
   linger_deadline_ = deadlines_.add(strand_.runtime().now() + options_.peer_timeout,
                                     [this] { finish_leaving(Unit{}); });

@@ -371,7 +371,7 @@ TEST(DeviceOrder, OfAnAnswerThatIsMadeInAState) {
     std::vector<Future<at::Tensor>> sums;
     for (int i = 0; i < 5; ++i) {
       sums.push_back(worker.rpc_async("worker0", &shared));
-      worker.sleep(std::chrono::microseconds(100));
+      worker.sleep(std::chrono::microseconds(i));  // Before anybody sees that it is copied.
       (void)worked(on(worker, 0, 7));
     }
     for (const auto& one : sums) expect_all(one.wait(), 1);

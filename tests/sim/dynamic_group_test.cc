@@ -213,6 +213,34 @@ TEST(DynamicGroup, AValueThatOthersHoldDiesWhenItsOwnerHasLeft) {
   cluster.run();
 }
 
+TEST(DynamicGroup, ValuesThatOthersHoldLetNothingRunOn) {
+  Program program(group_functions());
+  program.worker(
+      "worker",
+      [](Worker& worker) {
+        std::vector<RRef<LastCall>> held;
+        // The founder stays for the others.
+        for (const WorkerInfo& other : worker.workers())
+          if (worker.id().value == 0)
+            (void)failure([&] { worker.wait_for_worker(other.name, seconds(60)); });
+        for (const WorkerInfo& other : worker.members()) {
+          try {
+            held.push_back(worker.remote<LastCall>(other.id, worker.remote<Cell>(other.id)));
+            (void)held.back().rpc_sync(&LastCall::get);
+          } catch (const RpcError& error) {
+            if (error.kind() != ErrorKind::peer_lost && error.kind() != ErrorKind::fenced) throw;
+          }
+        }
+        worker.sleep(milliseconds(1 + worker.id().value));
+      },
+      Count{3});
+  program.dynamic();
+  EXPECT_TRUE(hunt({.seeds = 400, .cluster = {.faults = FaultLevel::hostile}},
+                   [&](Seed seed, const ClusterOptions& options) {
+                     (void)Cluster(seed, program, options).run();
+                   }));
+}
+
 TEST(DynamicGroup, WhoCannotLeaveInTimeSaysWhoKeepsIt) {
   Program program(group_functions());
   program.worker("founder", [](Worker& worker) {

@@ -52,10 +52,15 @@ void StaticGroup::on_ready(WorkerId from) {
 void StaticGroup::on_hello_refused(WorkerId, const Error& why) { finish_join(why); }
 
 // It could not join, or has failed already. A reason that is another worker is ours, too, and told
-// as it is: all tell the same story.
+// as it is, with whom it came through: all tell the same story.
 void StaticGroup::on_goodbye(WorkerId from, const Error& why) {
   const std::string& name = options_.names[from.value];
-  if (!why.worker.empty() && why.worker != name) return finish_join(why);
+  const auto& names = options_.names;
+  if (why.worker != name && std::find(names.begin(), names.end(), why.worker) != names.end()) {
+    Error story = why;
+    story.chain.push_back(name);
+    return finish_join(std::move(story));
+  }
   finish_join(Error{.kind = ErrorKind::peer_lost,
                     .text = "worker '" + name + "' has ended: " + why.text,
                     .worker = name});

@@ -60,6 +60,24 @@ fibers::StackPool& stacks() {
   return pool;
 }
 
+// It is about the liar, or came through it, or is that the other honest one has ended, whose own
+// error is about the liar: while a group forms the loss of one ends the others.
+bool blames_liar(const liar::Outcome& outcome, const liar::Group& group, const Error& error) {
+  const std::string& liar = liar::kNames[group.mad.value];
+  const auto is_told = [&liar](const Error& told) {
+    return told.worker == liar ||
+           std::find(told.chain.begin(), told.chain.end(), liar) != told.chain.end();
+  };
+  if (is_told(error)) return true;
+  for (uint32_t id = 0; id < liar::kWorkers; ++id) {
+    const std::optional<Status>& other = outcome.results[id];
+    if (error.worker != liar::kNames[id] || WorkerId{id} == group.mad || !other) continue;
+    const std::string begins = "worker '" + error.worker + "' has ended: ";
+    return !other->ok() && is_told(other->error()) && error.text == begins + other->error().text;
+  }
+  return false;
+}
+
 void speak(Bytes bytes) {
   Input input(bytes);
   const Stage& on = stage(input.byte());
@@ -70,10 +88,12 @@ void speak(Bytes bytes) {
     if (WorkerId{id} == on.group.mad) continue;
     const std::optional<Status>& result = outcome.results[id];
     must(result.has_value(), "an honest worker ends");
-    must(result->ok() || result->error().worker == liar::kNames[on.group.mad.value],
-         "an error of an honest worker blames the liar");
+    must(result->ok() || blames_liar(outcome, on.group, result->error()),
+         "an error of an honest worker blames the liar" +
+             (result->ok() ? "" : ", not " + to_string(result->error())));
   }
-  must(outcome.fences_of_others.empty(), "two honest workers keep each other");
+  for (const std::string& why : outcome.fences_of_others)
+    must(false, "two honest workers keep each other, but: " + why);
 }
 
 void put(std::string& bytes, uint64_t number, size_t length) {

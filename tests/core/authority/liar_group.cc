@@ -3,7 +3,10 @@
 #include <ATen/Functions.h>
 
 #include <exception>
+#include <functional>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "core/api/autograd_context.h"
 #include "core/api/call_context.h"
@@ -97,10 +100,12 @@ class Listener final : public net_fake::Witness {
   const uint64_t& step_;
 };
 
-// Why the honest workers have fenced somebody.
+// Why the honest workers have fenced somebody. One that has ended well is no longer kept: whoever
+// ends the group may let one go and hold the other.
 class Fences final : public Trace {
  public:
   explicit Fences(WorkerId mad) : mad_(mad) {}
+  void set_has_ended_well(std::function<bool(WorkerId)> has) { has_ended_well_ = std::move(has); }
   void on_event(const Event& event) override {
     if (event.kind != EventKind::peer_fenced || event.worker == mad_) return;
     const std::string text(event.text);
@@ -108,7 +113,7 @@ class Fences final : public Trace {
                           text.find("has ended: ") != std::string::npos;  // when all was done
     if (event.peer == mad_)
       of_mad.push_back(text);
-    else if (!has_gone)
+    else if (!has_gone && !has_ended_well_(event.peer))
       of_others.push_back(text);
   }
 
@@ -117,6 +122,7 @@ class Fences final : public Trace {
 
  private:
   const WorkerId mad_;
+  std::function<bool(WorkerId)> has_ended_well_;
 };
 
 }  // namespace
@@ -171,6 +177,10 @@ Outcome run(const Group& group, const Program& program, fibers::StackPool& stack
   sim::ClusterParts parts(
       Seed{1}, program,
       {.faults = sim::FaultLevel::none, .oracles = false, .traces = {&fences}, .stacks = &stacks});
+  fences.set_has_ended_well([&parts](WorkerId worker) {
+    const std::optional<Status>& result = parts.life(worker).result();
+    return result && result->ok();
+  });
   if (lies.empty()) parts.network().set_witness(&listener);
   parts.begin();
   auto next = lies.begin();

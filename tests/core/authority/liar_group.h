@@ -42,7 +42,8 @@ struct Outcome {
   uint64_t steps = 0;
   std::vector<std::optional<Status>> results;  // by worker; none: it has not ended
   std::vector<Sent> sent;
-  // Why honest workers have fenced the mad one, and why each other, unless all was done.
+  // Why honest workers have fenced the mad one, and why each other, unless all was done or the
+  // other one had ended well.
   std::vector<std::string> fences_of_mad;
   std::vector<std::string> fences_of_others;
 };

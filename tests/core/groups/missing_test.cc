@@ -104,10 +104,11 @@ TEST_F(MissingTest, TheStoryOfAnotherIsToldAsItIs) {
     network.deliver_all();
   };
   network.connect(0, 1);
-  const Error story{.kind = ErrorKind::timeout, .text = "missing: 'd'", .worker = "d"};
+  Error story{.kind = ErrorKind::timeout, .text = "missing: 'd'", .worker = "d"};
   farewell(1, story);
   ASSERT_TRUE(a().joined.has_value());
-  EXPECT_EQ(a().joined->error(), story);
+  story.chain = {"b"};
+  EXPECT_EQ(a().joined->error(), story) << to_string(a().joined->error());
   members[0] = make(0);
   a().join();
   network.connect(0, 2);
@@ -116,6 +117,12 @@ TEST_F(MissingTest, TheStoryOfAnotherIsToldAsItIs) {
   EXPECT_EQ(a().joined->error(), (Error{.kind = ErrorKind::peer_lost,
                                         .text = "worker 'c' has ended: no disk",
                                         .worker = "c"}));
+  members[0] = make(0);
+  a().join();
+  network.connect(0, 3);
+  farewell(3, {.text = "it was he", .worker = "nobody"});
+  ASSERT_TRUE(a().joined.has_value());
+  EXPECT_EQ(a().joined->error().worker, "d") << "that story is of no worker of the group";
 }
 
 }  // namespace

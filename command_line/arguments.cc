@@ -263,7 +263,6 @@ RunCommand Parser::run_command() const {
       {"--faults " + flags_.faults, faults},
       {"--crashes " + flags_.crashes, command.settings.crashes.value_or(0) > 0},
       {"--mad " + flags_.mad, command.settings.mad.value_or(0) > 0},
-      {"--devices " + flags_.devices, !flags_.devices.empty()},
       {"--restarts " + flags_.restarts, !flags_.restarts.empty()},
       {"--crash-at " + flags_.crash_at, command.settings.crash_at.has_value()},
       {"--partitions " + flags_.partitions, !flags_.partitions.empty()},

@@ -22,6 +22,7 @@ class FlagsOf {
 
  private:
   void declare_worker_flags();
+  void declare_devices_flag();
   void declare_run_flags();
   void declare_search_flags();
   void declare_explore_flags();
@@ -95,8 +96,17 @@ void FlagsOf::declare() {
   }
 }
 
+void FlagsOf::declare_devices_flag() {
+  const std::string same = command_ == "worker" ? "; the same at all workers" : "";
+  text_flag("--devices", flags_.devices,
+            "Simulated devices of each worker, which compute later: 1 to 64, or drawn (1 to 4); "
+            "for scenarios that place tensors on devices [none]" +
+                same);
+}
+
 void FlagsOf::declare_worker_flags() {
   text_flag("--seed", flags_.seed, "Seed of the run [1]; the same at all workers");
+  declare_devices_flag();
   text_flag("--rank", flags_.rank, "Rank of this worker [from the environment]");
   text_flag("--world-size", flags_.world_size, "Number of workers [from the environment]");
   text_flag("--rendezvous", flags_.rendezvous,
@@ -158,10 +168,7 @@ void FlagsOf::declare_run_flags() {
       "their own [mild, or drawn by the scenario]");
   text_flag("--crashes", flags_.crashes, "Workers that crash [0, or drawn by the scenario]");
   text_flag("--mad", flags_.mad, "Workers that also say what is not true: 0 or 1 [0]");
-  text_flag(
-      "--devices", flags_.devices,
-      "Simulated devices of each worker, which compute later: 1 to 64, or drawn (1 to 4); for "
-      "scenarios that place tensors on devices [none]");
+  declare_devices_flag();
   text_flag(
       "--restarts", flags_.restarts,
       "Whether they come back: never, amnesia (without what they saved), checkpoint (with it) "

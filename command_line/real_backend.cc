@@ -1,8 +1,14 @@
 #include "command_line/real_backend.h"
 
+#include <ATen/Context.h>
+
+#include <optional>
+#include <stdexcept>
+
 #include "command_line/output_folder.h"
 #include "command_line/wrong_use.h"
 #include "real_net/run_worker.h"
+#include "sim/simulated_devices.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -57,6 +63,16 @@ std::string with_trace(const Error& error) {
   return to_string(error) + "\n" + error.trace.substr(0, end + 1);
 }
 
+// A wait that is missing fails the worker, as the oracle does that of a simulated one.
+void judge_devices(sim::SimulatedDevices& devices, RunOutcome& outcome) {
+  try {
+    devices.check();
+  } catch (const std::runtime_error& found) {
+    outcome.ok = false;
+    outcome.failure = sim::RunFailure{"device waits", "", found.what()};
+  }
+}
+
 }  // namespace
 
 void refuse_real_worker(const WorkerPlace& place, const std::string& why) {
@@ -71,6 +87,7 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   real::WorkerOptions options = options_at(place);
   options.must_agree = settings.scenario->options.shared(settings.options);
   options.must_agree["scenario"] = settings.scenario->name;
+  if (!settings.devices.empty()) options.must_agree["devices"] = settings.devices;
   options.listen = real::parse_address(place.listen);
   options.advertise = real::parse_address(place.advertise);
   options.node.seed = settings.seed;
@@ -86,11 +103,19 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
   options.record = {.folder = settings.record_folder,
                     .bytes = settings.record_bytes,
                     .arguments = run_arguments(settings)};
+  std::optional<sim::SimulatedDevices> devices;
+  if (const int count = settings.device_count(); count > 0) {
+    devices.emplace(sim::SimulatedDevicesOptions{
+        .count = count, .seed = settings.seed.value, .for_all_threads = true});
+    options.node.devices = devices->here();
+    at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);  // as in simulate
+  }
   const Status status = real::run_worker(options, program);
   if (!status.ok() && is_wrong_use(status.error())) throw WrongUse(status.error().text);
   RunOutcome outcome;
   outcome.ok = status.ok();
   if (!status.ok()) outcome.failure = sim::RunFailure{"error", "", with_trace(status.error())};
+  if (outcome.ok && devices) judge_devices(*devices, outcome);
   outcome.torch_threads = options.torch_threads;
   outcome.calls = counter.calls();
   outcome.messages = counter.messages();

@@ -20,6 +20,7 @@
 #include "real_net/tcp/own_addresses.h"
 #include "real_net/worker/bounded.h"
 #include "real_net/worker/collectives_choice.h"
+#include "real_net/worker/devices_check.h"
 #include "real_net/worker/group_card.h"
 #include "real_net/worker/proof.h"
 #include "real_net/worker/real_node.h"
@@ -270,6 +271,8 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
       record_options(options.record, options.environment, names[placement.rank]);
   if (!record.ok()) return record.error();
   made.node.record = std::move(record).value();
+  if (Status fits = check_devices(options.node.devices, made.node.record.has_value()); !fits.ok())
+    return fits.error();
   made.node.trace = observers.trace();
   made.node.log = observers.log_trace();
   made.node.slow = observers.slow();

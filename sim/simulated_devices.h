@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/stream_set.h"
+
 namespace rehearsal::sim {
 
 namespace device {
@@ -24,6 +26,9 @@ struct SimulatedDevicesOptions {
   // What decides in place of the seed: any number below n, for a decision that is named. With the
   // same answers everything happens again.
   std::function<uint32_t(const std::string& decision, uint32_t n)> choose;
+  // Whether they are the devices of the process, as a machine's GPUs are: those of every thread
+  // that has none of its own. Else they are those of the thread that makes them, and of no other.
+  bool for_all_threads = false;
 };
 
 // Devices for LibTorch that compute as GPUs do, later than the host, and find what a program forgot
@@ -66,6 +71,13 @@ struct SimulatedDevicesOptions {
 //
 // An object belongs to the thread that made it; there, what names `sim` devices means those of the
 // latest object that lives. Tensors may outlive it, but can only be destroyed then.
+//
+// With `for_all_threads` every thread may use them, each with a current device and current streams
+// of its own. One operation or step of a stream happens at a time. As threads are not drawn, the
+// same seed gives another order each time; what one thread has waited for counts for all, so that a
+// missing wait may stay untold where another thread has waited; and random numbers of the CPU and
+// of kernels come from one generator in no fixed order. `problems` is read when nothing is given to
+// the devices any more.
 class SimulatedDevices {
  public:
   explicit SimulatedDevices(SimulatedDevicesOptions options = {});
@@ -99,10 +111,13 @@ class SimulatedDevices {
   // Bytes of tensors on a device.
   [[nodiscard]] size_t bytes_in_use(int device) const;
 
+  // For WorkerOptions::node.devices: a worker over TCP is told so which devices it has.
+  [[nodiscard]] DevicesHere here() const;
+
   [[nodiscard]] device::Machine& machine() { return *machine_; }
 
  private:
-  struct Outer;  // what was current before
+  struct Outer;  // what was before
   std::shared_ptr<device::Machine> machine_;
   std::unique_ptr<Outer> outer_;
 };

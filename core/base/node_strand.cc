@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/base/check.h"
+#include "core/base/engine_threads.h"
 #include "core/base/user_code.h"
 
 namespace rehearsal {
@@ -258,6 +259,7 @@ void NodeStrand::start(std::shared_ptr<Execution> execution, StackPlacement plac
                      body = std::move(body)]() mutable {
                       {
                         const InStreams in(execution->streams);
+                        const EngineThreads engine(strand->devices_);
                         if (!strand->killed_) body();
                         execution->never_parks = false;
                         body = nullptr;  // The references in it die before it has ended.
@@ -284,8 +286,9 @@ void NodeStrand::release_later(std::shared_ptr<void> value) {
   const bool counted = counts_releases_ && !closed();
   if (counted) ++running_;
   runtime_->execute(running, StackPlacement::inline_,
-                    [execution = std::move(execution), value = std::move(value),
+                    [execution = std::move(execution), value = std::move(value), devices = devices_,
                      strand = counted ? shared_from_this() : nullptr]() mutable {
+                      const EngineThreads engine(devices);
                       value.reset();
                       if (strand == nullptr) return;
                       strand->post_always([strand] {

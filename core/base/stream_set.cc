@@ -31,6 +31,17 @@ void StreamMarks::join() const {
   }
 }
 
+CurrentDevices::CurrentDevices(const DevicesHere& devices) : device_(devices.at(0)) {
+  for (int i = 0; i < devices.count; ++i)
+    streams_.push_back(VirtualGuardImpl(devices.type).getDefaultStream(devices.at(i)));
+}
+
+void CurrentDevices::swap_with_thread() {
+  const VirtualGuardImpl kind(device_.type());
+  for (c10::Stream& stream : streams_) stream = kind.exchangeStream(stream);
+  device_ = kind.exchangeDevice(device_);
+}
+
 void join_all(const AllMarks& marks) {
   for (const auto& one : marks) one->join();
 }

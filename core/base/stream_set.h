@@ -17,6 +17,9 @@ namespace rehearsal {
 struct DevicesHere {
   c10::DeviceType type = c10::DeviceType::CPU;
   int count = 0;  // zero: there are none
+  // Whether LibTorch's engine has a thread for each of them: it starts those of the devices that
+  // there are at the first backward pass of the process. Else it must not use threads.
+  bool engine_has_threads = true;
 
   [[nodiscard]] c10::Device at(int number) const {
     return {type, static_cast<c10::DeviceIndex>(number)};
@@ -40,6 +43,21 @@ class StreamMarks {
     c10::Event event;
   };
   std::vector<Mark> marks_;
+};
+
+// Which device is current on a stack, and which stream of each. Two stacks of one thread must not
+// see each other's.
+class CurrentDevices {
+ public:
+  // As a new thread has it: the first device, and the default stream of each.
+  explicit CurrentDevices(const DevicesHere& devices);
+
+  // Gives the calling thread these and holds what the thread had.
+  void swap_with_thread();
+
+ private:
+  c10::Device device_;
+  std::vector<c10::Stream> streams_;
 };
 
 // Points of several sets of streams; each is there.

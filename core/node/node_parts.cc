@@ -2,6 +2,7 @@
 
 #include "core/api/call_context.h"
 #include "core/base/check.h"
+#include "core/base/engine_threads.h"
 #include "core/base/user_code.h"
 #include "core/checkpoint/life_history.h"
 #include "core/groups/dynamic_group.h"
@@ -378,6 +379,7 @@ Error NodeParts::consider_another_life(Error why) {
 }
 
 Status NodeParts::run_main() {
+  const EngineThreads engine(options.devices);
   // Nobody calls a worker that has not joined: none is served before the states are made.
   const bool late = session_options.mutants.on(Mutant::state_made_late);
   Status made = late ? Unit{} : make_states();

@@ -110,7 +110,9 @@ void RealRuntime::resume_fiber(ThreadRecord& me, FiberRecord& fiber) {
   computing_.fetch_add(computing, std::memory_order_relaxed);
   {
     const fibers::ScopedExecution scope(fiber.execution);
+    if (fiber.devices) fiber.devices->swap_with_thread();
     fiber.fiber->resume();
+    if (fiber.devices) fiber.devices->swap_with_thread();
   }
   computing_.fetch_sub(computing, std::memory_order_relaxed);
   me.looks_again = looked_again;
@@ -146,6 +148,7 @@ bool RealRuntime::make_fiber(ThreadRecord& me, FiberRecord& fiber) {
                                                   } catch (const NodeKilled&) {
                                                   }
                                                 });
+  if (options_.devices.count > 0) fiber.devices.emplace(options_.devices);
   fiber.fiber->set_on_terminate(
       [&fiber] { return fiber.execution->terminated_by(std::current_exception()); });
   return true;

@@ -133,6 +133,8 @@ void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
   if (killed_) return;
   me.in_inline = true;
   me.inline_state.swap_with_thread();
+  std::optional<CurrentDevices> devices;
+  if (options_.devices.count > 0) devices.emplace(options_.devices).swap_with_thread();
   {
     const fibers::ScopedExecution scope(inline_body.execution);
     try {
@@ -142,6 +144,7 @@ void RealRuntime::run_inline(ThreadRecord& me, InlineBody inline_body) {
     // Its objects may post as they die: that work runs after it, not on top of it.
     inline_body.body = nullptr;
   }
+  if (devices) devices->swap_with_thread();
   me.inline_state.swap_with_thread();
   me.in_inline = false;
 }

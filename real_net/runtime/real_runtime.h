@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/runtime.h"
+#include "core/base/stream_set.h"
 #include "core/fibers/default_generator.h"
 #include "real_net/runtime/poller.h"
 #include "real_net/runtime/polling_role.h"
@@ -29,6 +30,8 @@ struct RuntimeOptions {
   Duration spin_max = std::chrono::microseconds(60);
   // LibTorch's intra-op threads in every thread of the runtime.
   int torch_threads = 1;
+  // Of which each stack has a current one, and a current stream of each.
+  DevicesHere devices;
 };
 
 // The Runtime over real threads. See the README for who does what.

@@ -5,10 +5,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/runtime.h"
+#include "core/base/stream_set.h"
 #include "core/fibers/fiber.h"
 #include "core/fibers/thread_state.h"
 #include "real_net/runtime/polling_role.h"
@@ -30,7 +32,8 @@ struct FiberRecord {
   Execution* execution = nullptr;
   std::string label;  // the execution's, which may be gone before this
   Task body;
-  std::unique_ptr<fibers::Fiber> fiber;  // made when it is resumed first
+  std::unique_ptr<fibers::Fiber> fiber;   // made when it is resumed first
+  std::optional<CurrentDevices> devices;  // what is current on it; none: there are no devices
   Parked parked;
   size_t place = 0;  // among its thread's live ones
 };

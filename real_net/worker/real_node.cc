@@ -16,6 +16,12 @@ TransportOptions transport_options(const RealNodeOptions& options) {
   return transport;
 }
 
+RuntimeOptions runtime_options(const RealNodeOptions& options) {
+  RuntimeOptions runtime = options.runtime;
+  runtime.devices = options.node.devices;
+  return runtime;
+}
+
 TcpTransport& listening(TcpTransport& transport, const Address& address) {
   transport.listen(address).or_throw();
   return transport;
@@ -25,7 +31,7 @@ TcpTransport& listening(TcpTransport& transport, const Address& address) {
 
 RealNode::RealNode(RealNodeOptions options, const Program& program)
     : options_(std::move(options)),
-      runtime_(std::make_shared<RealRuntime>(options_.runtime)),
+      runtime_(std::make_shared<RealRuntime>(runtime_options(options_))),
       transport_(*runtime_, pool_, transport_options(options_)),
       checkpoints_(options_.checkpoints, options_.node.names.at(options_.node.id.value)),
       metrics_(options_.metrics

@@ -29,7 +29,7 @@ namespace rehearsal::real {
 
 struct RealNodeOptions {
   NodeOptions node;
-  RuntimeOptions runtime;
+  RuntimeOptions runtime;      // its `devices` are `node`'s
   TransportOptions transport;  // `names` and `seed` are taken from `node`
   Address listen{.host = "127.0.0.1", .port = 0};
   std::string checkpoints;  // the folder of all workers' checkpoints; empty: none can be saved

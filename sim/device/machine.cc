@@ -62,6 +62,7 @@ Machine::Machine(SimulatedDevicesOptions options) : options_(std::move(options))
 }
 
 StreamQueue& Machine::stream(c10::DeviceIndex index, c10::StreamId id) {
+  const Guard guard(mutex_);
   OneDevice& owner = device(index);
   TORCH_CHECK(0 <= id && static_cast<size_t>(id) < owner.streams.size(), "sim:", int{index},
               " has no stream ", id);
@@ -69,10 +70,12 @@ StreamQueue& Machine::stream(c10::DeviceIndex index, c10::StreamId id) {
 }
 
 c10::StreamId Machine::stream_from_pool(c10::DeviceIndex index) {
+  const Guard guard(mutex_);
   return 1 + static_cast<c10::StreamId>(device(index).pool_turn++ % kPoolStreams);
 }
 
 c10::StreamId Machine::new_stream(c10::DeviceIndex index) {
+  const Guard guard(mutex_);
   OneDevice& owner = device(index);
   const auto id = static_cast<c10::StreamId>(owner.streams.size());
   owner.streams.push_back(std::make_unique<StreamQueue>(index, id, streams_.size()));
@@ -81,6 +84,7 @@ c10::StreamId Machine::new_stream(c10::DeviceIndex index) {
 }
 
 c10::DataPtr Machine::allocate(StreamQueue& stream, size_t bytes) {
+  const Guard guard(mutex_);
   const c10::Device where(SimulatedDevices::kType, stream.device());
   if (bytes == 0) return {nullptr, where};
   Memory& memory = device(stream.device()).memory;
@@ -96,6 +100,7 @@ c10::DataPtr Machine::allocate(StreamQueue& stream, size_t bytes) {
 }
 
 void Machine::use_on(const void* address, StreamQueue& stream) {
+  const Guard guard(mutex_);
   Memory* memory = memory_of(address);
   TORCH_CHECK(memory != nullptr, "record_stream: the tensor is not of these simulated devices");
   Block* block = memory->find(address);
@@ -114,6 +119,7 @@ void* Machine::on_host(const void* address) const {
 }
 
 void Machine::give(StreamQueue& stream, Work work, const Clock& done) {
+  const Guard guard(mutex_);
   throw_if_failed(device(stream.device()));
   Clock& known = stream.known();
   known.join(host_);
@@ -132,6 +138,7 @@ void Machine::give(StreamQueue& stream, Work work, const Clock& done) {
 }
 
 std::shared_ptr<Record> Machine::record(StreamQueue& stream) {
+  const Guard guard(mutex_);
   stream.known().join(host_);
   auto record = std::make_shared<Record>(Record{.known = stream.known()});
   stream.add({.reaches = record});
@@ -139,23 +146,27 @@ std::shared_ptr<Record> Machine::record(StreamQueue& stream) {
 }
 
 void Machine::wait(StreamQueue& stream, std::shared_ptr<Record> record) {
+  const Guard guard(mutex_);
   stream.known().join(record->known);
   stream.add({.waits_for = std::move(record)});
 }
 
 void Machine::synchronize(StreamQueue& stream) {
+  const Guard guard(mutex_);
   go_on_until([&] { return stream.is_idle(); });
   host_.join(stream.known());
   throw_if_failed(device(stream.device()));
 }
 
 void Machine::synchronize(Record& record) {
+  const Guard guard(mutex_);
   go_on_until([&] { return record.done; });
   host_.join(record.known);
   for (const auto& one : devices_) throw_if_failed(*one);
 }
 
 void Machine::synchronize(c10::DeviceIndex index) {
+  const Guard guard(mutex_);
   for (const auto& stream : device(index).streams) synchronize(*stream);
 }
 
@@ -164,12 +175,14 @@ void Machine::synchronize_all() {
 }
 
 bool Machine::query(StreamQueue& stream, bool learns) {
+  const Guard guard(mutex_);
   take_some_steps();
   if (stream.is_idle()) (learns ? host_ : asked_).join(stream.known());
   return stream.is_idle();
 }
 
 bool Machine::query(const Record& record, bool learns) {
+  const Guard guard(mutex_);
   take_some_steps();
   if (record.done) (learns ? host_ : asked_).join(record.known);
   for (const auto& one : devices_) throw_if_failed(*one);
@@ -177,13 +190,25 @@ bool Machine::query(const Record& record, bool learns) {
 }
 
 std::vector<std::string> Machine::failures() const {
+  const Guard guard(mutex_);
   std::vector<std::string> result;
   for (const auto& one : devices_)
     if (!one->failure.empty()) result.push_back(one->failure);
   return result;
 }
 
+uint64_t Machine::operations_given() const {
+  const Guard guard(mutex_);
+  return given_;
+}
+
+uint64_t Machine::operations_done() const {
+  const Guard guard(mutex_);
+  return done_;
+}
+
 size_t Machine::bytes_in_use(c10::DeviceIndex index) const {
+  const Guard guard(mutex_);
   return devices_.at(static_cast<size_t>(index))->memory.bytes_in_use();
 }
 
@@ -201,6 +226,7 @@ Memory* Machine::memory_of(const void* address) {
 }
 
 void Machine::free(Memory& memory, Block& block) {
+  const Guard guard(mutex_);
   std::vector<std::shared_ptr<Record>> busy_until;
   for (StreamQueue* stream : block.used_on) busy_until.push_back(record(*stream));
   Clock done = host_;

@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ struct Work {
 };
 
 // The devices of one process: their memory, their streams, what these have still to do and in which
-// order, and what was wrong. All that the host does to them goes through here. Nothing here knows
-// LibTorch's operators.
+// order, and what was wrong. All that the host does to them goes through here, from any thread, one
+// thing at a time; a step of a stream, which computes, is part of what lets it go on. Nothing here
+// knows LibTorch's operators.
 class Machine : public std::enable_shared_from_this<Machine> {
  public:
   explicit Machine(SimulatedDevicesOptions options);
@@ -62,11 +64,12 @@ class Machine : public std::enable_shared_from_this<Machine> {
   [[nodiscard]] bool query(StreamQueue& stream, bool learns);
   [[nodiscard]] bool query(const Record& record, bool learns);
 
+  // While nothing is given to the devices.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   // The errors of devices that have failed.
   [[nodiscard]] std::vector<std::string> failures() const;
-  [[nodiscard]] uint64_t operations_given() const { return given_; }
-  [[nodiscard]] uint64_t operations_done() const { return done_; }
+  [[nodiscard]] uint64_t operations_given() const;
+  [[nodiscard]] uint64_t operations_done() const;
   [[nodiscard]] size_t bytes_in_use(c10::DeviceIndex device) const;
 
  private:
@@ -97,7 +100,11 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void throw_if_failed(const OneDevice& device) const;
   [[nodiscard]] uint32_t choose(const char* decision, uint32_t n);
 
-  SimulatedDevicesOptions options_;
+  // A kernel that ends frees tensors.
+  using Guard = std::scoped_lock<std::recursive_mutex>;
+
+  const SimulatedDevicesOptions options_;
+  mutable std::recursive_mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<OneDevice>> devices_;
   std::vector<StreamQueue*> streams_;  // of all devices, by number
   Clock host_;                         // what the host has waited for

@@ -15,18 +15,28 @@ using device::selection;
 struct SimulatedDevices::Outer {
   device::Selection selection;
   bool engine_has_threads;
+  bool are_of_process;
+  std::shared_ptr<device::Machine> of_process;
 };
 
 SimulatedDevices::SimulatedDevices(SimulatedDevicesOptions options)
-    : machine_((device::install_backend(), std::make_shared<device::Machine>(std::move(options)))),
-      outer_(std::make_unique<Outer>()) {
+    : outer_(std::make_unique<Outer>()) {
+  device::install_backend();
+  outer_->are_of_process = options.for_all_threads;
+  machine_ = std::make_shared<device::Machine>(std::move(options));
   c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
   outer_->engine_has_threads = autograd.get_multithreading_enabled();
   autograd.set_multithreading_enabled(false);
-  outer_->selection = std::exchange(selection(), device::Selection{.machine = machine_});
+  device::Selection here{.machine = machine_};
+  if (outer_->are_of_process) {
+    outer_->of_process = device::set_machine_of_process(machine_);
+    here = {};
+  }
+  outer_->selection = std::exchange(selection(), std::move(here));
 }
 
 SimulatedDevices::~SimulatedDevices() {
+  if (outer_->are_of_process) (void)device::set_machine_of_process(std::move(outer_->of_process));
   selection() = std::move(outer_->selection);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(outer_->engine_has_threads);
 }
@@ -60,6 +70,10 @@ uint64_t SimulatedDevices::operations_done() const { return machine_->operations
 
 size_t SimulatedDevices::bytes_in_use(int device) const {
   return machine_->bytes_in_use(static_cast<c10::DeviceIndex>(device));
+}
+
+DevicesHere SimulatedDevices::here() const {
+  return {.type = kType, .count = machine_->count(), .engine_has_threads = false};
 }
 
 }  // namespace rehearsal::sim

@@ -200,7 +200,8 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
     options.founds_after = living_beside(worker);
   options.seed = seed_;
   options.names = names_;
-  options.devices = {.type = SimulatedDevices::kType, .count = options_.devices};
+  options.devices = {
+      .type = SimulatedDevices::kType, .count = options_.devices, .engine_has_threads = false};
   options.incarnation.value =
       std::max<uint64_t>(1, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
   if (options_.adjust_node) options_.adjust_node(options);

@@ -30,18 +30,4 @@ class AskingTeachesNothing {
   const bool before_;
 };
 
-// While it lives, LibTorch's engine runs backward passes on the thread that calls them.
-class EngineWithoutThreads {
- public:
-  // Only if `holds`.
-  explicit EngineWithoutThreads(bool holds);
-  ~EngineWithoutThreads();
-  EngineWithoutThreads(const EngineWithoutThreads&) = delete;
-  EngineWithoutThreads& operator=(const EngineWithoutThreads&) = delete;
-
- private:
-  const bool holds_;
-  bool before_ = false;
-};
-
 }  // namespace rehearsal::sim

@@ -105,7 +105,6 @@ void SimRuntime::run_inline_bodies() {
 void SimRuntime::run_inline(Body body) {
   inline_running_ = true;
   const fibers::ScopedExecution scope(body.execution);
-  const EngineWithoutThreads engine(devices_ != nullptr);
   try {
     body.task();
   } catch (const NodeKilled&) {  // The silent end of a killed execution.

@@ -39,14 +39,7 @@ void SimStack::make(World& world, Execution& execution, Task body) {
   execution_ = &execution;
   parks_ = 0;
   passes_ = 0;
-  if (runtime_.devices_ != nullptr) {
-    devices_ = {.machine = runtime_.devices_};
-    body = [body = std::move(body)]() mutable {
-      const EngineWithoutThreads engine(true);
-      body();
-      body = nullptr;
-    };
-  }
+  if (runtime_.devices_ != nullptr) devices_ = {.machine = runtime_.devices_};
   fiber_.emplace(std::string(execution.label()), std::move(stack).value(), std::move(body));
   fiber_->set_on_terminate([this] { return may_be_left(); });
 }

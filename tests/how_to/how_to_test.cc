@@ -20,6 +20,8 @@ namespace {
 std::string page() { return read_whole_file("tests/how_to/README.md"); }
 std::string page_of_shared_state() { return read_whole_file("tests/how_to/shared_state.md"); }
 
+std::string page_of_maps() { return read_whole_file("tests/how_to/device_maps.md"); }
+
 std::string page_of_devices() { return read_whole_file("tests/how_to/simulated_devices.md"); }
 
 // The code between fences that begin with ```LANGUAGE.
@@ -53,6 +55,10 @@ Ran run_shop(const std::string& filter) {
 
 Ran run_prefetcher(const std::string& filter) {
   return run_shell(std::string(REHEARSAL_EXAMPLE_PREFETCH) + " --gtest_filter=" + filter);
+}
+
+Ran run_placed(const std::string& filter) {
+  return run_shell(std::string(REHEARSAL_EXAMPLE_PLACED) + " --gtest_filter=" + filter);
 }
 
 Ran run_example(const std::string& filter) {
@@ -172,16 +178,22 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-TEST(HowTo, TheTwoShellsOfThePageRunTheProgramForReal) {
-  // Goal: the lines that a reader copies work. Method: both at once, with another port and folder.
-  const std::vector<std::string> shells = blocks(page(), "sh");
-  ASSERT_EQ(shells.size(), 1u);
+// The lines that a reader copies, with another port and folder.
+std::vector<std::string> lines_of_shells(const std::string& page, const std::string& program,
+                                         const std::string& built) {
+  const std::vector<std::string> shells = blocks(page, "sh");
+  EXPECT_EQ(shells.size(), 1u);
   const std::string port = port_in_words();
-  std::istringstream text(shells.front());
+  std::istringstream text(shells.empty() ? "" : shells.front());
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);)
-    lines.push_back(
-        replaced(replaced(line, "29500", port), "build/training_worker", REHEARSAL_EXAMPLE_WORKER));
+    lines.push_back(replaced(replaced(line, "29500", port), program, built));
+  return lines;
+}
+
+TEST(HowTo, TheTwoShellsOfThePageRunTheProgramForReal) {
+  const std::vector<std::string> lines =
+      lines_of_shells(page(), "build/training_worker", REHEARSAL_EXAMPLE_WORKER);
   ASSERT_EQ(lines.size(), 2u);
   const Ran ran = run_side_by_side(lines);
   EXPECT_EQ(ran.status, 0) << ran.output;
@@ -287,6 +299,39 @@ TEST(HowToSimulateDevices, EachVersionEndsAsThePageSays) {
       << in_order.output;
   const Ran holds = run_prefetcher("Prefetcher.Holds");
   EXPECT_EQ(holds.status, 0) << holds.output;
+}
+
+TEST(HowToMapDevices, TheCodeOfThePageIsThatOfTheExample) {
+  const std::filesystem::path folder = "tests/how_to/example";
+  const std::string code = read_whole_file(folder / "placed.cc") +
+                           read_whole_file(folder / "placed_test.cc") +
+                           read_whole_file(folder / "placed_worker.cc");
+  const std::vector<std::string> cpp = blocks(page_of_maps(), "cpp");
+  ASSERT_EQ(cpp.size(), 7u);
+  for (const std::string& block : cpp) EXPECT_NE(code.find(block), std::string::npos) << block;
+}
+
+TEST(HowToMapDevices, EachVersionEndsAsThePageSays) {
+  // Goal: without the wait, and with it. Method: the example's tests, and the words of the page.
+  const std::vector<std::string> told = blocks(page_of_maps(), "text");
+  ASSERT_EQ(told.size(), 1u);
+  const Ran at_once = run_placed("Placed.AtOnce");
+  EXPECT_EQ(at_once.status, 1);
+  const size_t found = at_once.output.find("missing wait: ");
+  ASSERT_NE(found, std::string::npos) << at_once.output;
+  EXPECT_TRUE(told[0].starts_with("missing wait: "));
+  EXPECT_NE(at_once.output.find(told[0].substr(0, told[0].find(" (operation"))), std::string::npos)
+      << at_once.output;
+  const Ran in_order = run_placed("Placed.InOrder");
+  EXPECT_EQ(in_order.status, 0) << in_order.output;
+}
+
+TEST(HowToMapDevices, TheTwoShellsOfThePageRunTheProgramForReal) {
+  const std::vector<std::string> lines =
+      lines_of_shells(page_of_maps(), "build/placed_worker", REHEARSAL_EXAMPLE_PLACED_WORKER);
+  ASSERT_EQ(lines.size(), 2u);
+  const Ran ran = run_side_by_side(lines);
+  EXPECT_EQ(ran.status, 0) << ran.output;
 }
 
 }  // namespace

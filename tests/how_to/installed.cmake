@@ -25,6 +25,7 @@ run("the example" ${example}/build/training_test
     --gtest_filter=Training.HoldsInOneRun:MendedTraining.*)
 run("the shop" ${example}/build/shop_test --gtest_filter=ShopInTurn.OrdersOnce)
 run("the prefetcher" ${example}/build/prefetch_test --gtest_filter=Prefetcher.Holds)
+run("the table" ${example}/build/placed_test --gtest_filter=Placed.InOrder)
 run("the program" ${prefix}/bin/rehearsal --version)
 if(NOT output MATCHES "^rehearsal ")
   message(FATAL_ERROR "rehearsal --version printed: ${output}")

@@ -62,7 +62,7 @@ void holds(const Program::Main& main, uint64_t seeds = 20) {
     program.worker(member.name, member.main).state<SharedDoubler>();
     for (const auto& [peer, map] : member.device_maps) program.device_map(peer, map);
   }
-  on_simulated_clusters(program, {.seeds = tries(seeds), .devices = 1});
+  in_both_worlds(program, {.seeds = tries(seeds), .devices = 1});
 }
 
 TEST(DeviceBatches, OfAValue) {

@@ -21,7 +21,7 @@ FunctionRegistry doubling() {
 }
 
 void holds(const Program::Main& main, uint64_t seeds) {
-  on_simulated_clusters(three_workers(doubling(), main), {.seeds = tries(seeds), .devices = 1});
+  in_both_worlds(three_workers(doubling(), main), {.seeds = tries(seeds), .devices = 1});
 }
 
 // Linear layers that live at other workers, on their devices.
@@ -58,7 +58,7 @@ TEST(DeviceGradients, FlowThroughLayersOfSeveralWorkers) {
       EXPECT_TRUE(at::allclose(gradient.cpu(), product.expand({4, kWidth}), 1e-5, 1e-6));
     }
   });
-  on_simulated_clusters(program, {.seeds = tries(10), .devices = 1});
+  in_both_worlds(program, {.seeds = tries(10), .devices = 1});
 }
 
 // Rows: dist_autograd_test::CudaDistAutogradTest.{test_gpu_simple, test_gpu_to_cpu_continuation,

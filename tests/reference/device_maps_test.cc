@@ -89,7 +89,7 @@ TEST(DeviceMaps, OneEntryTakesArgumentsThereAndTheResultBack) {
                   })
           .device_map("worker1", {{number_of(here), number_of(there)}})
           .worker("worker1");
-      on_simulated_clusters(program, {.seeds = tries(4), .devices = 2});
+      in_both_worlds(program, {.seeds = tries(4), .devices = 2});
     }
 }
 
@@ -123,7 +123,7 @@ TEST(DeviceMaps, TwoEntriesHoldForEachArgumentAndEachResultToAPeerAndToOneself) 
                   })
           .device_map(to, {{0, swaps ? 1 : 0}, {1, swaps ? 0 : 1}})
           .worker("worker1");
-      on_simulated_clusters(program, {.seeds = tries(4), .devices = 2});
+      in_both_worlds(program, {.seeds = tries(4), .devices = 2});
     }
 }
 
@@ -145,7 +145,7 @@ TEST(DeviceMaps, FourResultsComeBackEachByTheInverse) {
         .device_map(to, {{0, 1}, {1, 2}})
         .device_map(to, {{2, 3}, {3, 0}})
         .worker("worker1");
-    on_simulated_clusters(program, {.seeds = tries(4), .devices = 4});
+    in_both_worlds(program, {.seeds = tries(4), .devices = 4});
   }
 }
 
@@ -164,7 +164,7 @@ TEST(DeviceMaps, AValueIsFetchedByTheMapOfWhoFetchesIt) {
       .worker("worker1")
       .worker("worker2")
       .device_map("worker1", {{0, 0}});
-  on_simulated_clusters(program, {.seeds = tries(10), .devices = 2});
+  in_both_worlds(program, {.seeds = tries(10), .devices = 2});
 }
 
 // Rows: rpc_test::TensorPipeAgentCudaRpcTest.{test_device_maps_missing_config,
@@ -188,7 +188,7 @@ TEST(DeviceMaps, AnArgumentWithoutAnEntryIsRefusedAtOnce) {
               ErrorKind::bad_arguments);
     expect_value(worker.rpc_sync("worker1", &add_at, of_cpu, of_cpu, int64_t{-1}), 2, -1);
   });
-  on_simulated_clusters(program, {.seeds = tries(4), .devices = 1});
+  in_both_worlds(program, {.seeds = tries(4), .devices = 1});
 }
 
 // Rows: rpc_test::TensorPipeAgentCudaRpcTest.{test_device_maps_missing_config_response,
@@ -209,7 +209,7 @@ TEST(DeviceMaps, AResultWithoutAnEntryIsAnErrorInPlaceOfTheAnswer) {
     const at::Tensor of_cpu = at::ones({2});
     expect_value(worker.rpc_sync("worker1", &add_at, of_cpu, of_cpu, int64_t{-1}), 2, -1);
   });
-  on_simulated_clusters(program, {.seeds = tries(4), .devices = 1});
+  in_both_worlds(program, {.seeds = tries(4), .devices = 1});
 }
 
 // Both ends say the same of a map that cannot be.
@@ -268,7 +268,7 @@ TEST(DeviceMaps, MayNameWorkersOfADynamicGroupThatAreYetToCome) {
       .device_map("worker1", {{0, 1}})
       .worker("worker1", [](Worker& worker) { worker.sleep(std::chrono::seconds(1)); })
       .dynamic();
-  on_simulated_clusters(program, {.seeds = tries(4), .devices = 2});
+  in_both_worlds(program, {.seeds = tries(4), .devices = 2});
 }
 
 int64_t parameter_place(const RRef<at::Tensor>& parameter) {
@@ -299,7 +299,7 @@ TEST(DeviceModules, LiveOnTheDeviceThatTheirPlaceNames) {
         EXPECT_EQ(worker.rpc_sync("worker1", &parameter_place, parameter), device) << place;
     }
   });
-  on_simulated_clusters(program, {.seeds = tries(4), .devices = 2});
+  in_both_worlds(program, {.seeds = tries(4), .devices = 2});
 }
 
 // Rows: remote_module_test::CudaRemoteModuleTest.{test_invalid_devices}
@@ -316,7 +316,7 @@ TEST(DeviceModules, AreRefusedOnADeviceThatThereIsNoneOf) {
                 ErrorKind::bad_arguments)
           << place;
   });
-  on_simulated_clusters(program, {.seeds = tries(4), .devices = 2});
+  in_both_worlds(program, {.seeds = tries(4), .devices = 2});
 }
 
 // Rows: remote_module_test::CudaRemoteModuleTest.{test_input_moved_to_cuda_device,
@@ -333,7 +333,7 @@ TEST(DeviceModules, TakeTensorsOfTheCpuAndGiveThemBackThereWithoutAMap) {
     });
     if (mapped) program.device_map("worker1", {{0, 1}});
     program.worker("worker1");
-    on_simulated_clusters(program, {.seeds = tries(4), .devices = 2});
+    in_both_worlds(program, {.seeds = tries(4), .devices = 2});
   }
 }
 

@@ -193,7 +193,7 @@ Program with_states(const Program::Main& main) {
 }
 
 void holds(const Program::Main& main, uint64_t seeds = 20) {
-  on_simulated_clusters(with_states(main), {.seeds = tries(seeds), .devices = 1});
+  in_both_worlds(with_states(main), {.seeds = tries(seeds), .devices = 1});
 }
 
 // Rows: rpc_test::TensorPipeAgentCudaRpcTest.{test_custom_stream, test_custom_stream_multi,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/api/worker.h"
 #include "sim/cluster.h"
 #include "sim/gtest.h"
+#include "sim/simulated_devices.h"
 #include "tests/effort.h"
 #include "tests/real_net/support/loopback_group.h"
 
@@ -19,7 +21,7 @@ namespace rehearsal::reference {
 
 struct RowOptions {
   uint64_t seeds = tries(25);                              // of simulated clusters with mild faults
-  int devices = 0;                                         // simulated ones of each worker
+  int devices = 0;                                         // simulated ones, in both worlds
   bool strict_leaks = true;                                // in both worlds
   std::function<void(NodeOptions&)> adjust_node = {};      // in both worlds
   std::function<void(sim::Cluster&)> adjust_cluster = {};  // before it runs
@@ -44,16 +46,26 @@ inline void on_simulated_clusters(const MakeProgram& make, const RowOptions& opt
 }
 
 // Over loopback, once with two worker threads at each node, once with one and once with none. As in
-// the simulator, a reference that is still held at the shutdown fails its worker.
+// the simulator, a reference that is still held at the shutdown fails its worker, and so do waits
+// for devices that are missing.
 inline void over_loopback(const MakeProgram& make, const RowOptions& options = {}) {
   for (const uint32_t threads : {2, 1, 0}) {
     SCOPED_TRACE("worker threads: " + std::to_string(threads));
     real::GroupOptions group_options{.worker_threads = threads};
     group_options.node.strict_leaks = options.strict_leaks;
+    std::optional<sim::SimulatedDevices> devices;
+    if (options.devices > 0) {
+      devices.emplace(
+          sim::SimulatedDevicesOptions{.count = options.devices, .for_all_threads = true});
+      group_options.node.devices = devices->here();
+    }
     if (options.adjust_node) options.adjust_node(group_options.node);
-    const Program program = make();
-    real::LoopbackGroup group(program, group_options);
-    for (const Status& ended : group.run()) EXPECT_TRUE(ended.ok()) << to_string(ended.error());
+    {
+      const Program program = make();
+      real::LoopbackGroup group(program, group_options);
+      for (const Status& ended : group.run()) EXPECT_TRUE(ended.ok()) << to_string(ended.error());
+    }
+    if (devices) EXPECT_NO_THROW(devices->check());
   }
 }
 

@@ -130,13 +130,15 @@ constexpr std::array<string_view, 32> kNondeterministicHeaders = {
 // what the rest must not touch.
 constexpr std::array<string_view, 5> kDeterministicFolders = {"core/", "net_fake/", "sim/",
                                                               "scenarios/", "observe/"};
-constexpr std::array<string_view, 8> kMayTouchTheMachine = {
+constexpr std::array<string_view, 10> kMayTouchTheMachine = {
     "observe/log/",             // its sink has a lock
     "core/fibers/",             // stacks
     "scenarios/shared_state/",  // guards of Boost.Fiber's mutexes
+    "sim/device/machine",       // threads of a process share its devices
     "sim/device/memory",        // addresses that nobody may touch
     "sim/device/pinned",        // memory of the process, which threads share
     "sim/device/random",        // a generator of LibTorch has a lock
+    "sim/device/selection",     // each thread of a process has its own of its devices
     "sim/hunt/",                // limits of wall time, the environment of a CI job, fatal signals
     "sim/world/clock_guard"};   // what stops the rest
 

@@ -77,8 +77,10 @@ const std::vector<WordRow>& word_rows() {
                                               "sim/world/clock_guard",
                                               "observe/log/",
                                               "scenarios/shared_state/",
+                                              "sim/device/machine",
                                               "sim/device/pinned_memory",
-                                              "sim/device/random"};
+                                              "sim/device/random",
+                                              "sim/device/selection"};
     for (const string_view word : {"steady_clock",
                                    "system_clock",
                                    "high_resolution_clock",

@@ -47,7 +47,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "pipeline --set size=tiny",
                     "pipeline --set stages=4 --set steps=2 --set channels=4 --set side=8",
                     "pipeline --set schedule=zero_bubble --set steps=1", "ddp_rpc --set size=tiny",
-                    "ddp_rpc --set epochs=5", "recovery --set size=tiny", "storm --set size=tiny"));
+                    "ddp_rpc --set epochs=5", "recovery --set size=tiny", "storm --set size=tiny",
+                    "rnn --set size=tiny --devices 2", "pipeline --set size=tiny --devices 3",
+                    "storm --set size=tiny --devices 2"));
 
 TEST(Verify, FindsNothingInTheScenarios) {
   // Goal: a run is a function of its seed. Method: a seed of each, twice.

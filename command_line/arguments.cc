@@ -193,7 +193,8 @@ RunSettings Parser::settings_of(const std::string& name, const std::string& defa
     settings.crashes = static_cast<int>(parse_whole("--crashes", flags_.crashes, 0, 1000));
   }
   if (!flags_.mad.empty()) settings.mad = static_cast<int>(parse_whole("--mad", flags_.mad, 0, 1));
-  settings.devices = parse_devices(flags_.devices, *settings.scenario, scenarios_);
+  const bool are_processes = command_ == "worker" || settings.net == Net::tcp;
+  settings.devices = parse_devices(flags_.devices, are_processes, *settings.scenario, scenarios_);
   if (!flags_.restarts.empty()) settings.restarts = parse_restarts(flags_.restarts);
   settings.checkpoints = flags_.checkpoints;
   if (!flags_.partitions.empty())

@@ -100,7 +100,8 @@ void FlagsOf::declare_devices_flag() {
   const std::string same = command_ == "worker" ? "; the same at all workers" : "";
   text_flag("--devices", flags_.devices,
             "Simulated devices of each worker, which compute later: 1 to 64, or drawn (1 to 4); "
-            "for scenarios that place tensors on devices [none]" +
+            "over TCP also cuda:N, so many GPUs; for scenarios that place tensors on devices "
+            "[none]" +
                 same);
 }
 

@@ -5,8 +5,10 @@
 #include <optional>
 #include <stdexcept>
 
+#include "command_line/devices_flag.h"
 #include "command_line/output_folder.h"
 #include "command_line/wrong_use.h"
+#include "real_net/cuda_devices.h"
 #include "real_net/run_worker.h"
 #include "sim/simulated_devices.h"
 
@@ -63,6 +65,27 @@ std::string with_trace(const Error& error) {
   return to_string(error) + "\n" + error.trace.substr(0, end + 1);
 }
 
+// Those that the settings name; `simulated` has them, if they are. Others are told if there are
+// none.
+DevicesHere devices_of(const RunSettings& settings, const WorkerPlace& place,
+                       std::optional<sim::SimulatedDevices>& simulated) {
+  const int count = settings.device_count();
+  if (count == 0) return {};
+  at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);  // as in simulate
+  if (!are_of_cuda(settings.devices)) {
+    simulated.emplace(sim::SimulatedDevicesOptions{
+        .count = count, .seed = settings.seed.value, .for_all_threads = true});
+    return simulated->here();
+  }
+  Result<DevicesHere> there = real::cuda_devices();
+  if (!there.ok()) {
+    refuse_real_worker(place, there.error().text);
+    throw WrongUse("--devices " + settings.devices + ": " + there.error().text);
+  }
+  there.value().count = count;
+  return there.value();
+}
+
 // A wait that is missing fails the worker, as the oracle does that of a simulated one.
 void judge_devices(sim::SimulatedDevices& devices, RunOutcome& outcome) {
   try {
@@ -104,12 +127,7 @@ RunOutcome serve_real_worker(const RunSettings& settings, const WorkerPlace& pla
                     .bytes = settings.record_bytes,
                     .arguments = run_arguments(settings)};
   std::optional<sim::SimulatedDevices> devices;
-  if (const int count = settings.device_count(); count > 0) {
-    devices.emplace(sim::SimulatedDevicesOptions{
-        .count = count, .seed = settings.seed.value, .for_all_threads = true});
-    options.node.devices = devices->here();
-    at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);  // as in simulate
-  }
+  options.node.devices = devices_of(settings, place, devices);
   const Status status = real::run_worker(options, program);
   if (!status.ok() && is_wrong_use(status.error())) throw WrongUse(status.error().text);
   RunOutcome outcome;

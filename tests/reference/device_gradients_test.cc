@@ -8,7 +8,6 @@
 
 #include "core/api/autograd_context.h"
 #include "core/api/remote_module.h"
-#include "sim/simulated_devices.h"
 #include "tests/reference/devices.h"
 
 namespace rehearsal::reference::device_gradients_test {
@@ -87,7 +86,7 @@ TEST(DeviceGradients, OfPassesAreAddedUp) {
   holds(
       [](Worker& worker) {
         const at::Tensor leaf = on(worker, 0, 3).set_requires_grad(true);
-        const c10::Stream other = sim::SimulatedDevices::new_stream(0);
+        const c10::Stream other = new_stream(worker.device(0));
         for (int i = 0; i < 12; ++i) {
           const AutogradContext context = worker.autograd_context();
           const auto recording = context.record();

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "sim/simulated_devices.h"
 #include "tests/reference/devices.h"
 
 namespace rehearsal::reference::device_order_test {
@@ -200,7 +199,7 @@ void holds(const Program::Main& main, uint64_t seeds = 20) {
 // Rows: test_custom_stream_nested, test_custom_stream_nested_multi}
 TEST(DeviceOrder, OfCallsOnStreamsOfTheProgramsOwn) {
   holds([](Worker& worker) {
-    const c10::StreamGuard own(sim::SimulatedDevices::new_stream(0));
+    const c10::StreamGuard own(new_stream(worker.device(0)));
     const at::Tensor three = worked(on(worker, 0, 3));
     expect_all(worker.rpc_sync("worker1", &twice_on_the_side, three), 6);
     expect_all(worker.rpc_sync("worker1", &twice_by, std::string("worker2"), three), 6);
@@ -304,7 +303,7 @@ TEST(DeviceOrder, OfFuturesAndWhatContinuesThem) {
 
 TEST(DeviceOrder, OfAFutureThatIsReadOnAnotherStream) {
   holds([](Worker& worker) {
-    const c10::Stream other = sim::SimulatedDevices::new_stream(0);
+    const c10::Stream other = new_stream(worker.device(0));
     const Future<at::Tensor> six = worker.rpc_async("worker1", &twice, worked(on(worker, 0, 3)));
     const Future<at::Tensor> eight = worker.rpc_async("worker2", &twice, worked(on(worker, 0, 4)));
     at::Tensor read;
@@ -332,7 +331,7 @@ TEST(DeviceOrder, OfAnAnswerThatAnotherCallBrings) {
 
 TEST(DeviceOrder, OfAnArgumentThatDiesWhileItIsCopied) {
   holds([](Worker& worker) {
-    const c10::Stream other = sim::SimulatedDevices::new_stream(0);
+    const c10::Stream other = new_stream(worker.device(0));
     for (int i = 0; i < 4; ++i) {
       at::Tensor argument = worked(on(worker, 0, i));
       Future<at::Tensor> doubled;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/simulated_devices.h"
 #include "tests/reference/row.h"
 
 namespace rehearsal::reference::device_stacks_test {
@@ -18,7 +17,7 @@ bool keeps_its_own(CallContext& call, int64_t number) {
   const c10::Device device = call.device(static_cast<int>(number % call.device_count()));
   const c10::impl::VirtualGuardImpl kind(device.type());
   const c10::DeviceGuard on_device(device);
-  const c10::StreamGuard own(sim::SimulatedDevices::new_stream(device.index()));
+  const c10::StreamGuard own(new_stream(device));
   const c10::Stream before = kind.getStream(device);
   for (int i = 0; i < 3; ++i) call.sleep(std::chrono::milliseconds(1 + number % 3));
   return kind.getDevice() == device && kind.getStream(device) == before;

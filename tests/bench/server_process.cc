@@ -44,48 +44,56 @@ uint16_t Peer::hear() {
 int64_t add(int64_t a, int64_t b) { return a + b; }
 int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 at::Tensor echo_tensor(const at::Tensor& tensor) { return tensor; }
+at::Tensor first_of(const at::Tensor& tensor) { return tensor.select(0, 0).clone(); }
 
 namespace {
 
-Program program_of(const Program::Main& caller) {
+Program program_of(const Program::Main& caller, const DevicesHere& devices) {
   FunctionRegistry registry;
   registry.function("add_inline", &add).runs_inline();
   registry.function("bytes_of", &bytes_of);
   registry.function("echo", &echo_tensor);
+  registry.function("first", &first_of);
   Program program(std::move(registry));
   program.worker("server", [](Worker&) {}).worker("caller", caller);
+  if (devices.count > 0)
+    program.device_map("server", {{0, static_cast<DeviceNumber>(devices.count - 1)}});
   return program;
 }
 
-RealNodeOptions options_of(uint32_t rank, const std::string& secret, real::Protection protection) {
+RealNodeOptions options_of(uint32_t rank, const DevicesHere& devices, const ServerOptions& given) {
   RealNodeOptions options;
+  options.node.devices = devices;
   options.node.id = {rank};
   options.node.incarnation = {rank + 1};
   options.node.names = {"server", "caller"};
-  if (!secret.empty())
+  if (!given.secret.empty())
     options.transport.credentials = real::Credentials::make({.kind = real::Auth::Kind::secret,
-                                                             .secret = secret,
+                                                             .secret = given.secret,
                                                              .files = {},
-                                                             .protection = protection})
+                                                             .protection = given.protection})
                                         .or_throw();
   return options;
 }
 
 }  // namespace
 
-Status with_server(const std::function<void(Worker&, RealNode&)>& caller, const std::string& secret,
-                   real::Protection protection) {
+Status with_server(const std::function<void(Worker&, RealNode&)>& caller,
+                   const ServerOptions& options) {
   at::set_num_threads(1);
+  const auto make_devices = options.devices ? options.devices : [] { return DevicesHere{}; };
   Peer peer([&](Peer& parent) {
-    const Program program = program_of([](Worker&) {});
-    RealNode node(options_of(0, secret, protection), program);
+    const DevicesHere devices = make_devices();
+    const Program program = program_of([](Worker&) {}, devices);
+    RealNode node(options_of(0, devices, options), program);
     parent.tell(node.address().port);
     node.set_address({1}, {"127.0.0.1", parent.hear()});
     (void)node.run();
   });
   RealNode* self = nullptr;
-  const Program program = program_of([&](Worker& worker) { caller(worker, *self); });
-  RealNode node(options_of(1, secret, protection), program);
+  const DevicesHere devices = make_devices();
+  const Program program = program_of([&](Worker& worker) { caller(worker, *self); }, devices);
+  RealNode node(options_of(1, devices, options), program);
   self = &node;
   node.set_address({0}, {"127.0.0.1", peer.hear()});
   peer.tell(node.address().port);

@@ -34,11 +34,19 @@ class Peer {
 int64_t add(int64_t a, int64_t b);
 int64_t bytes_of(const at::Tensor& tensor);
 at::Tensor echo_tensor(const at::Tensor& tensor);
+at::Tensor first_of(const at::Tensor& tensor);
 
-// Runs `caller` as a worker of this process; "server" is another process. With a secret the link is
-// under TLS. The error with which it ended, if it did.
+struct ServerOptions {
+  std::string secret;  // the link is under TLS; empty: it is plain
+  real::Protection protection = real::Protection::tls;
+  // Makes the devices of a process, in it; they outlive `with_server`. Tensors on the first go to
+  // the last of the other process. Empty: there are none.
+  std::function<DevicesHere()> devices;
+};
+
+// Runs `caller` as a worker of this process; "server" is another process. The error with which it
+// ended, if it did.
 Status with_server(const std::function<void(Worker&, real::RealNode&)>& caller,
-                   const std::string& secret = "",
-                   real::Protection protection = real::Protection::tls);
+                   const ServerOptions& options = {});
 
 }  // namespace rehearsal::bench

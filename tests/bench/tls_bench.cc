@@ -20,7 +20,9 @@ void with_tls_server(benchmark::State& state,
                      const std::function<void(Worker&, RealNode&)>& caller) {
   const std::string secret = state.range(0) == 0 ? "" : "a secret for benchmarks";
   const Protection protection = state.range(0) == 2 ? Protection::mac : Protection::tls;
-  if (const Status status = bench::with_server(caller, secret, protection); !status.ok())
+  if (const Status status =
+          bench::with_server(caller, {.secret = secret, .protection = protection, .devices = {}});
+      !status.ok())
     state.SkipWithError(to_string(status.error()).c_str());
 }
 

@@ -11,7 +11,7 @@ namespace rehearsal::net_fake {
 namespace {
 
 Segment copied(const Segment& segment, BufferPool& pool) {
-  Segment copy = pool.take(segment.bytes, segment.device);
+  Segment copy = pool.take(segment.bytes, segment.use);
   if (segment.bytes > 0) std::memcpy(copy.data, segment.data, segment.bytes);
   return copy;
 }

@@ -43,10 +43,8 @@ uint64_t hash_of(const Frame& frame) {
   if (header.on_large_lane) hash = mix(hash, 1);
   if (frame.body == nullptr) return hash;
   hash = hash_bytes(frame.body->envelope.data(), frame.body->envelope.size(), hash);
-  for (const Segment& segment : frame.body->segments) {
-    if (segment.device.type != 0) continue;  // Its memory is not the processor's to read.
+  for (const Segment& segment : frame.body->segments)
     hash = hash_bytes(segment.data, segment.bytes, hash);
-  }
   return hash;
 }
 

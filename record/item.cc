@@ -92,10 +92,9 @@ FrameReceived take_frame_received(ByteReader& in, bool& fits) {
   fits = fits && count <= kSegmentCountMax;
   std::vector<uint64_t> sizes;
   for (uint64_t i = 0; fits && i < count && !in.bad(); ++i) {
-    const uint64_t device = in.number();
-    fits = fits && device <= UINT16_MAX;
-    item.segments.push_back(
-        {{static_cast<uint8_t>(device >> 8), static_cast<uint8_t>(device)}, {}});
+    const uint64_t use = in.number();
+    fits = fits && use <= static_cast<uint64_t>(SegmentUse::device);
+    item.segments.push_back({static_cast<SegmentUse>(use), {}});
     sizes.push_back(in.number());
   }
   for (size_t i = 0; i < sizes.size(); ++i) item.segments[i].bytes = in.take(sizes[i]);
@@ -210,7 +209,7 @@ void append_bytes(WorkerId peer, const Frame& frame, std::string& out) {
   put_text(out, frame.body->envelope);
   put_number(out, frame.body->segments.size());
   for (const Segment& segment : frame.body->segments) {
-    put_number(out, uint64_t{segment.device.type} << 8 | segment.device.index);
+    put_number(out, static_cast<uint64_t>(segment.use));
     put_number(out, segment.bytes);
   }
 }

@@ -80,7 +80,7 @@ struct FrameReceived {
   std::string_view envelope;
   bool has_body = false;
   struct Part {
-    SegmentDevice device;
+    SegmentUse use = SegmentUse::host;
     std::string_view bytes;
   };
   std::vector<Part> segments;

@@ -34,9 +34,8 @@ static_assert(std::has_unique_object_representations_v<HeaderBytes>);
 
 struct SegmentBytes {
   uint64_t bytes;
-  uint8_t device_type;
-  uint8_t device_index;
-  uint8_t reserved[6];
+  uint8_t use;
+  uint8_t reserved[7];
 };
 static_assert(sizeof(SegmentBytes) == kWireSegmentBytes);
 
@@ -85,7 +84,7 @@ void append_wire_prefix(const Frame& frame, std::string& out) {
   out.append(reinterpret_cast<const char*>(&header), sizeof header);
   if (frame.body) {
     for (const Segment& segment : frame.body->segments) {
-      const SegmentBytes entry{segment.bytes, segment.device.type, segment.device.index, {}};
+      const SegmentBytes entry{segment.bytes, static_cast<uint8_t>(segment.use), {}};
       out.append(reinterpret_cast<const char*>(&entry), sizeof entry);
     }
     out += frame.body->envelope;
@@ -133,10 +132,11 @@ Result<std::vector<Segment>> parse_wire_segments(const WireHeader& header,
     SegmentBytes entry;
     std::memcpy(&entry, bytes + kWireHeaderBytes + i * kWireSegmentBytes, sizeof entry);
     if (entry.bytes > kSegmentBytesMax) return malformed("segment too large");
+    if (entry.use > static_cast<uint8_t>(SegmentUse::device)) return malformed("unknown use");
     constexpr uint8_t kNone[sizeof entry.reserved] = {};
     if (std::memcmp(entry.reserved, kNone, sizeof kNone) != 0) return malformed("reserved bytes");
     segments[i].bytes = entry.bytes;
-    segments[i].device = {entry.device_type, entry.device_index};
+    segments[i].use = static_cast<SegmentUse>(entry.use);
   }
   return segments;
 }

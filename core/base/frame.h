@@ -20,11 +20,10 @@ enum class FrameKind : uint8_t {
   fenced,     // tells the receiver that its incarnation is fenced by the sender
 };
 
-// Where a segment's memory is. The number is c10::DeviceType's.
-struct SegmentDevice {
-  uint8_t type = 0;
-  uint8_t index = 0;
-  auto operator<=>(const SegmentDevice&) const = default;
+// The reader of a segment at its receiver.
+enum class SegmentUse : uint8_t {
+  host,
+  device,  // a device copies it from the host's memory
 };
 
 // Raw payload bytes of one tensor: contiguous, 64-byte aligned where we allocated them. `owner`
@@ -33,7 +32,7 @@ struct Segment {
   std::shared_ptr<void> owner;
   std::byte* data = nullptr;
   uint64_t bytes = 0;
-  SegmentDevice device;
+  SegmentUse use = SegmentUse::host;
 };
 
 // One message on the wire: an envelope (core/wire) and, beside it, tensor segments.
@@ -83,7 +82,7 @@ inline constexpr uint64_t kSegmentBytesMax = uint64_t{1} << 40;
 // The bytes of a frame, in order, little-endian: the fixed header (magic, version, kind, lane, ids,
 // sequence, acknowledgement, envelope bytes, segment count, the last received of both lanes,
 // checksum of all before it in the header, of the segment table and of the envelope), the segment
-// table (bytes and device of each),
+// table (bytes and use of each),
 // the envelope, the segments, and, if there are segments, an 8-byte checksum of their bytes.
 inline constexpr size_t kWireHeaderBytes = 72;
 inline constexpr size_t kWireSegmentBytes = 16;
@@ -108,7 +107,7 @@ void append_wire_prefix(const Frame& frame, std::string& out);
 [[nodiscard]] Result<WireHeader> parse_wire_header(std::span<const std::byte> bytes);
 
 // Checks the checksum over header, segment table and envelope and reads the segments' lengths and
-// devices (data is null). `prefix` is what append_wire_prefix wrote: its length is
+// uses (data is null). `prefix` is what append_wire_prefix wrote: its length is
 // wire_prefix_bytes(header).
 [[nodiscard]] Result<std::vector<Segment>> parse_wire_segments(const WireHeader& header,
                                                                std::span<const std::byte> prefix);

@@ -44,11 +44,18 @@ bool DeviceCopies::done() {
 
 namespace {
 
+// The host would wait for the device to copy other memory.
+at::Tensor pinned(const at::Tensor& tensor) {
+  if (tensor.numel() == 0 || tensor.is_pinned()) return tensor;
+  return at::empty_like(tensor, tensor.options().pinned_memory(true)).copy_(tensor);
+}
+
 at::Tensor on_device(const at::Tensor& tensor, c10::Device device) {
   if (has_parts(tensor))
     throw BadValue("a sparse or quantized tensor cannot be put on " + device.str());
   const at::NoGradGuard no_grad;
-  at::Tensor moved = tensor.detach().to(device, /*non_blocking=*/true);
+  const at::Tensor from = pinned(tensor.detach());
+  at::Tensor moved = from.to(device, /*non_blocking=*/true);
   return moved.set_requires_grad(tensor.requires_grad());
 }
 

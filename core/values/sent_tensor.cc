@@ -40,10 +40,8 @@ Segment copy_of(const at::Tensor& tensor) {
 // The memory itself.
 Segment shared_with(at::Tensor elements) {
   auto owner = std::make_shared<at::Tensor>(std::move(elements));
-  return {.owner = owner,
-          .data = static_cast<std::byte*>(owner->data_ptr()),
-          .bytes = owner->nbytes(),
-          .device = {static_cast<uint8_t>(c10::DeviceType::CPU), 0}};
+  return {
+      .owner = owner, .data = static_cast<std::byte*>(owner->data_ptr()), .bytes = owner->nbytes()};
 }
 
 Segment segment_of(const at::Tensor& tensor) {
@@ -111,6 +109,11 @@ SentTensor sent_from_device(const at::Tensor& tensor, DeviceCopies& copies) {
   return sent;
 }
 
+void set_place(SentTensor& sent, TensorPlace place) {
+  sent.entry.place = place;
+  if (place.to != 0) sent.elements.use = SegmentUse::device;
+}
+
 std::string bytes_text(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 // Whether elements lie on each other, so that many more are sent than there are in memory.
@@ -154,9 +157,8 @@ std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
       taken = &tensor;
       const bool on_device = tensor.defined() && !tensor.device().is_cpu();
       sent.push_back(on_device ? sent_from_device(tensor, copies) : sent_tensor(tensor));
-      if (!places.empty()) sent.back().entry.place = places[sent.size() - 1];
+      if (!places.empty()) set_place(sent.back(), places[sent.size() - 1]);
     }
-
   } catch (const c10::Error& error) {
     throw BadValue(why_no_copy(*taken, first_line(error)));
   } catch (const std::bad_alloc&) {

@@ -171,7 +171,7 @@ Status FrameParser::begin_segment() {
   if (segment_ == body_->segments.size()) return Unit{};
   Segment& segment = body_->segments[segment_];
   try {
-    segment = pool_.take(segment.bytes, segment.device);
+    segment = pool_.take(segment.bytes, segment.use);
   } catch (const std::bad_alloc&) {
     Error error;
     error.kind = ErrorKind::protocol;

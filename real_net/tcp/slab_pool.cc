@@ -1,5 +1,6 @@
 #include "real_net/tcp/slab_pool.h"
 
+#include <c10/util/Exception.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -57,6 +58,17 @@ void release(std::byte* memory, uint64_t bytes) {
   }
 }
 
+// Null: there is no room for more of it. The system may refuse to pin what it has.
+std::shared_ptr<void> take_pinned(c10::Allocator& pinned, uint64_t bytes) {
+  try {
+    c10::DataPtr data = pinned.allocate(bytes);
+    void* const memory = data.get();
+    return {memory, [held = std::make_shared<c10::DataPtr>(std::move(data))](void*) {}};
+  } catch (const c10::Error&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 class SlabPool::Slabs {
@@ -100,6 +112,8 @@ class SlabPool::Slabs {
     release(memory, size.bytes);
   }
 
+  [[nodiscard]] c10::Allocator* pinned() const { return options_.pinned; }
+
   Census census() const {
     const std::lock_guard lock(mutex_);
     return census_;
@@ -119,14 +133,19 @@ class SlabPool::Slabs {
 SlabPool::SlabPool(const SlabPoolOptions& options) : slabs_(std::make_shared<Slabs>(options)) {}
 SlabPool::~SlabPool() = default;
 
-Segment SlabPool::take(uint64_t bytes, SegmentDevice device) {
+Segment SlabPool::take(uint64_t bytes, SegmentUse use) {
   REHEARSAL_CHECK(bytes <= kSegmentBytesMax, bytes);
-  if (bytes == 0) return {.owner = nullptr, .data = nullptr, .bytes = 0, .device = device};
+  if (bytes == 0) return {.owner = nullptr, .data = nullptr, .bytes = 0, .use = use};
+  if (use == SegmentUse::device && slabs_->pinned() != nullptr)
+    if (std::shared_ptr<void> owner = take_pinned(*slabs_->pinned(), bytes)) {
+      auto* const memory = static_cast<std::byte*>(owner.get());
+      return {.owner = std::move(owner), .data = memory, .bytes = bytes, .use = use};
+    }
   const SizeClass size = class_of(bytes);
   std::byte* memory = slabs_->take(size);
   std::shared_ptr<void> owner(
       memory, [slabs = slabs_, size](std::byte* slab) { slabs->give_back(slab, size); });
-  return {.owner = std::move(owner), .data = memory, .bytes = bytes, .device = device};
+  return {.owner = std::move(owner), .data = memory, .bytes = bytes, .use = use};
 }
 
 SlabPool::Census SlabPool::census() const { return slabs_->census(); }

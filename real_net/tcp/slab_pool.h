@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <functional>
 #include <memory>
 
@@ -10,6 +12,9 @@ namespace rehearsal::real {
 struct SlabPoolOptions {
   // Free memory above this is given back to the system.
   uint64_t idle_bytes_max = uint64_t{256} << 20;
+  // Gives memory that devices copy from by themselves, and recycles it; outlives all segments.
+  // Null: there are no devices.
+  c10::Allocator* pinned = nullptr;
 };
 
 // Segments from recycled slabs: touching fresh memory costs more than receiving into it. Sizes are
@@ -21,12 +26,10 @@ class SlabPool final : public BufferPool {
   explicit SlabPool(const SlabPoolOptions& options = {});
   ~SlabPool() override;
 
-  // Only for the CPU (device type 0): frames name devices, but memory of others is their owners'.
-  // Throws std::bad_alloc if the system has no room.
-  [[nodiscard]] Segment take(uint64_t bytes, SegmentDevice device) override;
+  [[nodiscard]] Segment take(uint64_t bytes, SegmentUse use) override;
 
   struct Census {
-    uint64_t taken = 0;       // segments handed out so far
+    uint64_t taken = 0;       // segments handed out so far, but for pinned ones
     uint64_t recycled = 0;    // of them, from a slab that had been used before
     uint64_t in_use = 0;      // segments that have not come back
     uint64_t idle_bytes = 0;  // kept for the next

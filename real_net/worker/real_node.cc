@@ -1,5 +1,7 @@
 #include "real_net/worker/real_node.h"
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 
 #include "core/api/program.h"
@@ -22,6 +24,11 @@ RuntimeOptions runtime_options(const RealNodeOptions& options) {
   return runtime;
 }
 
+SlabPoolOptions pool_options(const DevicesHere& devices) {
+  if (devices.count == 0) return {};
+  return {.pinned = at::globalContext().getPinnedMemoryAllocator(devices.type)};
+}
+
 TcpTransport& listening(TcpTransport& transport, const Address& address) {
   transport.listen(address).or_throw();
   return transport;
@@ -31,6 +38,7 @@ TcpTransport& listening(TcpTransport& transport, const Address& address) {
 
 RealNode::RealNode(RealNodeOptions options, const Program& program)
     : options_(std::move(options)),
+      pool_(pool_options(options_.node.devices)),
       runtime_(std::make_shared<RealRuntime>(runtime_options(options_))),
       transport_(*runtime_, pool_, transport_options(options_)),
       checkpoints_(options_.checkpoints, options_.node.names.at(options_.node.id.value)),

@@ -284,8 +284,7 @@ Replayer::Misfit Replayer::give(const record::FrameReceived& input) {
     auto body = std::make_shared<FrameBody>();
     body->envelope = input.envelope;
     for (const record::FrameReceived::Part& part : input.segments) {
-      if (part.device.type != 0) return "it brings a tensor of another device than the processor";
-      Segment segment = pool_.take(part.bytes.size(), part.device);
+      Segment segment = pool_.take(part.bytes.size(), part.use);
       if (!part.bytes.empty()) std::memcpy(segment.data, part.bytes.data(), part.bytes.size());
       body->segments.push_back(std::move(segment));
     }

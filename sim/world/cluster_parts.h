@@ -10,6 +10,7 @@
 #include "core/fibers/inspection.h"
 #include "core/fibers/stack_pool.h"
 #include "sim/cluster.h"
+#include "sim/device/pinned_memory.h"
 #include "sim/explain/history_recorder.h"
 #include "sim/hunt/noted_throws.h"
 #include "sim/oracles/wait_graph.h"
@@ -124,7 +125,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
 
   KeyedDecisions decisions_;
   std::optional<fibers::StackPool> own_stacks_;
-  HeapPool pool_;
+  HeapPool pool_{options_.devices > 0 ? device::pinned_memory() : nullptr};
   World world_;
   const Duration peer_timeout_;  // the shortest of all workers
   FaultPlan plan_;

@@ -53,11 +53,24 @@ struct HeapPool::Shelves {
   uint64_t outstanding = 0;
 };
 
-HeapPool::HeapPool() : shelves_(std::make_shared<Shelves>()) {}
+HeapPool::HeapPool(c10::Allocator* pinned)
+    : pinned_(pinned), shelves_(std::make_shared<Shelves>()) {}
 HeapPool::~HeapPool() = default;
 
-Segment HeapPool::take(uint64_t bytes, SegmentDevice device) {
+Segment HeapPool::take(uint64_t bytes, SegmentUse use) {
   REHEARSAL_CHECK(bytes <= kSegmentBytesMax, bytes);
+  if (use == SegmentUse::device && pinned_ != nullptr && bytes > 0) {
+    ++shelves_->outstanding;
+    void* block = pinned_->raw_allocate(bytes);
+    std::shared_ptr<void> owner(block, [shelves = shelves_, pinned = pinned_](void* freed) {
+      --shelves->outstanding;
+      pinned->raw_deallocate(freed);
+    });
+    return {.owner = std::move(owner),
+            .data = static_cast<std::byte*>(block),
+            .bytes = bytes,
+            .use = use};
+  }
   const int size_class = std::bit_width(std::max(bytes, kAlignment) - 1);
   void* block = shelves_->take(size_class);
   std::shared_ptr<void> owner(block, [shelves = shelves_, size_class](void* freed) {
@@ -66,7 +79,7 @@ Segment HeapPool::take(uint64_t bytes, SegmentDevice device) {
   return {.owner = std::move(owner),
           .data = static_cast<std::byte*>(block),
           .bytes = bytes,
-          .device = device};
+          .use = use};
 }
 
 uint64_t HeapPool::outstanding() const { return shelves_->outstanding; }

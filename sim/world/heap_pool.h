@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -10,19 +12,23 @@
 namespace rehearsal::sim {
 
 // The BufferPool of simulated workers: memory of the heap, kept for the next segment of its size
-// class. Segments may outlive the pool. Single-threaded.
+// class; for devices, if there are any, pinned memory. Segments may outlive the pool.
+// Single-threaded.
 class HeapPool final : public BufferPool {
  public:
-  HeapPool();
+  // `pinned` gives memory that devices copy from by themselves, and outlives all segments. Null:
+  // there are no devices.
+  explicit HeapPool(c10::Allocator* pinned = nullptr);
   ~HeapPool() override;
 
-  Segment take(uint64_t bytes, SegmentDevice device) override;
+  Segment take(uint64_t bytes, SegmentUse use) override;
 
   // Segments that somebody still owns.
   [[nodiscard]] uint64_t outstanding() const;
 
  private:
   struct Shelves;
+  c10::Allocator* const pinned_;
   const std::shared_ptr<Shelves> shelves_;
 };
 

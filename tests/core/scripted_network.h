@@ -165,7 +165,7 @@ class ScriptedNetwork {
                                   &std::free);
       std::memcpy(owner.get(), segment.data, segment.bytes);
       auto* data = static_cast<std::byte*>(owner.get());
-      body->segments.push_back({std::move(owner), data, segment.bytes, segment.device});
+      body->segments.push_back({std::move(owner), data, segment.bytes, segment.use});
     }
     return {.header = frame.header, .body = std::move(body)};
   }

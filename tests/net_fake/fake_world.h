@@ -86,12 +86,12 @@ class ToyRuntime final : public Runtime {
 
 class CountingPool final : public BufferPool {
  public:
-  Segment take(uint64_t bytes, SegmentDevice device) override {
+  Segment take(uint64_t bytes, SegmentUse use) override {
     ++taken_;
     const size_t rounded = (bytes + 63) / 64 * 64;
     std::shared_ptr<void> owner(std::aligned_alloc(64, std::max<size_t>(rounded, 64)), std::free);
     auto* data = static_cast<std::byte*>(owner.get());
-    return {.owner = std::move(owner), .data = data, .bytes = bytes, .device = device};
+    return {.owner = std::move(owner), .data = data, .bytes = bytes, .use = use};
   }
   [[nodiscard]] uint64_t taken() const { return taken_; }
 

@@ -10,10 +10,10 @@
 namespace rehearsal {
 namespace {
 
-Segment segment_of(const std::string& text, SegmentDevice device = {}) {
+Segment segment_of(const std::string& text, SegmentUse use = SegmentUse::host) {
   auto bytes = std::make_shared<std::string>(text);
   auto* data = reinterpret_cast<std::byte*>(bytes->data());
-  return {.owner = bytes, .data = data, .bytes = text.size(), .device = device};
+  return {.owner = bytes, .data = data, .bytes = text.size(), .use = use};
 }
 
 Frame message_frame(const std::string& envelope, std::vector<Segment> segments = {}) {
@@ -68,7 +68,7 @@ void expect_equal(const Received& received, const Frame& frame) {
   ASSERT_EQ(received.segments.size(), body.segments.size());
   for (size_t i = 0; i < body.segments.size(); ++i) {
     EXPECT_EQ(received.segments[i].bytes, body.segments[i].bytes);
-    EXPECT_EQ(received.segments[i].device, body.segments[i].device);
+    EXPECT_EQ(received.segments[i].use, body.segments[i].use);
     EXPECT_EQ(received.segments[i].data, nullptr);
   }
 }
@@ -76,7 +76,8 @@ void expect_equal(const Received& received, const Frame& frame) {
 std::vector<Frame> frames() {
   return {message_frame("envelope"),
           message_frame("", {segment_of("x")}),
-          message_frame("two", {segment_of("abc", {1, 3}), segment_of(std::string(999, 'y'))}),
+          message_frame("two",
+                        {segment_of("abc", SegmentUse::device), segment_of(std::string(999, 'y'))}),
           bare_frame(FrameKind::ack),
           bare_frame(FrameKind::heartbeat),
           bare_frame(FrameKind::fenced)};
@@ -198,6 +199,14 @@ TEST(FrameWire, RandomBytesAreRefused) {
     }
     EXPECT_FALSE(receive(bytes).ok());
   }
+}
+
+TEST(FrameWire, ASegmentForAnUnknownUseIsRefused) {
+  std::string bytes;
+  append_wire_prefix(message_frame("", {segment_of("x", static_cast<SegmentUse>(2))}), bytes);
+  const auto received = receive(bytes);
+  ASSERT_FALSE(received.ok());
+  EXPECT_EQ(received.error().text, "malformed frame: unknown use");
 }
 
 TEST(FrameWire, TheTrailerDependsOnEverySegment) {

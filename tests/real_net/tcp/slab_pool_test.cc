@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -34,6 +36,56 @@ TEST(SlabPool, ASlabIsUsedAgainLastInFirstOut) {
   second = {};
   EXPECT_EQ(pool.take(99'999, {}).data, last_freed);
   EXPECT_EQ(pool.census().recycled, 1u);
+}
+
+// Memory that it counts, or no memory.
+class PinnedMemory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    TORCH_CHECK(has_room, "the system pins no more");
+    void* const memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    ++taken;
+    in_use_of_all += 1;
+    return {memory, memory, &PinnedMemory::end, c10::Device(c10::DeviceType::CPU)};
+  }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+
+  bool has_room = true;
+  int taken = 0;
+  static inline int in_use_of_all = 0;
+
+ private:
+  static void end(void* memory) {
+    in_use_of_all -= 1;
+    std::free(memory);
+  }
+};
+
+TEST(SlabPool, WhatDevicesReadIsPinned) {
+  PinnedMemory pinned;
+  std::optional<SlabPool> pool(std::in_place, SlabPoolOptions{.pinned = &pinned});
+  Segment read_by_device = pool->take(100'000, SegmentUse::device);
+  const Segment read_by_host = pool->take(100'000, SegmentUse::host);
+  EXPECT_EQ(pinned.taken, 1);
+  EXPECT_EQ(pool->census().taken, 1u);
+  EXPECT_EQ(read_by_device.use, SegmentUse::device);
+  std::memset(read_by_device.data, 0xab, read_by_device.bytes);
+  pool.reset();
+  EXPECT_EQ(PinnedMemory::in_use_of_all, 1);
+  read_by_device = {};
+  EXPECT_EQ(PinnedMemory::in_use_of_all, 0);
+}
+
+TEST(SlabPool, WhereNothingCanBePinnedAnyMemoryDoes) {
+  PinnedMemory pinned;
+  pinned.has_room = false;
+  SlabPool pool({.pinned = &pinned});
+  const Segment segment = pool.take(100'000, SegmentUse::device);
+  ASSERT_NE(segment.data, nullptr);
+  EXPECT_EQ(pool.census().taken, 1u);
+  EXPECT_NE(SlabPool().take(100'000, SegmentUse::device).data, nullptr);
 }
 
 TEST(SlabPool, WhatIsInUseIsCounted) {

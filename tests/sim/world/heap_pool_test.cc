@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "sim/device/pinned_memory.h"
+
 namespace rehearsal::sim {
 namespace {
 
@@ -29,6 +31,17 @@ TEST(HeapPool, AFreedSegmentsMemoryIsUsedAgain) {
   const std::byte* first = pool.take(1000, {}).data;
   EXPECT_EQ(pool.take(900, {}).data, first);
   EXPECT_NE(pool.take(3000, {}).data, first);
+}
+
+TEST(HeapPool, WhatDevicesReadIsPinned) {
+  std::optional<HeapPool> pool(std::in_place, device::pinned_memory());
+  const Segment read_by_device = pool->take(1000, SegmentUse::device);
+  const Segment read_by_host = pool->take(1000, SegmentUse::host);
+  EXPECT_TRUE(device::is_pinned(read_by_device.data));
+  EXPECT_FALSE(device::is_pinned(read_by_host.data));
+  EXPECT_EQ(pool->outstanding(), 2u);
+  pool.reset();
+  std::memset(read_by_device.data, 1, 1000);
 }
 
 TEST(HeapPool, SegmentsMayOutliveThePool) {

@@ -48,6 +48,7 @@ constexpr std::array<std::string_view, kDecisionKinds> kNames = {"latency",
                                                                  "madness",
                                                                  "lie",
                                                                  "device",
+                                                                 "lending",
                                                                  "hold"};
 
 constexpr uint64_t packed(const LifeId& life) {

@@ -116,7 +116,7 @@ void PassWalk::deliver(Delivery delivery) {
                     .worker = strand_.name(),
                     .function = {},
                     .chain = {}});
-  put_on_devices(delivery.gradients, delivery.places, strand_.devices());
+  put_on_devices(delivery.gradients, delivery.places, delivery.borrowed, strand_);
   if (delivery.recorded)
     RecvRpcBackward::receive(*delivery.recorded, delivery.gradients, delivery.places,
                              "the gradients of a backward pass for '" + strand_.name() + "'");
@@ -154,7 +154,7 @@ LeafGradients PassWalk::take_gradients() {
 }
 
 Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients,
-                                std::vector<TensorPlace> places) const {
+                                std::vector<TensorPlace> places, WorkerId to) const {
   Payload payload;
   payload.tensors = std::move(gradients);
   try {
@@ -162,7 +162,7 @@ Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients,
       if (std::string why = gradient.defined() ? why_without_form(gradient) : ""; !why.empty())
         throw BadValue(why);
     payload.places = std::move(places);
-    ValueWriter(payload).finish();
+    ValueWriter(payload).finish(nullptr, kReceiversMap, {strand_.lending(), to});
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::autograd,
                     .text = std::string("a gradient cannot be sent: ") + bad.what(),
@@ -192,8 +192,9 @@ void PassWalk::on_received_gradients(RecvRpcBackward& function,
   else
     for (at::Tensor& gradient : gradients)
       if (gradient.defined()) gradient = gradient.detach();
-  LeavingGradients leaving{route, ready_to_send(std::move(gradients), function.gradient_places()),
-                           std::move(recorded), std::move(unreached)};
+  LeavingGradients leaving{
+      route, ready_to_send(std::move(gradients), function.gradient_places(), route.peer),
+      std::move(recorded), std::move(unreached)};
   strand_.post([this, self = shared_from_this(), leaving = std::move(leaving)]() mutable {
     listener_.on_gradients_leave(pass_, std::move(leaving));
   });

@@ -20,6 +20,7 @@ struct Delivery {
   std::shared_ptr<SendRpcBackward> function;
   torch::autograd::variable_list gradients;
   std::vector<TensorPlace> places;  // where they belong; see Payload
+  AllBorrowed borrowed;             // the same
   // Of a pass that is recorded itself: the message that brought them, and from whom.
   std::optional<GradientRoute> recorded;
   std::vector<uint32_t> unreached;  // tensors that the roots do not depend on
@@ -117,7 +118,7 @@ class PassWalk final : public WalkHost, public std::enable_shared_from_this<Pass
   [[nodiscard]] std::shared_ptr<SendRpcBackward> record_leaving(
       const GradientRoute& route, const torch::autograd::variable_list& gradients) const;
   [[nodiscard]] Payload ready_to_send(torch::autograd::variable_list gradients,
-                                      std::vector<TensorPlace> places) const;
+                                      std::vector<TensorPlace> places, WorkerId to) const;
   void trace(EventKind kind);
 
   const PassId pass_;

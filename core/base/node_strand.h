@@ -18,6 +18,7 @@
 
 namespace rehearsal {
 
+class DeviceLending;  // core/base/device_lending.h
 class ExceptionHook;  // core/base/user_code.h
 class NodeStrand;
 
@@ -120,6 +121,9 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // The devices of this process. Before anything runs.
   void set_devices(const DevicesHere& devices) { devices_ = devices; }
   [[nodiscard]] const DevicesHere& devices() const { return devices_; }
+  // By this they lend and borrow; null: they do neither. Set before anything runs.
+  void set_lending(std::shared_ptr<DeviceLending> lending) { lending_ = std::move(lending); }
+  [[nodiscard]] const std::shared_ptr<DeviceLending>& lending() const { return lending_; }
   // The points that the running execution's work on devices has come to; null: nothing runs here,
   // or there are no devices.
   [[nodiscard]] std::shared_ptr<const StreamMarks> mark_streams() const {
@@ -260,6 +264,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   NodesMade on_nodes_made_;
   std::optional<Incarnation> incarnation_;
   DevicesHere devices_;
+  std::shared_ptr<DeviceLending> lending_;
   Mutants mutants_;
   const ExceptionHook* exception_hook_ = nullptr;
 };

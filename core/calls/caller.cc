@@ -41,6 +41,7 @@ Draft Caller::draft(const Target& target) const {
   draft.deadline = bounds.deadline;
   draft.shielded = bounds.shielded;
   if (parts_.devices != nullptr) draft.devices = parts_.devices->to(draft.to);
+  draft.lend = {strand_->lending(), draft.to};
   if (running.context != nullptr && parts_.records != nullptr)
     draft.call.context = parts_.records->context_of(running);
   return draft;
@@ -164,7 +165,7 @@ void Caller::sleep(Duration time) const {
 Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
   const auto decode = [&]() -> Status {
     try {
-      put_on_devices(answer.value.tensors, answer.value.places, strand_->devices());
+      put_on_devices(answer.value.tensors, answer.value.places, answer.value.borrowed, *strand_);
       record_answer(answer);
       ValueReader reader(answer.value);
       read(reader, place);

@@ -47,6 +47,8 @@ class OutgoingStream {
   // For its values; null: its caller has no map for this worker. Any thread.
   [[nodiscard]] const DeviceMap* devices() const { return parts_.devices.get(); }
 
+  [[nodiscard]] LendTo lend() const { return {parts_.strand.lending(), to_}; }
+
   // How many values were sent.
   [[nodiscard]] uint64_t items() const { return sent_; }
 

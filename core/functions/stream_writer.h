@@ -13,6 +13,7 @@ void write_value(OutgoingStream& stream, Payload&& value);
 
 // For the stream's values; null: its caller has no map for this worker.
 [[nodiscard]] const DeviceMap* devices_of(const OutgoingStream& stream);
+[[nodiscard]] LendTo lend_to_reader(const OutgoingStream& stream);
 
 }  // namespace detail
 
@@ -43,7 +44,8 @@ class StreamWriter {
     try {
       ValueWriter writer(payload);
       Value<T>::write(writer, value);
-      writer.finish(detail::devices_of(stream_), "the device map of the stream's caller");
+      writer.finish(detail::devices_of(stream_), "the device map of the stream's caller",
+                    detail::lend_to_reader(stream_));
     } catch (const BadValue& bad) {
       throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
     }

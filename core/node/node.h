@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/checkpoints.h"
+#include "core/base/device_lending.h"
 #include "core/base/ids.h"
 #include "core/base/peer_limits.h"
 #include "core/base/result.h"
@@ -42,6 +43,8 @@ struct NodeOptions {
   Seed seed;
   std::vector<std::string> names;  // of all workers, in rank order; its size is the world size
   DevicesHere devices;             // that its tensors can be on, beside the CPU
+  // Workers that these can lend to; null: what is on devices goes to others by the host.
+  std::shared_ptr<DeviceLending> lending = {};
 
   Duration rpc_timeout = std::chrono::seconds(60);   // of calls that name none; zero: none
   Duration peer_timeout = std::chrono::seconds(30);  // silence after which a peer is fenced
@@ -108,6 +111,7 @@ struct NodeCensus {
   uint64_t awaited_values = 0;    // that nobody has created yet
   uint64_t late_releases = 0;     // of contexts, until the calls in them have arrived
   uint64_t awaited_members = 0;   // tasks that wait for a worker to come
+  uint64_t loans = 0;             // tensors on devices that living peers have borrowed
 };
 
 // The running instance of a worker: owns all its protocol state, by value. Everything but

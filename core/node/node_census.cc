@@ -51,7 +51,8 @@ NodeCensus NodeParts::census() const {
           .early_cancels = served.early_cancel_count(),
           .awaited_values = rrefs.awaited_count(),
           .late_releases = contexts.late_release_count(),
-          .awaited_members = group->awaited_members()};
+          .awaited_members = group->awaited_members(),
+          .loans = sessions.loans()};
 }
 
 PeerPeaks NodeParts::peaks() const {

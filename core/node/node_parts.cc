@@ -50,10 +50,13 @@ std::shared_ptr<Execution> make_main(const NodeOptions& options, const Mutants& 
 }
 
 WorkerDevices devices_of(const NodeOptions& options, const Program& program) {
-  const uint32_t id = options.id.value;
-  if (id >= program.members().size()) return {.count = options.devices.count};
-  const Program::Member& member = program.members()[id];
-  return {.count = options.devices.count, .declared = member.devices, .maps = member.device_maps};
+  WorkerDevices devices{.count = options.devices.count};
+  if (options.lending) devices.lending = options.lending->place();
+  if (options.id.value >= program.members().size()) return devices;
+  const Program::Member& member = program.members()[options.id.value];
+  devices.declared = member.devices;
+  devices.maps = member.device_maps;
+  return devices;
 }
 
 Greeting greeting_of(const NodeOptions& options, const Program& program) {
@@ -109,6 +112,8 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   peer_timeouts_.resize(options.names.size());
   strand->set_incarnation(options.incarnation);
   strand->set_devices(options.devices);
+  strand->set_lending(options.lending);
+  if (options.lending) options.lending->meet(options.id, greeting.devices.lending);
   strand->set_mutants(session_options.mutants);
   served.set_devices(devices);
   strand->set_code_wait_rules(code_wait_rules(session_options.mutants));
@@ -212,6 +217,7 @@ struct NodeParts::Router {
   void operator()(PassFinish& finish) const { node.contexts.on_finish(from, finish); }
   void operator()(PassFinished& finished) const { node.contexts.on_finished(from, finished); }
   void operator()(PassFailed& failed) const { node.contexts.on_failed(from, failed); }
+  void operator()(LoansReturned& returned) const { node.sessions.on_returned(from, returned); }
   void operator()(Goodbye& goodbye) const {
     (void)node.group->on_message(from, Message{goodbye});
     node.sessions.fence(from, {.kind = ErrorKind::peer_lost,
@@ -253,6 +259,7 @@ Status NodeParts::check_hello(const Hello& hello) {
   least_life = theirs.value().life + 1;
   peer_timeouts_[hello.worker.value] = theirs.value().peer_timeout;
   devices.learn(hello.worker, theirs.value().devices);
+  if (options.lending) options.lending->meet(hello.worker, theirs.value().devices.lending);
   return Unit{};
 }
 

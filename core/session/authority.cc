@@ -140,6 +140,11 @@ class Judge {
     demand(ascends(view.met), "GroupView.met", "is not in rank order");
   }
 
+  // The loans are looked up where they are known.
+  void operator()(const LoansReturned& returned) {
+    demand(ascends(returned.loans), "LoansReturned.loans", "names a loan twice");
+  }
+
   void operator()(const Leaving&) {}
   void operator()(const NothingMore&) {}
 

@@ -42,7 +42,10 @@ Sessions::Sessions(SessionOptions options, NodeStrand& strand, Transport& transp
       transport_(transport),
       codec_(codec),
       listener_(listener),
-      peers_(options_.names.size()) {
+      peers_(options_.names.size()),
+      loans_(options_, strand, [this] {
+        if (!stopped_) await_copies();
+      }) {
   if (!options_.dynamic) return;
   for (uint32_t id = 0; id < peers_.size(); ++id)
     if (WorkerId{id} != options_.self)
@@ -65,6 +68,7 @@ void Sessions::stop() {
   if (std::exchange(stopped_, true)) return;
   strand_.runtime().cancel(tick_timer_);
   if (copies_timer_) strand_.runtime().cancel(*copies_timer_);
+  loans_.stop();
   for (const Peer& peer : peers_)
     if (peer.acknowledgement_due) strand_.runtime().cancel(peer.acknowledgement_timer);
 }
@@ -193,6 +197,7 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
 void Sessions::send_to_self(const Message& message, SendOptions&& options) {
   ++to_self_;
   auto body = codec_.encode(message);
+  note_loans(options_.self, message);
   strand_.trace().on_event({.kind = EventKind::frame_sent,
                             .worker = options_.self,
                             .peer = options_.self,
@@ -211,6 +216,7 @@ void Sessions::send_to_self(const Message& message, SendOptions&& options) {
                               .digest = hash_bytes(body->envelope.data(), body->envelope.size()),
                               .bytes = body->bytes()});
     if (options.on_acknowledged) options.on_acknowledged();
+    loans_.receive(options_.self, decoded.value());
     listener_.on_message(options_.self, std::move(decoded).value());
     --to_self_;
     progressed();
@@ -226,6 +232,7 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
   if (unacked.of_group) ++to.unacked_of_group;
   if (unacked.of_shutdown) ++to.unacked_of_shutdown;
   unacked.body = codec_.encode(message);
+  note_loans(id, message);
   if (options.carried) {
     for (const at::Tensor& tensor : options.carried->tensors)
       unacked.versions.push_back(version_of(tensor));
@@ -422,6 +429,7 @@ void Sessions::receive_message(WorkerId id, const Frame& frame) {
                             .number = frame.header.sequence,
                             .digest = hash_bytes(envelope.data(), envelope.size()),
                             .bytes = frame.body->bytes()});
+  loans_.receive(id, decoded.value());
   listener_.on_message(id, std::move(decoded).value());
 }
 
@@ -455,14 +463,14 @@ void Sessions::progressed() {
 }
 
 bool Sessions::all_acknowledged() const {
-  if (to_self_ > 0 || !copied_to_self_.empty()) return false;
+  if (to_self_ > 0 || !copied_to_self_.empty() || loans_.waits()) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
     return to.lost || (to.unacked.size() == to.unacked_of_shutdown && to.queued_count() == 0);
   });
 }
 
 bool Sessions::flushed() const {
-  if (to_self_ > 0 || !copied_to_self_.empty()) return false;
+  if (to_self_ > 0 || !copied_to_self_.empty() || loans_.waits()) return false;
   return std::all_of(peers_.begin(), peers_.end(), [](const Peer& to) {
     return to.lost || (to.unacked.empty() && to.queued_count() == 0 && to.unanswered_frames == 0);
   });

@@ -17,6 +17,7 @@
 #include "core/base/ring.h"
 #include "core/base/transport.h"
 #include "core/session/authority.h"
+#include "core/session/device_loans.h"
 #include "core/session/session_options.h"
 #include "core/wire/message.h"
 
@@ -76,6 +77,9 @@ class Sessions final : public FrameSink {
   // once the devices have copied its tensors (Payload::copies): others may overtake it meanwhile.
   void send(WorkerId to, Message message, SendOptions options = {});
 
+  // A peer has given back what this worker had lent it.
+  void on_returned(WorkerId from, const LoansReturned& returned);
+
   // Takes back a call that still waits for room (`on_withdrawn` runs); false if it is on its way.
   bool withdraw(WorkerId to, const CallId& call);
 
@@ -129,7 +133,9 @@ class Sessions final : public FrameSink {
   // True when every frame is, and all acknowledgements owed are out.
   [[nodiscard]] bool flushed() const;
   [[nodiscard]] uint64_t unacknowledged() const;
-  // Of them, those by which workers come together and part.
+  // Tensors that peers have borrowed, and not given back.
+  [[nodiscard]] uint64_t loans() const { return loans_.size(); }
+  // Of the unacknowledged ones, those by which workers come together and part.
   [[nodiscard]] uint64_t unacknowledged_of_group() const;
 
   // Runs when all_acknowledged may have become true.
@@ -269,6 +275,7 @@ class Sessions final : public FrameSink {
   [[nodiscard]] bool is_being_copied(const Message& message) const;
   void await_copies();
   void look_at_copies();
+  void note_loans(WorkerId to, const Message& message);
   void transmit_or_instead(WorkerId id, Queued&& message);
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
@@ -315,8 +322,9 @@ class Sessions final : public FrameSink {
   uint64_t to_self_ = 0;               // messages to ourselves on their way
   bool some_may_not_be_sent_ = false;  // of the messages that are held
   std::list<Queued> copied_to_self_;   // messages to ourselves whose tensors are being copied
-  std::optional<TimerId> copies_timer_;
-  Duration copies_pause_{};  // until they are looked at again
+  DeviceLoans loans_;
+  std::optional<TimerId> copies_timer_;  // also of what is to be given back
+  Duration copies_pause_{};              // until they are looked at again
   bool acknowledges_at_once_ = false;
   bool stopped_ = false;
   std::optional<Instant> tick_due_;  // when silence is judged next; none before the start

@@ -1,4 +1,4 @@
-// Sessions: messages whose tensors devices have yet to copy.
+// Sessions: messages whose tensors devices have yet to copy, and loans.
 #include <algorithm>
 
 #include "core/session/session.h"
@@ -50,7 +50,8 @@ void Sessions::await_copies() {
 // All that is done by now leaves; for the rest they are looked at again.
 void Sessions::look_at_copies() {
   const auto waits = [this](const Queued& queued) { return is_being_copied(queued.message); };
-  bool any = std::any_of(copied_to_self_.begin(), copied_to_self_.end(), waits);
+  for (auto& [to, returned] : loans_.look()) send(to, std::move(returned));
+  bool any = loans_.waits() || std::any_of(copied_to_self_.begin(), copied_to_self_.end(), waits);
   for (const Peer& to : peers_)
     for (const std::list<Queued>& queued : to.queued)
       any |= std::any_of(queued.begin(), queued.end(), waits);
@@ -68,6 +69,19 @@ void Sessions::look_at_copies() {
     next = copied_to_self_.erase(next);
     send_to_self(copied.message, std::move(copied.options));
   }
+}
+
+// The message leaves.
+void Sessions::note_loans(WorkerId to, const Message& message) {
+  DeviceCopies* const copies = copies_of(message);
+  if (copies == nullptr) return;
+  if (std::vector<LoanId> loans = copies->take_loans(); !loans.empty())
+    loans_.leave(to, std::move(loans));
+}
+
+void Sessions::on_returned(WorkerId from, const LoansReturned& returned) {
+  if (const std::optional<Violation> violation = loans_.take_back(from, returned))
+    accuse(from, *violation);
 }
 
 // Of tensors that a failed device has not copied goes what is to go in their place.

@@ -132,6 +132,7 @@ void Sessions::end_session(WorkerId id, const Error& why) {
   // Arguments and their graphs die off the strand.
   strand_.release_later(std::make_shared<Ring<Unacked>>(std::exchange(from.unacked, {})));
   from.received.forget_above();
+  loans_.lose(id);
   from.unacked_bytes = 0;
   from.unacked_of_shutdown = 0;
   from.unacked_of_group = 0;

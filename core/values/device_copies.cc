@@ -12,18 +12,40 @@
 
 namespace rehearsal {
 
-at::Tensor DeviceCopies::to_host(const at::Tensor& tensor) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor source = tensor.detach();
+DeviceCopies::~DeviceCopies() {
+  for (const LoanId loan : loans_) (void)lend_.lending->end(loan);
+}
+
+void DeviceCopies::copy(const at::Tensor& source, const at::Tensor& memory) {
+  memory.copy_(source, /*non_blocking=*/true);
   const c10::Device device = source.device();
-  const at::Tensor host =
-      at::empty_like(source, source.options().device(at::kCPU).pinned_memory(true));
-  host.copy_(source, /*non_blocking=*/true);
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   source.record_stream(stream);  // Its memory may be of another one, as what a state gave away.
   if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
     streams_.push_back(stream);
+}
+
+at::Tensor DeviceCopies::to_host(const at::Tensor& tensor) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor source = tensor.detach();
+  const at::Tensor host =
+      at::empty_like(source, source.options().device(at::kCPU).pinned_memory(true));
+  copy(source, host);
   return host;
+}
+
+std::optional<Lent> DeviceCopies::to_lend(const at::Tensor& tensor) {
+  const bool is_lent = lend_.lending != nullptr && form_of(tensor) == TensorForm::dense &&
+                       tensor.numel() > 0 && lend_.lending->lends(lend_.borrower, tensor.nbytes());
+  if (!is_lent) return std::nullopt;
+  const at::NoGradGuard no_grad;
+  const at::Tensor source = tensor.detach();
+  const at::Tensor there = at::empty(source.sizes(), source.options());
+  copy(source, there);
+  Lent lent = lend_.lending->lend(there);
+  REHEARSAL_CHECK(lent.ticket.size() <= kTicketBytesMax, lent.ticket.size());
+  loans_.push_back(lent.loan);
+  return lent;
 }
 
 bool DeviceCopies::close() {
@@ -59,18 +81,41 @@ at::Tensor on_device(const at::Tensor& tensor, c10::Device device) {
   return moved.set_requires_grad(tensor.requires_grad());
 }
 
+// The placeholder of a lent tensor has its sizes and its type.
+at::Tensor copy_of(Borrowed& borrowed, const at::Tensor& placeholder, c10::Device device,
+                   const NodeStrand& strand) {
+  if (strand.lending() == nullptr)
+    throw BadValue("a tensor is lent to this worker, which cannot borrow");
+  Result<at::Tensor> elements = strand.lending()->borrow(borrowed.ticket(), placeholder.sizes(),
+                                                         placeholder.scalar_type(), device);
+  if (!elements.ok())
+    throw BadValue("a tensor is lent that cannot be read: " + elements.error().text);
+  const at::NoGradGuard no_grad;
+  at::Tensor copy = at::empty(placeholder.sizes(), placeholder.options().device(device));
+  copy.copy_(elements.value(), /*non_blocking=*/true);
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  borrowed.copied(std::move(elements).value(),
+                  std::make_shared<const StreamMarks>(std::vector<c10::Stream>{stream}));
+  return copy.set_requires_grad(placeholder.requires_grad());
+}
+
 }  // namespace
 
 void put_on_devices(std::vector<at::Tensor>& tensors, const std::vector<TensorPlace>& places,
-                    const DevicesHere& devices) {
+                    AllBorrowed& borrowed, const NodeStrand& strand) {
+  const DevicesHere& devices = strand.devices();
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i].to == 0 || !tensors[i].defined()) continue;
     const int number = places[i].to - 1;
     if (number >= devices.count)
       throw BadValue("a tensor came for device " + std::to_string(number) + ": this worker has " +
                      std::to_string(devices.count));
-    tensors[i] = on_device(tensors[i], devices.at(number));
+    const c10::Device device = devices.at(number);
+    const bool is_lent = i < borrowed.size() && borrowed[i] != nullptr;
+    tensors[i] =
+        is_lent ? copy_of(*borrowed[i], tensors[i], device, strand) : on_device(tensors[i], device);
   }
+  borrowed.clear();
 }
 
 }  // namespace rehearsal

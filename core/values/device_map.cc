@@ -139,7 +139,7 @@ std::string to_text(const WorkerDevices& devices) {
   std::string text = std::to_string(devices.count) + ";";
   for (const DeviceNumber device : devices.declared) text += short_text(device) + ",";
   if (!devices.declared.empty()) text.pop_back();
-  text += ";";
+  text += ";" + devices.lending + ";";
   for (const auto& [peer, map] : devices.maps) {
     text += peer + "=";
     for (const auto& [from, to] : map.entries())
@@ -152,7 +152,7 @@ std::string to_text(const WorkerDevices& devices) {
 
 std::optional<WorkerDevices> devices_from_text(std::string_view text) {
   WorkerDevices devices;
-  if (!text.ends_with(';') || std::ranges::count(text, ';') < 2) return std::nullopt;
+  if (!text.ends_with(';') || std::ranges::count(text, ';') < 3) return std::nullopt;
   const std::optional<int> count = number_in(take_until(text, ';'), DeviceNumber::kMax + 1);
   if (!count) return std::nullopt;
   devices.count = *count;
@@ -161,6 +161,7 @@ std::optional<WorkerDevices> devices_from_text(std::string_view text) {
     if (!device) return std::nullopt;
     devices.declared.push_back(*device);
   }
+  devices.lending = take_until(text, ';');
   while (!text.empty()) {
     std::string_view of_peer = take_until(text, ';');
     const std::string peer(take_until(of_peer, '='));

@@ -70,6 +70,7 @@ struct WorkerDevices {
   int count = 0;
   std::vector<DeviceNumber> declared;
   std::map<std::string, DeviceMap> maps;
+  std::string lending;  // DeviceLending::place; empty: it neither lends nor borrows
   bool operator==(const WorkerDevices&) const = default;
 };
 
@@ -81,7 +82,7 @@ struct WorkerDevices {
                                                         const std::string& to_name,
                                                         const WorkerDevices& to);
 
-// As one line of a greeting: "2;0,1;ps=0>1,cpu>0;". None: it is no such line.
+// As one line of a greeting: "2;0,1;host 1;ps=0>1,cpu>0;". None: it is no such line.
 [[nodiscard]] std::string to_text(const WorkerDevices& devices);
 [[nodiscard]] std::optional<WorkerDevices> devices_from_text(std::string_view text);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/values/borrowed.h"
 #include "core/values/device_copies.h"
 #include "core/values/sent_tensor.h"
 
@@ -43,7 +44,8 @@ struct Payload {
       sent;  // the same as they are sent: made off the strand; none when received
   std::vector<TensorPlace> places;  // of each tensor; none: all are on the CPU, and stay there
   std::shared_ptr<DeviceCopies>
-      copies;  // not to be sent before these are done; null: there are none
+      copies;            // not to be sent before these are done; null: there are none
+  AllBorrowed borrowed;  // of a received message: the lent ones of its tensors are placeholders
   std::vector<std::shared_ptr<RRefHandle>> handles;  // never cross the network: forks do
   std::vector<Fork> forks;                           // one for each handle, once prepared
   uint64_t decoded_bytes = kDecodedBytes;            // see kDecodedRatio

@@ -91,8 +91,10 @@ SentTensor sent_tensor(const at::Tensor& tensor) {
   return sent;
 }
 
-// Its elements come later: nothing may look at them here.
-SentTensor sent_from_device(const at::Tensor& tensor, DeviceCopies& copies) {
+// Its elements come later: nothing may look at them here. Only a device can borrow.
+SentTensor sent_from_device(const at::Tensor& tensor, bool to_device, DeviceCopies& copies) {
+  if (to_device)
+    if (const std::optional<Lent> lent = copies.to_lend(tensor)) return sent_as_loan(tensor, *lent);
   const at::Tensor host = copies.to_host(tensor);
   SentTensor sent;
   sent.entry = entry_of(host);
@@ -111,7 +113,7 @@ SentTensor sent_from_device(const at::Tensor& tensor, DeviceCopies& copies) {
 
 void set_place(SentTensor& sent, TensorPlace place) {
   sent.entry.place = place;
-  if (place.to != 0) sent.elements.use = SegmentUse::device;
+  if (place.to != 0 && !sent.entry.lent) sent.elements.use = SegmentUse::device;
 }
 
 std::string bytes_text(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
@@ -145,6 +147,19 @@ void check_bytes(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
+SentTensor sent_as_loan(const at::Tensor& tensor, const Lent& lent) {
+  SentTensor sent;
+  sent.entry = entry_of(tensor);
+  sent.entry.lent = true;
+  sent.sizes = c10::DimVector(tensor.sizes());
+  auto bytes = std::make_shared<std::string>(sizeof lent.loan, '\0');
+  std::memcpy(bytes->data(), &lent.loan, sizeof lent.loan);
+  bytes->append(lent.ticket);
+  sent.elements = {
+      .owner = bytes, .data = reinterpret_cast<std::byte*>(bytes->data()), .bytes = bytes->size()};
+  return sent;
+}
+
 std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
                                      const std::vector<TensorPlace>& places, DeviceCopies& copies) {
   std::vector<SentTensor> sent;
@@ -156,7 +171,8 @@ std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
     for (const at::Tensor& tensor : tensors) {
       taken = &tensor;
       const bool on_device = tensor.defined() && !tensor.device().is_cpu();
-      sent.push_back(on_device ? sent_from_device(tensor, copies) : sent_tensor(tensor));
+      const bool to_device = !places.empty() && places[sent.size()].to != 0;
+      sent.push_back(on_device ? sent_from_device(tensor, to_device, copies) : sent_tensor(tensor));
       if (!places.empty()) set_place(sent.back(), places[sent.size() - 1]);
     }
   } catch (const c10::Error& error) {

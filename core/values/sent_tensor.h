@@ -19,6 +19,8 @@ struct TensorEntry {
   bool undefined = false;
   TensorForm form = TensorForm::dense;
   TensorPlace place;
+  // Its segment holds the number of a loan, 8 bytes, and the ticket, in place of elements.
+  bool lent = false;
 };
 
 // A tensor as it goes onto the wire. Nothing of LibTorch is asked any more to send it.
@@ -38,6 +40,9 @@ struct SentTensor {
 [[nodiscard]] std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
                                                    const std::vector<TensorPlace>& places,
                                                    DeviceCopies& copies);
+
+// One that is lent: only its sizes, type and `requires_grad` are of the tensor.
+[[nodiscard]] SentTensor sent_as_loan(const at::Tensor& tensor, const Lent& lent);
 
 // The bytes of all elements.
 [[nodiscard]] uint64_t sent_bytes(const std::vector<SentTensor>& tensors);

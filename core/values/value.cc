@@ -183,7 +183,8 @@ void ValueWriter::place_tensors(const DeviceMap* devices, std::string_view map_n
   payload_.places = std::move(places);
 }
 
-void ValueWriter::finish(const DeviceMap* devices, std::string_view map_name) const {
+void ValueWriter::finish(const DeviceMap* devices, std::string_view map_name,
+                         const LendTo& lend) const {
   if (payload_.places.empty()) place_tensors(devices, map_name);
   uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   uint64_t segments = 0;
@@ -197,7 +198,7 @@ void ValueWriter::finish(const DeviceMap* devices, std::string_view map_name) co
   if (segments > kSegmentCountMax)
     refuse_tensors(payload_, "of " + std::to_string(segments) + " parts, where " +
                                  std::to_string(kSegmentCountMax) + " are allowed");
-  DeviceCopies copies;
+  DeviceCopies copies(lend);
   payload_.sent = sent_tensors(payload_.tensors, payload_.places, copies);
   if (copies.close()) payload_.copies = std::make_shared<DeviceCopies>(std::move(copies));
   if (are_too_heavy(payload_.sent, payload_.values.size())) refuse_weight(payload_);
@@ -287,6 +288,8 @@ std::string ValueReader::text() {
 at::Tensor ValueReader::tensor() {
   if (count() != 0) throw BadValue("not a tensor");
   if (at_.tensor >= end_.tensor) throw BadValue("fewer tensors than named");
+  if (at_.tensor < payload_.borrowed.size() && payload_.borrowed[at_.tensor] != nullptr)
+    throw BadValue("a tensor is lent where none is put on a device");
   at::Tensor tensor = std::move(payload_.tensors[at_.tensor++]);
   if (tensor.defined() && has_parts(tensor))
     if (std::string why = why_bad_contents(tensor); !why.empty()) throw BadValue(why);

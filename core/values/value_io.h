@@ -45,6 +45,9 @@ struct FieldAccess {
   void (*read)(class ValueReader& reader, void* field);
 };
 
+// For errors: the map that says where a tensor on a device goes.
+inline constexpr std::string_view kReceiversMap = "the device map for its receiver";
+
 // How many structs, dictionaries and lists of any type may lie in each other.
 inline constexpr int kNestingMax = 64;
 
@@ -76,8 +79,8 @@ class ValueWriter {
   // than its receiver would take; or if a tensor cannot be encoded. Tensors of devices go where the
   // payload's places say, else where `devices` says (device_map.h), whose errors call it
   // `map_name`; null: it has no entries.
-  void finish(const DeviceMap* devices = nullptr,
-              std::string_view map_name = "the device map for its receiver") const;
+  void finish(const DeviceMap* devices = nullptr, std::string_view map_name = kReceiversMap,
+              const LendTo& lend = {}) const;
 
  private:
   friend class Nesting;

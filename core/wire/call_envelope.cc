@@ -56,6 +56,7 @@ static_assert(std::has_unique_object_representations_v<ResponseBytes>);
 
 constexpr uint8_t kRequiresGrad = 1;
 constexpr uint8_t kUndefined = 2;
+constexpr uint8_t kLent = 4;
 
 // Before the sizes of its dimensions, 8 bytes each. Then, if it is not dense, its numbers, 8 bytes
 // each, and its parts as tensors of their own: as many as its form has.
@@ -90,8 +91,9 @@ void append_numbers(std::string& out, c10::IntArrayRef numbers) {
 
 void append_tensor(const SentTensor& tensor, FrameBody& body) {
   const TensorEntry& entry = tensor.entry;
-  const auto flags = static_cast<uint8_t>((entry.requires_grad ? kRequiresGrad : 0) |
-                                          (entry.undefined ? kUndefined : 0));
+  const auto flags =
+      static_cast<uint8_t>((entry.requires_grad ? kRequiresGrad : 0) |
+                           (entry.undefined ? kUndefined : 0) | (entry.lent ? kLent : 0));
   append(body.envelope, TensorBytes{.dtype = static_cast<uint8_t>(entry.dtype),
                                     .flags = flags,
                                     .dimensions = static_cast<uint16_t>(tensor.sizes.size()),
@@ -159,15 +161,18 @@ class Numbers {
 
 at::Tensor take_tensor(Bytes& from, TensorReader& tensors, bool is_part = false) {
   const auto bytes = from.take<TensorBytes>();
-  if (bytes.reserved != 0 || bytes.flags > (kRequiresGrad | kUndefined))
+  if (bytes.reserved != 0 || bytes.flags > (kRequiresGrad | kUndefined | kLent))
     throw BadEnvelope{"tensor flags"};
-  if (is_part && (bytes.device != 0 || bytes.came_from != 0)) throw BadEnvelope{"tensor device"};
+  const bool is_lent = (bytes.flags & kLent) != 0;
+  if (is_part && (bytes.device != 0 || bytes.came_from != 0 || is_lent))
+    throw BadEnvelope{"tensor device"};
   if (!is_part) tensors.note_place({.from = bytes.came_from, .to = bytes.device});
   if (bytes.form > static_cast<uint8_t>(kLastTensorForm)) throw BadEnvelope{"tensor form"};
   const TensorEntry entry{.dtype = bytes.dtype,
                           .requires_grad = (bytes.flags & kRequiresGrad) != 0,
                           .undefined = (bytes.flags & kUndefined) != 0,
-                          .form = static_cast<TensorForm>(bytes.form)};
+                          .form = static_cast<TensorForm>(bytes.form),
+                          .lent = is_lent};
   const Numbers sizes(from, bytes.dimensions);
   if (entry.form == TensorForm::dense) [[likely]]
     return tensors.read(entry, sizes.all());
@@ -195,6 +200,7 @@ void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count, cons
     payload.tensors.push_back(take_tensor(from, tensors));
   tensors.finish();
   payload.places = tensors.take_places();
+  payload.borrowed = tensors.take_borrowed();
 }
 
 template <class Rest>

@@ -33,7 +33,8 @@ constexpr std::array<std::string_view, std::variant_size_v<MessageContent>> kNam
     "Leaving",
     "NothingMore",
     "Marks",
-    "MarksAnswered"};
+    "MarksAnswered",
+    "LoansReturned"};
 
 struct IdOf {
   CausalId operator()(const Call& call) const { return call.id; }

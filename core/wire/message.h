@@ -238,12 +238,17 @@ struct Leaving {};
 // The answer, when all that the sender had asked the receiver is answered.
 struct NothingMore {};
 
+// Tensors on devices that the receiver had lent have been copied, or never will be.
+struct LoansReturned {
+  std::vector<LoanId> loans;
+};
+
 using MessageContent =
     std::variant<std::monostate, Call, Response, Cancel, Item, Credit, End, ForkRequest,
                  ForkConfirm, ChildAccept, UserDelete, ContextReached, ContextRelease, Gradients,
                  GradientsAnswered, PassFinish, PassFinished, PassFailed, Ready, ShutdownReport,
                  Leave, Goodbye, ShutdownProbe, GroupView, Leaving, NothingMore, Marks,
-                 MarksAnswered>;
+                 MarksAnswered, LoansReturned>;
 
 // One message. Its type number is the position in MessageContent and in messages.proto.
 struct Message {

@@ -128,6 +128,10 @@ struct Writer {
   }
   void operator()(const Leaving&) const { to.mutable_leaving(); }
   void operator()(const NothingMore&) const { to.mutable_nothing_more(); }
+  void operator()(const LoansReturned& returned) const {
+    to.mutable_loans_returned()->mutable_loans()->Assign(returned.loans.begin(),
+                                                         returned.loans.end());
+  }
 };
 
 template <class WireMessage>
@@ -261,6 +265,9 @@ MessageContent read_content(wire::Envelope& from, const std::vector<Segment>& se
       return Leaving{};
     case wire::Envelope::kNothingMore:
       return NothingMore{};
+    case wire::Envelope::kLoansReturned:
+      return LoansReturned{
+          {from.loans_returned().loans().begin(), from.loans_returned().loans().end()}};
     case wire::Envelope::CONTENT_NOT_SET:
       break;
   }

@@ -151,10 +151,14 @@ at::Tensor with_gradient(at::Tensor tensor, const TensorEntry& entry) {
 
 }  // namespace
 
+Segment TensorReader::take_any() {
+  if (next_ >= segments_.size()) throw BadEnvelope{"a tensor without its segment"};
+  return segments_[next_++];
+}
+
 Segment TensorReader::take(uint64_t bytes) {
   if (bytes == 0) return {};
-  if (next_ >= segments_.size()) throw BadEnvelope{"a tensor without its segment"};
-  const Segment& segment = segments_[next_++];
+  const Segment segment = take_any();
   if (segment.bytes != bytes) throw BadEnvelope{"a segment of another length than its tensor"};
   return segment;
 }
@@ -166,7 +170,9 @@ at::Tensor TensorReader::read(const TensorEntry& entry, c10::IntArrayRef sizes) 
   const std::optional<uint64_t> bytes = tensor_bytes(sizes, c10::elementSize(dtype));
   if (!bytes) throw BadEnvelope{"tensor too large"};
   at::Tensor tensor;
-  if (*bytes == 0) {
+  if (entry.lent) {
+    tensor = read_lent(sizes, dtype);
+  } else if (*bytes == 0) {
     tensor = at::empty(sizes, at::TensorOptions(dtype));
   } else {
     const Segment segment = take(*bytes);
@@ -176,9 +182,26 @@ at::Tensor TensorReader::read(const TensorEntry& entry, c10::IntArrayRef sizes) 
   return with_gradient(std::move(tensor), entry);
 }
 
+// Its sizes and its type, in place of a tensor of the receiver's device.
+at::Tensor TensorReader::read_lent(c10::IntArrayRef sizes, c10::ScalarType dtype) {
+  if (places_.size() != tensors_ || places_.back().to == 0)
+    throw BadEnvelope{"a lent tensor that goes to no device"};
+  const Segment segment = take_any();
+  LoanId loan = 0;
+  if (segment.bytes <= sizeof loan || segment.bytes > sizeof loan + kTicketBytesMax)
+    throw BadEnvelope{"a ticket that is none"};
+  std::memcpy(&loan, segment.data, sizeof loan);
+  const auto* const ticket = reinterpret_cast<const char*>(segment.data) + sizeof loan;
+  borrowed_.resize(tensors_);
+  borrowed_.back() =
+      std::make_shared<Borrowed>(loan, std::string(ticket, segment.bytes - sizeof loan));
+  return at::empty(sizes, at::TensorOptions(dtype).device(at::kMeta));
+}
+
 at::Tensor TensorReader::read(const TensorEntry& entry, c10::IntArrayRef sizes,
                               c10::IntArrayRef numbers, std::vector<at::Tensor> parts) {
   if (entry.undefined) throw BadEnvelope{"an undefined tensor of parts"};
+  if (entry.lent) throw BadEnvelope{"a lent tensor that is not dense"};
   ReceivedForm received{.form = entry.form,
                         .dtype = dtype_of(entry),
                         .sizes = sizes,
@@ -206,6 +229,11 @@ std::vector<TensorPlace> TensorReader::take_places() {
   return std::move(places_);
 }
 
+AllBorrowed TensorReader::take_borrowed() {
+  if (!borrowed_.empty()) borrowed_.resize(tensors_);
+  return std::move(borrowed_);
+}
+
 void TensorReader::finish() const {
   if (next_ != segments_.size()) throw BadEnvelope{"a segment without its tensor"};
 }
@@ -222,6 +250,7 @@ void write(wire::Tensor& to, const SentTensor& tensor, std::vector<Segment>& seg
   to.set_form(static_cast<uint32_t>(tensor.entry.form));
   to.set_device(tensor.entry.place.to);
   to.set_came_from(tensor.entry.place.from);
+  to.set_lent(tensor.entry.lent);
   for (const int64_t size : tensor.sizes) to.add_sizes(size);
   for (const int64_t number : tensor.numbers) to.add_numbers(number);
   for (const SentTensor& part : tensor.parts) write(*to.add_parts(), part, segments);
@@ -237,7 +266,8 @@ at::Tensor read(const wire::Tensor& from, TensorReader& tensors) {
   const TensorEntry entry{.dtype = from.dtype(),
                           .requires_grad = from.requires_grad(),
                           .undefined = from.undefined(),
-                          .form = static_cast<TensorForm>(from.form())};
+                          .form = static_cast<TensorForm>(from.form()),
+                          .lent = from.lent()};
   if (entry.form == TensorForm::dense) return tensors.read(entry, array_of(from.sizes()));
   const FormCounts counts = counts_of(entry.form, from.sizes_size());
   if (counts.numbers != static_cast<size_t>(from.numbers_size()) ||
@@ -246,7 +276,8 @@ at::Tensor read(const wire::Tensor& from, TensorReader& tensors) {
   std::vector<at::Tensor> parts;
   for (const wire::Tensor& part : from.parts()) {
     if (part.form() != 0) throw BadEnvelope{"a part of a tensor that has parts"};
-    if (part.device() != 0 || part.came_from() != 0) throw BadEnvelope{"tensor device"};
+    if (part.device() != 0 || part.came_from() != 0 || part.lent())
+      throw BadEnvelope{"tensor device"};
     parts.push_back(read(part, tensors));
   }
   return tensors.read(entry, array_of(from.sizes()), array_of(from.numbers()), std::move(parts));
@@ -267,14 +298,15 @@ Payload read(wire::Payload& from, const std::vector<Segment>& segments) {
   TensorReader tensors(segments);
   payload.tensors.reserve(from.tensors_size());
   for (const wire::Tensor& tensor : from.tensors()) {
-    payload.tensors.push_back(read(tensor, tensors));
     if (std::max(tensor.device(), tensor.came_from()) > UINT8_MAX)
       throw BadEnvelope{"tensor device"};
     tensors.note_place({.from = static_cast<DeviceCode>(tensor.came_from()),
                         .to = static_cast<DeviceCode>(tensor.device())});
+    payload.tensors.push_back(read(tensor, tensors));
   }
   tensors.finish();
   payload.places = tensors.take_places();
+  payload.borrowed = tensors.take_borrowed();
   for (const wire::Fork& fork : from.forks()) payload.forks.push_back(read(fork));
   return payload;
 }

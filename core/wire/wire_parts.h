@@ -79,20 +79,25 @@ class TensorReader {
   // One that is not dense. Its parts have been read; their contents are not looked at.
   [[nodiscard]] at::Tensor read(const TensorEntry& entry, c10::IntArrayRef sizes,
                                 c10::IntArrayRef numbers, std::vector<at::Tensor> parts);
-  // Of the tensor that was read last, which is no part.
+  // Of the tensor that is read next, which is no part.
   void note_place(const TensorPlace& place);
   // Of all tensors; none: all are on the CPU, and stay there.
   [[nodiscard]] std::vector<TensorPlace> take_places();
+  // The same; none: none is lent.
+  [[nodiscard]] AllBorrowed take_borrowed();
   // Throws if there is a segment left.
   void finish() const;
 
  private:
   Segment take(uint64_t bytes);
+  Segment take_any();
+  at::Tensor read_lent(c10::IntArrayRef sizes, c10::ScalarType dtype);
 
   const std::vector<Segment>& segments_;
   size_t next_ = 0;
   size_t tensors_ = 0;
   std::vector<TensorPlace> places_;
+  AllBorrowed borrowed_;
 };
 
 }  // namespace rehearsal

@@ -24,6 +24,12 @@ RuntimeOptions runtime_options(const RealNodeOptions& options) {
   return runtime;
 }
 
+RealNodeOptions with_lending(RealNodeOptions options) {
+  if (options.node.devices.count > 0 && options.node.lending == nullptr)
+    options.node.lending = std::make_shared<ProcessLending>(options.lend_from);
+  return options;
+}
+
 SlabPoolOptions pool_options(const DevicesHere& devices) {
   if (devices.count == 0) return {};
   return {.pinned = at::globalContext().getPinnedMemoryAllocator(devices.type)};
@@ -37,7 +43,7 @@ TcpTransport& listening(TcpTransport& transport, const Address& address) {
 }  // namespace
 
 RealNode::RealNode(RealNodeOptions options, const Program& program)
-    : options_(std::move(options)),
+    : options_(with_lending(std::move(options))),
       pool_(pool_options(options_.node.devices)),
       runtime_(std::make_shared<RealRuntime>(runtime_options(options_))),
       transport_(*runtime_, pool_, transport_options(options_)),

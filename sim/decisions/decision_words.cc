@@ -168,6 +168,9 @@ std::string Words::of_machines_and_run() const {
       return alive(key_.subject) + ": its lie after event " + number() + " (" + value() + ")";
     case DecisionKind::device:
       return alive(key_.subject) + ": draw " + number() + " of its devices is " + value();
+    case DecisionKind::lending:
+      return alive(key_.subject) + ": whether it can lend and borrow memory of devices (" +
+             value() + ")";
     case DecisionKind::restart:
       if (key_.subject.worker.value != UINT32_MAX)
         return alive(key_.subject) + ": whether and when it comes again when it has left (" +

@@ -255,6 +255,11 @@ void Machine::note(Block& block, Access access, const Clock& known) {
   for (const Access& earlier : block.accesses.add(access, known)) add_problem(earlier, access);
 }
 
+void Machine::tell(const std::string& problem) {
+  const Guard guard(mutex_);
+  problems_.push_back(problem);
+}
+
 void Machine::add_problem(const Access& earlier, const Access& later) {
   const MissingWait missing{.earlier = earlier,
                             .later = later,

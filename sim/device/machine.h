@@ -64,6 +64,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   [[nodiscard]] bool query(StreamQueue& stream, bool learns);
   [[nodiscard]] bool query(const Record& record, bool learns);
 
+  // That something else is wrong with what this machine's memory is used for.
+  void tell(const std::string& problem);
   // While nothing is given to the devices.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   // The errors of devices that have failed.

@@ -150,6 +150,9 @@ struct Describer {
   std::string operator()(const ShutdownReport& report) const {
     return report.quiet ? "quiet" : "not quiet";
   }
+  std::string operator()(const LoansReturned& returned) const {
+    return std::to_string(returned.loans.size()) + " tensors";
+  }
   // The others say nothing but their name and causal id.
   template <class Other>
   std::string operator()(const Other&) const {

@@ -129,6 +129,7 @@ class Telling {
   // References come as forks; the reader counts handles.
   static Payload& prepared(Payload& payload) {
     payload.handles.resize(payload.forks.size());
+    payload.borrowed.clear();  // Their sizes are told.
     return payload;
   }
 
@@ -273,7 +274,7 @@ std::string tensor_text(const at::Tensor& tensor) {
   text += "[";
   for (int64_t i = 0; i < tensor.dim(); ++i)
     text += (i == 0 ? "" : ",") + std::to_string(tensor.size(i));
-  return text + "]" + elements_text(tensor);
+  return text + "]" + (tensor.is_meta() ? " lent" : elements_text(tensor));
 }
 
 std::string ivalue_text(const c10::IValue& value) {
@@ -312,6 +313,7 @@ std::string schema_values_text(const Payload& payload) {
   if (payload.values.size() > kBytesRead) return payload_text(payload);
   Payload copy = payload;
   copy.handles.resize(copy.forks.size());
+  copy.borrowed.clear();  // Their sizes are told.
   std::string text;
   try {
     ValueReader reader(copy);

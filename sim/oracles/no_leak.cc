@@ -64,6 +64,7 @@ constexpr std::array kTables = std::to_array<Table>({
     {"late releases of contexts", &NodeCensus::late_releases},
     // A wait for a worker that was over in time is forgotten when the worker comes.
     {"waits for workers to come", &NodeCensus::awaited_members, always},
+    {"tensors that others have borrowed", &NodeCensus::loans, in_dynamic_group},
 });
 static_assert(sizeof(NodeCensus) == kTables.size() * sizeof(uint64_t), "a row for each number");
 

@@ -13,7 +13,6 @@
 #include "core/fibers/wait_queue.h"
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
-#include "sim/device/backend.h"
 #include "sim/device/machine.h"
 #include "sim/oracles/oracles.h"
 #include "sim/strategies/strategies.h"
@@ -176,20 +175,6 @@ ClusterParts::~ClusterParts() {
     for (auto& life : lives) life->discard_node();
   lives_.clear();
   if (torch_threads_before_ != 1) at::set_num_threads(torch_threads_before_);
-}
-
-// A process that comes back finds its machine's devices anew.
-std::shared_ptr<device::Machine> ClusterParts::make_devices(const LifeId& life) {
-  if (options_.devices == 0) return nullptr;
-  device::install_backend();
-  auto choose = [decisions = world_.decisions, life, drawn = uint64_t{0}](const std::string&,
-                                                                          uint32_t n) mutable {
-    const net_fake::Key key{
-        .kind = net_fake::DecisionKind::device, .subject = life, .number = ++drawn};
-    return static_cast<uint32_t>(decisions->choose(key, n));
-  };
-  return std::make_shared<device::Machine>(
-      SimulatedDevicesOptions{.count = options_.devices, .choose = std::move(choose)});
 }
 
 NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
@@ -439,11 +424,14 @@ void ClusterParts::restart(WorkerId worker) {
   REHEARSAL_CHECK(lives.empty() || lives.back()->over(), worker, "is alive");
   const LifeId id{worker, static_cast<uint32_t>(lives.size())};
   if (id.life > 0) recorder_.note("restart", id);
+  NodeOptions options = node_options(worker, id.life);
+  const std::shared_ptr<device::Machine> devices = make_devices(id);
+  options.lending = make_lending(id, devices);
   lives.push_back(std::make_unique<Life>(
-      node_options(worker, id.life), program_, id,
-      Life::Environment{
-          world_, network_, pool_, recorder_, disks_[worker.value], [this, id] { main_ended(id); },
-          mad_ && mad_->worker() == worker ? mad_.get() : nullptr, make_devices(id)}));
+      std::move(options), program_, id,
+      Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value],
+                        [this, id] { main_ended(id); },
+                        mad_ && mad_->worker() == worker ? mad_.get() : nullptr, devices}));
   over_before_ = std::min<size_t>(over_before_, worker.value);
   lives.back()->start();
 }

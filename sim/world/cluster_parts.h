@@ -15,6 +15,7 @@
 #include "sim/hunt/noted_throws.h"
 #include "sim/oracles/wait_graph.h"
 #include "sim/strategies/strategy.h"
+#include "sim/world/device_lending.h"
 #include "sim/world/disk.h"
 #include "sim/world/event_collector.h"
 #include "sim/world/event_lines.h"
@@ -86,6 +87,8 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
 
   void run_event(const EventQueue::Event& next, WorkerId worker);
   [[nodiscard]] std::shared_ptr<device::Machine> make_devices(const LifeId& life);
+  [[nodiscard]] std::shared_ptr<DeviceLending> make_lending(
+      const LifeId& life, std::shared_ptr<device::Machine> devices);
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);
   [[nodiscard]] std::vector<WorkerId> living_beside(WorkerId worker) const;
   [[nodiscard]] Duration least_peer_timeout();
@@ -126,6 +129,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   KeyedDecisions decisions_;
   std::optional<fibers::StackPool> own_stacks_;
   HeapPool pool_{options_.devices > 0 ? device::pinned_memory() : nullptr};
+  std::shared_ptr<LoanBook> loans_;  // null: nobody can lend
   World world_;
   const Duration peer_timeout_;  // the shortest of all workers
   FaultPlan plan_;

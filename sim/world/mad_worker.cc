@@ -74,6 +74,24 @@ std::optional<Lie> MadWorker::lie_after(uint64_t event) {
   return Lie{to, std::move(message)};
 }
 
+// A tensor that is lent is lent again; at times by another number, or by another ticket.
+std::vector<SentTensor> MadWorker::sent_again(const Payload& payload, Draws& draws) {
+  std::vector<at::Tensor> tensors = payload.tensors;
+  for (size_t i = 0; i < payload.borrowed.size(); ++i)
+    if (payload.borrowed[i] != nullptr) tensors[i].reset();
+  DeviceCopies copies;  // None are needed: the others are on the CPU.
+  std::vector<SentTensor> sent = sent_tensors(tensors, payload.places, copies);
+  for (size_t i = 0; i < payload.borrowed.size(); ++i) {
+    if (payload.borrowed[i] == nullptr) continue;
+    Lent lent{.loan = payload.borrowed[i]->loan(), .ticket = payload.borrowed[i]->ticket()};
+    if (draws.below(4) == 0) lent.loan = draws.below(16);
+    if (draws.below(4) == 0) lent.ticket = std::to_string(draws.below(16));
+    sent[i] = sent_as_loan(payload.tensors[i], lent);
+    sent[i].entry.place = payload.places[i];
+  }
+  return sent;
+}
+
 // A worker that says goodbye to anybody is not mad for long: only what it has heard of that.
 Message MadWorker::pattern(Draws& draws) const {
   const auto type = static_cast<uint32_t>(1 + draws.below(kMessageTypes));
@@ -81,9 +99,7 @@ Message MadWorker::pattern(Draws& draws) const {
   const bool goodbye = message_name(type) == "Goodbye";
   if (heard.empty() || (!goodbye && draws.below(8) == 0)) return empty_message(goodbye ? 1 : type);
   Message message = codec_->decode(*heard[draws.below(heard.size())]).value();
-  DeviceCopies copies;  // None are needed: what it has heard is on the CPU.
-  if (Payload* const payload = payload_of(message))
-    payload->sent = sent_tensors(payload->tensors, payload->places, copies);
+  if (Payload* const payload = payload_of(message)) payload->sent = sent_again(*payload, draws);
   return message;
 }
 

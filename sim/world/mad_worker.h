@@ -48,6 +48,7 @@ class MadWorker final : public Eavesdropper {
  private:
   class Draws;
   [[nodiscard]] Message pattern(Draws& draws) const;
+  [[nodiscard]] static std::vector<SentTensor> sent_again(const Payload& payload, Draws& draws);
   void change(Message& message, Draws& draws) const;
 
   const WorkerId worker_;

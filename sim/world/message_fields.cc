@@ -262,6 +262,9 @@ class Lister {
   }
   void walk(const std::string&, Leaving&) {}
   void walk(const std::string&, NothingMore&) {}
+  void walk(const std::string& name, LoansReturned& returned) {
+    walk(name + ".loans", returned.loans);
+  }
 
   std::vector<MessageField>& fields_;
 };

@@ -212,18 +212,20 @@ TEST(CleanUp, OfARecordedCallIsNotRecorded) {
   }));
 }
 
-// The caller dies in the middle; a fourth worker looks at the lock.
-Program dying_caller(const Work& how) {
+// The caller dies in the middle; a fourth worker looks at the lock, and says when it is held.
+Program dying_caller(const Work& how, bool& is_held) {
+  is_held = false;
   Program program(functions());
   program.worker("trainer", [how](Worker& worker) {
     const RRef<Lock> lock = worker.lookup<Lock>("locker", "lock");
     worker.with_timeout(Timeout::never()).rpc_sync("ps", &work, lock, how);
   });
   program.worker("ps");
-  program.worker("locker", [](Worker& worker) {
+  program.worker("locker", [&is_held](Worker& worker) {
     const RRef<Lock> lock = worker.rref(Lock());
     worker.publish("lock", lock);
     await_taken(worker, lock, 1);
+    is_held = true;
     await_taken(worker, lock, 0);
     EXPECT_EQ(worker.rpc_sync("ps", &one), 1);
     worker.unpublish("lock");
@@ -231,11 +233,22 @@ Program dying_caller(const Work& how) {
   return program;
 }
 
+// A link may take longer than others to be there.
+void crash_when_held(sim::Cluster& cluster, const bool& is_held, seconds now) {
+  cluster.at(now, [&cluster, &is_held, now] {
+    if (is_held)
+      cluster.crash("trainer");
+    else
+      crash_when_held(cluster, is_held, now + seconds(1));
+  });
+}
+
 TEST(CleanUp, RunsWhenTheCallerDies) {
   for_all_work([](const Work& how) {
-    on_simulated_clusters(dying_caller(how),
-                          {.seeds = tries(8), .adjust_cluster = [](sim::Cluster& cluster) {
-                             cluster.at(seconds(5), [&] { cluster.crash("trainer"); });
+    bool is_held = false;
+    on_simulated_clusters([&] { return dying_caller(how, is_held); },
+                          {.seeds = tries(8), .adjust_cluster = [&](sim::Cluster& cluster) {
+                             crash_when_held(cluster, is_held, seconds(5));
                            }});
   });
 }

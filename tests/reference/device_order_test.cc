@@ -349,6 +349,20 @@ TEST(DeviceOrder, OfAnArgumentThatDiesWhileItIsCopied) {
   });
 }
 
+TEST(DeviceOrder, OfAnArgumentThatIsChangedAfterTheCall) {
+  holds([](Worker& worker) {
+    for (const char* to : {"worker1", "worker0"}) {
+      at::Tensor argument = worked(on(worker, 0, 1));
+      std::vector<Future<at::Tensor>> doubled;
+      for (int i = 0; i < 5; ++i) {
+        doubled.push_back(worker.rpc_async(to, &twice, argument));
+        argument.add_(1);
+      }
+      for (int i = 0; i < 5; ++i) expect_all(doubled[i].wait(), 2 * (1 + i));
+    }
+  });
+}
+
 TEST(DeviceOrder, OfAStateThatCallsShare) {
   holds([](Worker& worker) {
     for (const char* to : {"worker1", "worker0"}) {

@@ -53,6 +53,8 @@ inline void over_loopback(const MakeProgram& make, const RowOptions& options = {
   for (const uint32_t threads : {2, 1, 0}) {
     SCOPED_TRACE("worker threads: " + std::to_string(threads));
     real::GroupOptions group_options{.worker_threads = threads};
+    // Tensors on devices go by the host, too.
+    group_options.lend_from = threads == 1 ? UINT64_MAX : 1;
     group_options.node.strict_leaks = options.strict_leaks;
     std::optional<RowDevices> devices;
     if (options.devices > 0) {

@@ -54,13 +54,16 @@ TEST(DeviceMap, MistakesNameBothWorkersAndTheDevice) {
 }
 
 TEST(DeviceMap, DevicesAreALineOfTheGreeting) {
-  const WorkerDevices devices{
-      .count = 2, .declared = {0, 1}, .maps = {{"ps", {{0, 1}, {"cpu", 0}}}, {"trainer1", {}}}};
-  EXPECT_EQ(to_text(devices), "2;0,1;ps=cpu>0,0>1;trainer1=;");
+  const WorkerDevices devices{.count = 2,
+                              .declared = {0, 1},
+                              .maps = {{"ps", {{0, 1}, {"cpu", 0}}}, {"trainer1", {}}},
+                              .lending = "host 7"};
+  EXPECT_EQ(to_text(devices), "2;0,1;host 7;ps=cpu>0,0>1;trainer1=;");
   EXPECT_EQ(devices_from_text(to_text(devices)), devices);
-  EXPECT_EQ(devices_from_text("0;;"), WorkerDevices{});
-  for (const char* bad : {"", "0;", "x;;", "-1;;", "999;;", "2;0,x;", "2;;ps=0>;", "2;;ps=0>1>2;",
-                          "2;;=0>1;", "2;;ps=0>1,0>2;", "2;;ps=;ps=;", "2;;ps=0>1"})
+  EXPECT_EQ(devices_from_text("0;;;"), WorkerDevices{});
+  for (const char* bad :
+       {"", "0;", "0;;", "x;;;", "-1;;;", "999;;;", "2;0,x;;", "2;;;ps=0>;", "2;;;ps=0>1>2;",
+        "2;;;=0>1;", "2;;;ps=0>1,0>2;", "2;;;ps=;ps=;", "2;;;ps=0>1"})
     EXPECT_EQ(devices_from_text(bad), std::nullopt) << bad;
 }
 

@@ -246,8 +246,10 @@ TEST(CodecFuzz, FixedFieldsThatCannotBeAreRefused) {
   EXPECT_EQ(refused(response_fields(1, 0, 0) + "x"), "malformed message: its rest is no protobuf");
   EXPECT_EQ(refused(response_fields(1, 0, 0) + std::string("\x20\x01")),
             "malformed message: an exception without error");
-  EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 4, {1})),
+  EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 8, {1})),
             "malformed message: tensor flags");
+  EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 4, {1})),
+            "malformed message: a lent tensor that goes to no device");
   EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 2, {})), "accepted");
   const auto with_form = [](uint8_t form, const std::vector<int64_t>& sizes) {
     std::string entry = tensor_entry(6, 0, sizes);

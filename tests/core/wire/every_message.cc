@@ -65,7 +65,8 @@ std::vector<Message> of_references_and_passes() {
           Message{PassFinished{any_pass(), any_error(), true}},
           Message{PassFailed{any_pass(), any_error()}},
           Message{Marks{any_pass(), {{message, {0, 2}}, {AutogradMessageId{any_id(9)}, {1}}}}},
-          Message{MarksAnswered{any_pass()}}};
+          Message{MarksAnswered{any_pass()}},
+          Message{LoansReturned{{1, 7}}}};
 }
 
 std::vector<Message> of_groups() {

@@ -16,7 +16,8 @@ namespace rehearsal::real {
 struct GroupOptions {
   uint32_t worker_threads = 2;
   bool through_proxies = false;
-  NodeOptions node;           // timeouts; the rest is filled in
+  NodeOptions node;  // timeouts; the rest is filled in
+  uint64_t lend_from = ProcessLending::kLeastBytes;
   std::string record_folder;  // for NAME.record of each worker; empty: nothing is recorded
   uint64_t record_bytes = uint64_t{16} << 20;
   std::vector<Trace*> traces;                // of the workers, in rank order; empty: none
@@ -35,6 +36,7 @@ class LoopbackGroup {
     for (uint32_t rank = 0; rank < names.size(); ++rank) {
       RealNodeOptions made;
       made.node = options.node;
+      made.lend_from = options.lend_from;
       made.node.id = {rank};
       made.node.incarnation = {1000 + rank};
       made.node.seed = kSeed;

@@ -36,6 +36,7 @@ std::vector<uint64_t> segments_of_other_memory(const std::function<at::Tensor(Wo
   sim::SimulatedDevices devices({.count = 2, .for_all_threads = true});
   GroupOptions options;
   options.node.devices = devices.here();
+  options.lend_from = UINT64_MAX;
   const Program program = program_of(make);
   LoopbackGroup group(program, options);
   for (const Status& ended : group.run()) EXPECT_TRUE(ended.ok()) << to_string(ended.error());

@@ -1,0 +1,114 @@
+#include "core/session/device_loans.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <map>
+
+namespace rehearsal {
+namespace {
+
+const AllBorrowed* borrowed_in(const Message& message) {
+  if (const auto* call = std::get_if<Call>(&message.content)) return &call->arguments.borrowed;
+  if (const auto* response = std::get_if<Response>(&message.content))
+    return &response->value.borrowed;
+  if (const auto* item = std::get_if<Item>(&message.content)) return &item->value.borrowed;
+  if (const auto* end = std::get_if<End>(&message.content)) return &end->value.borrowed;
+  if (const auto* gradients = std::get_if<Gradients>(&message.content))
+    return &gradients->gradients.borrowed;
+  return nullptr;
+}
+
+}  // namespace
+
+DeviceLoans::DeviceLoans(const SessionOptions& options, NodeStrand& strand, Task on_waiting)
+    : options_(options),
+      strand_(strand),
+      on_waiting_(std::move(on_waiting)),
+      lent_(options.names.size()),
+      lives_(options.names.size()) {}
+
+void DeviceLoans::leave(WorkerId to, std::vector<LoanId> loans) {
+  for (const LoanId loan : loans) {
+    if (options_.mutants.on(Mutant::loan_ends_when_it_leaves)) (void)strand_.lending()->end(loan);
+    lent_[to.value].insert(loan);
+  }
+}
+
+std::optional<Violation> DeviceLoans::take_back(WorkerId from, const LoansReturned& returned) {
+  std::set<LoanId>& lent = lent_[from.value];
+  for (const LoanId loan : returned.loans) {
+    if (lent.erase(loan) == 0) return Violation{"LoansReturned.loans", "were not lent to it"};
+    if (options_.mutants.on(Mutant::loan_ends_when_it_leaves)) continue;
+    strand_.release_later(std::make_shared<at::Tensor>(strand_.lending()->end(loan)));
+  }
+  return std::nullopt;
+}
+
+uint64_t DeviceLoans::size() const {
+  uint64_t loans = 0;
+  for (const std::set<LoanId>& lent : lent_) loans += lent.size();
+  return loans;
+}
+
+void DeviceLoans::lose(WorkerId peer) {
+  std::set<LoanId>& lent = lent_[peer.value];
+  if (options_.mutants.on(Mutant::loans_of_the_lost_end))
+    for (const LoanId loan : lent) (void)strand_.lending()->end(loan);
+  if (!lent.empty()) strand_.mark("a worker is lost that had borrowed");
+  lent.clear();
+  ++lives_[peer.value];
+}
+
+void DeviceLoans::receive(WorkerId from, const Message& message) {
+  const AllBorrowed* const borrowed = borrowed_in(message);
+  if (borrowed == nullptr) return;
+  for (const std::shared_ptr<Borrowed>& one : *borrowed) {
+    if (one == nullptr) continue;
+    one->set_give_back([this, strand = strand_.shared_from_this(), from,
+                        life = lives_[from.value]](Returning returning) {
+      strand->post([this, from, life, returning = std::move(returning)]() mutable {
+        waiting_.push_back({from, life, std::move(returning)});
+        on_waiting_();
+      });
+    });
+  }
+}
+
+// A device that has failed reads no more.
+bool DeviceLoans::is_copied(const Returning& returning) const {
+  if (returning.copied == nullptr) return true;
+  if (options_.mutants.on(Mutant::returned_before_it_is_copied)) return true;
+  try {
+    return returning.copied->reached();
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
+std::vector<std::pair<WorkerId, Message>> DeviceLoans::look() {
+  const auto done = std::stable_partition(
+      waiting_.begin(), waiting_.end(),
+      [this](const Waiting& waiting) { return !is_copied(waiting.returning); });
+  std::map<WorkerId, std::set<LoanId>> returned;
+  auto dead = std::make_shared<std::vector<Waiting>>();
+  for (auto next = done; next != waiting_.end(); ++next) {
+    next->returning.elements.reset();  // The memory is let go before the lender may use it.
+    if (next->life == lives_[next->to.value]) returned[next->to].insert(next->returning.loan);
+    dead->push_back(std::move(*next));
+  }
+  waiting_.erase(done, waiting_.end());
+  if (!dead->empty()) strand_.release_later(std::move(dead));
+  std::vector<std::pair<WorkerId, Message>> messages;
+  for (const auto& [to, loans] : returned)
+    messages.emplace_back(to, Message{LoansReturned{{loans.begin(), loans.end()}}});
+  return messages;
+}
+
+void DeviceLoans::stop() {
+  for (std::set<LoanId>& lent : lent_) lent.clear();
+  if (waiting_.empty()) return;
+  strand_.release_later(std::make_shared<std::vector<Waiting>>(std::exchange(waiting_, {})));
+}
+
+}  // namespace rehearsal

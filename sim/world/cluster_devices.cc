@@ -1,0 +1,33 @@
+// ClusterParts: the simulated devices of its lives.
+#include "sim/device/backend.h"
+#include "sim/world/cluster_parts.h"
+
+namespace rehearsal::sim {
+
+using net_fake::DecisionKind;
+using net_fake::Key;
+
+// A process that comes back finds its machine's devices anew.
+std::shared_ptr<device::Machine> ClusterParts::make_devices(const LifeId& life) {
+  if (options_.devices == 0) return nullptr;
+  device::install_backend();
+  auto choose = [decisions = world_.decisions, life, drawn = uint64_t{0}](const std::string&,
+                                                                          uint32_t n) mutable {
+    const Key key{.kind = DecisionKind::device, .subject = life, .number = ++drawn};
+    return static_cast<uint32_t>(decisions->choose(key, n));
+  };
+  return std::make_shared<device::Machine>(
+      SimulatedDevicesOptions{.count = options_.devices, .choose = std::move(choose)});
+}
+
+// In two of three lives a worker is at the place where others are, too.
+std::shared_ptr<DeviceLending> ClusterParts::make_lending(
+    const LifeId& life, std::shared_ptr<device::Machine> devices) {
+  if (devices == nullptr) return nullptr;
+  const Key key{.kind = DecisionKind::lending, .subject = life};
+  if (decisions_.choose(key, 3) == 0) return nullptr;
+  if (loans_ == nullptr) loans_ = std::make_shared<LoanBook>(/*tells=*/mad_ == nullptr);
+  return std::make_shared<SimulatedLending>(loans_, std::move(devices), "one machine");
+}
+
+}  // namespace rehearsal::sim

@@ -114,6 +114,7 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
       options.node.exception_traces ||
       options.environment("REHEARSAL_EXCEPTION_TRACES").value_or("0") == "1";
   made.runtime.torch_threads = options.torch_threads;
+  made.lend_from = options.lend_from;
   made.checkpoints = options.checkpoints.empty()
                          ? options.environment("REHEARSAL_CHECKPOINTS").value_or("")
                          : options.checkpoints;

@@ -62,6 +62,9 @@ struct WorkerOptions {
   // still held at the shutdown, which else are one warning each in its log. So is
   // `exception_traces` if REHEARSAL_EXCEPTION_TRACES is 1.
   NodeOptions node;
+  // Tensors on devices of so many bytes go to workers of this machine from device to device,
+  // without the host (README.md); UINT64_MAX: none does.
+  uint64_t lend_from = kLendFrom;
   // How soon a peer is taken for dead; see liveness.h.
   LivenessOptions liveness;
   // The carrier of large tensors of process groups over TCP: "own", the calls, or "gloo". Empty:

@@ -6,6 +6,7 @@
 #include <c10/util/ArrayRef.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,9 @@ struct Lent {
   std::string ticket;
 };
 inline constexpr size_t kTicketBytesMax = 1024;
+// Tensors of fewer bytes go by the host, unless a lending is told otherwise: a loan takes a message
+// more.
+inline constexpr uint64_t kLendFrom = uint64_t{64} << 10;
 
 // All that one worker lends to others and borrows from them. Thread-safe where its runtime is
 // threaded; outlives its node.
@@ -37,12 +41,13 @@ class DeviceLending {
   [[nodiscard]] virtual std::string place() const = 0;
   // A peer has met us and said its place; empty: it neither lends nor borrows. On the strand.
   virtual void meet(WorkerId peer, const std::string& place) = 0;
-  // Whether that worker can borrow a tensor of so many bytes, and had better. Any thread.
+  // Whether that worker can borrow a tensor of so many bytes, and had better. Off the strand.
   [[nodiscard]] virtual bool lends(WorkerId to, uint64_t bytes) const = 0;
 
-  // Lends a tensor on a device here, dense and without gaps, and keeps it until the loan ends.
-  // Nobody writes to it from now on. Off the strand. Throws c10::Error if the device cannot.
-  [[nodiscard]] virtual Lent lend(const at::Tensor& tensor) = 0;
+  // Lends a tensor on a device here, dense and without gaps, to a worker to whom it `lends`, and
+  // keeps it until the loan ends. Nobody writes to it from now on. None: such memory cannot be
+  // lent. Off the strand.
+  [[nodiscard]] virtual std::optional<Lent> lend(WorkerId to, const at::Tensor& tensor) = 0;
   // The borrower has copied it, or never will. Gives the tensor back, to be destroyed where that
   // fits. A loan that never ends lasts as long as the process. Any thread.
   [[nodiscard]] virtual at::Tensor end(LoanId loan) = 0;

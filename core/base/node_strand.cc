@@ -298,6 +298,18 @@ void NodeStrand::release_later(std::shared_ptr<void> value) {
                     });
 }
 
+void NodeStrand::release_then(std::shared_ptr<void> value, Task then) {
+  auto execution = make_execution(next_release(), "release");
+  Execution& running = *execution;
+  runtime_->execute(running, StackPlacement::inline_,
+                    [strand = shared_from_this(), execution = std::move(execution),
+                     value = std::move(value), then = std::move(then)]() mutable {
+                      const EngineThreads engine(strand->devices_);
+                      value.reset();
+                      strand->post(std::move(then));
+                    });
+}
+
 // Destructors of users may call: no two releases, of whichever life, may give the same ids.
 CausalId NodeStrand::next_release() {
   return {{}, {kReleases, incarnation_.value_or(Incarnation{}).value}, releases_++};

@@ -168,6 +168,8 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
 
   // Destroys `value` off the strand, where nothing may park: what is the node's own. On the strand.
   void release_later(std::shared_ptr<void> value);
+  // The same, and then posts `then`; not if the node is killed before.
+  void release_then(std::shared_ptr<void> value, Task then);
 
   // Destroys a user's value, whose destructor may do anything, as an execution of its own that
   // begins at once and may park; `label` (death_label) names it and lives for ever. A shutdown

@@ -68,11 +68,25 @@ void DeviceLoans::receive(WorkerId from, const Message& message) {
     one->set_give_back([this, strand = strand_.shared_from_this(), from,
                         life = lives_[from.value]](Returning returning) {
       strand->post([this, from, life, returning = std::move(returning)]() mutable {
-        waiting_.push_back({from, life, std::move(returning)});
-        on_waiting_();
+        wait({from, life, std::move(returning)});
       });
     });
   }
+}
+
+void DeviceLoans::wait(Waiting waiting) {
+  waiting_.push_back(std::move(waiting));
+  on_waiting_();
+}
+
+void DeviceLoans::let_go(Waiting waiting) {
+  ++dying_;
+  auto used = std::make_shared<Returning>(std::move(waiting.returning));
+  Waiting over{waiting.to, waiting.life, {.loan = used->loan, .copied = nullptr, .elements = {}}};
+  strand_.release_then(std::move(used), [this, over = std::move(over)]() mutable {
+    --dying_;
+    wait(std::move(over));
+  });
 }
 
 // A device that has failed reads no more.
@@ -91,14 +105,15 @@ std::vector<std::pair<WorkerId, Message>> DeviceLoans::look() {
       waiting_.begin(), waiting_.end(),
       [this](const Waiting& waiting) { return !is_copied(waiting.returning); });
   std::map<WorkerId, std::set<LoanId>> returned;
-  auto dead = std::make_shared<std::vector<Waiting>>();
-  for (auto next = done; next != waiting_.end(); ++next) {
-    next->returning.elements.reset();  // The memory is let go before the lender may use it.
-    if (next->life == lives_[next->to.value]) returned[next->to].insert(next->returning.loan);
-    dead->push_back(std::move(*next));
-  }
+  std::vector<Waiting> over(std::make_move_iterator(done), std::make_move_iterator(waiting_.end()));
   waiting_.erase(done, waiting_.end());
-  if (!dead->empty()) strand_.release_later(std::move(dead));
+  for (Waiting& waiting : over) {
+    // The memory is let go before the lender may use it again.
+    if (waiting.returning.elements.defined())
+      let_go(std::move(waiting));
+    else if (waiting.life == lives_[waiting.to.value])
+      returned[waiting.to].insert(waiting.returning.loan);
+  }
   std::vector<std::pair<WorkerId, Message>> messages;
   for (const auto& [to, loans] : returned)
     messages.emplace_back(to, Message{LoansReturned{{loans.begin(), loans.end()}}});

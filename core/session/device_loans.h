@@ -35,7 +35,7 @@ class DeviceLoans {
   // A message has come, of the life of a worker that speaks now: what it lends is given back.
   void receive(WorkerId from, const Message& message);
   // Whether something is to be given back.
-  [[nodiscard]] bool waits() const { return !waiting_.empty(); }
+  [[nodiscard]] bool waits() const { return !waiting_.empty() || dying_ > 0; }
   // All that can be given back now: for each worker one message.
   [[nodiscard]] std::vector<std::pair<WorkerId, Message>> look();
 
@@ -49,6 +49,9 @@ class DeviceLoans {
     Returning returning;
   };
   [[nodiscard]] bool is_copied(const Returning& returning) const;
+  void wait(Waiting waiting);
+  // The elements die off the strand, since a device's driver may take long; then the rest waits.
+  void let_go(Waiting waiting);
 
   const SessionOptions& options_;
   NodeStrand& strand_;
@@ -56,6 +59,7 @@ class DeviceLoans {
   std::vector<std::set<LoanId>> lent_;  // by the id of the borrower
   std::vector<uint64_t> lives_;         // by the id of a worker: how many it has lost
   std::vector<Waiting> waiting_;
+  uint64_t dying_ = 0;  // of which the elements are being let go
 };
 
 }  // namespace rehearsal

@@ -42,9 +42,10 @@ std::optional<Lent> DeviceCopies::to_lend(const at::Tensor& tensor) {
   const at::Tensor source = tensor.detach();
   const at::Tensor there = at::empty(source.sizes(), source.options());
   copy(source, there);
-  Lent lent = lend_.lending->lend(there);
-  REHEARSAL_CHECK(lent.ticket.size() <= kTicketBytesMax, lent.ticket.size());
-  loans_.push_back(lent.loan);
+  std::optional<Lent> lent = lend_.lending->lend(lend_.borrower, there);
+  if (!lent) return std::nullopt;
+  REHEARSAL_CHECK(lent->ticket.size() <= kTicketBytesMax, lent->ticket.size());
+  loans_.push_back(lent->loan);
   return lent;
 }
 

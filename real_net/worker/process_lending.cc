@@ -73,7 +73,9 @@ bool ProcessLending::lends(WorkerId to, uint64_t bytes) const {
   return found != here_.end() && found->second;
 }
 
-Lent ProcessLending::lend(const at::Tensor& tensor) { return of_this_process().add(tensor); }
+std::optional<Lent> ProcessLending::lend(WorkerId, const at::Tensor& tensor) {
+  return of_this_process().add(tensor);
+}
 
 at::Tensor ProcessLending::end(LoanId loan) { return of_this_process().take(loan); }
 

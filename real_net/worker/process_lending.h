@@ -14,14 +14,13 @@ namespace rehearsal::real {
 // other's: tensors go from device to device, also where a worker calls itself. Thread-safe.
 class ProcessLending final : public DeviceLending {
  public:
-  // Smaller tensors go by the host: a loan takes a message more.
-  static constexpr uint64_t kLeastBytes = uint64_t{64} << 10;
-  explicit ProcessLending(uint64_t least_bytes = kLeastBytes) : least_bytes_(least_bytes) {}
+  // Tensors of fewer bytes go by the host.
+  explicit ProcessLending(uint64_t least_bytes = kLendFrom) : least_bytes_(least_bytes) {}
 
   [[nodiscard]] std::string place() const override;
   void meet(WorkerId peer, const std::string& place) override;
   [[nodiscard]] bool lends(WorkerId to, uint64_t bytes) const override;
-  [[nodiscard]] Lent lend(const at::Tensor& tensor) override;
+  [[nodiscard]] std::optional<Lent> lend(WorkerId to, const at::Tensor& tensor) override;
   [[nodiscard]] at::Tensor end(LoanId loan) override;
   [[nodiscard]] Result<at::Tensor> borrow(std::string_view ticket, c10::IntArrayRef sizes,
                                           c10::ScalarType dtype, c10::Device to) override;

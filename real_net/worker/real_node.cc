@@ -7,6 +7,8 @@
 #include "core/api/program.h"
 #include "core/base/check.h"
 #include "observe/metrics_text.h"
+#include "real_net/worker/cuda_ipc.h"
+#include "real_net/worker/machine_lending.h"
 
 namespace rehearsal::real {
 namespace {
@@ -25,8 +27,11 @@ RuntimeOptions runtime_options(const RealNodeOptions& options) {
 }
 
 RealNodeOptions with_lending(RealNodeOptions options) {
-  if (options.node.devices.count > 0 && options.node.lending == nullptr)
-    options.node.lending = std::make_shared<ProcessLending>(options.lend_from);
+  const DevicesHere& devices = options.node.devices;
+  if (devices.count == 0 || options.node.lending != nullptr) return options;
+  std::shared_ptr<IpcMemory> ipc = devices.type == c10::kCUDA ? cuda_ipc() : nullptr;
+  options.node.lending =
+      std::make_shared<MachineLending>(std::move(ipc), devices, options.lend_from);
   return options;
 }
 

@@ -19,7 +19,6 @@
 #include "real_net/tcp/tcp_transport.h"
 #include "real_net/worker/checkpoint_files.h"
 #include "real_net/worker/metrics_server.h"
-#include "real_net/worker/process_lending.h"
 #include "record/recording_seams.h"
 
 namespace rehearsal {
@@ -29,9 +28,9 @@ class Program;
 namespace rehearsal::real {
 
 struct RealNodeOptions {
-  NodeOptions node;  // without `lending`, its devices lend to those of workers of this process
-  // Tensors on devices of fewer bytes go by the host; of a ProcessLending.
-  uint64_t lend_from = ProcessLending::kLeastBytes;
+  NodeOptions node;  // without `lending`, its devices lend as MachineLending says
+  // Tensors on devices of fewer bytes go by the host; of a MachineLending.
+  uint64_t lend_from = kLendFrom;
   RuntimeOptions runtime;      // its `devices` are `node`'s
   TransportOptions transport;  // `names` and `seed` are taken from `node`
   Address listen{.host = "127.0.0.1", .port = 0};

@@ -65,9 +65,9 @@ bool SimulatedLending::lends(WorkerId to, uint64_t) const {
   return found != places_.end() && found->second == place_;
 }
 
-Lent SimulatedLending::lend(const at::Tensor& tensor) {
+std::optional<Lent> SimulatedLending::lend(WorkerId, const at::Tensor& tensor) {
   const LoanId loan = book_->add(devices_, tensor);
-  return {.loan = loan, .ticket = std::to_string(loan)};
+  return Lent{.loan = loan, .ticket = std::to_string(loan)};
 }
 
 Result<at::Tensor> SimulatedLending::borrow(std::string_view ticket, c10::IntArrayRef sizes,

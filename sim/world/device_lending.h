@@ -47,7 +47,7 @@ class SimulatedLending final : public DeviceLending {
   [[nodiscard]] std::string place() const override { return place_; }
   void meet(WorkerId peer, const std::string& place) override { places_[peer] = place; }
   [[nodiscard]] bool lends(WorkerId to, uint64_t bytes) const override;
-  [[nodiscard]] Lent lend(const at::Tensor& tensor) override;
+  [[nodiscard]] std::optional<Lent> lend(WorkerId to, const at::Tensor& tensor) override;
   [[nodiscard]] at::Tensor end(LoanId loan) override { return book_->end(loan); }
   [[nodiscard]] Result<at::Tensor> borrow(std::string_view ticket, c10::IntArrayRef sizes,
                                           c10::ScalarType dtype, c10::Device to) override;

@@ -67,6 +67,7 @@ RealNodeOptions options_of(uint32_t rank, const DevicesHere& devices, const Serv
   options.node.id = {rank};
   options.node.incarnation = {rank + 1};
   options.node.names = {"server", "caller"};
+  options.lend_from = given.lend_from;
   if (!given.secret.empty())
     options.transport.credentials = real::Credentials::make({.kind = real::Auth::Kind::secret,
                                                              .secret = given.secret,

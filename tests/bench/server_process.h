@@ -42,6 +42,7 @@ struct ServerOptions {
   // Makes the devices of a process, in it; they outlive `with_server`. Tensors on the first go to
   // the last of the other process. Empty: there are none.
   std::function<DevicesHere()> devices;
+  uint64_t lend_from = kLendFrom;  // RealNodeOptions
 };
 
 // Runs `caller` as a worker of this process; "server" is another process. The error with which it

@@ -102,16 +102,16 @@ void copies(const Settings& settings) {
             }));
 }
 
-bool ours(const Settings& settings) {
+bool ours(const Settings& settings, const std::string& what, uint64_t lend_from) {
   const Status status = with_server(
       [&](Worker& worker, real::RealNode&) {
         const at::Tensor tensor = ones_on(settings, first_device(devices_here(settings)));
-        print_row(settings, "Rehearsal, TCP", median(settings, [&] {
+        print_row(settings, what, median(settings, [&] {
                     const at::Tensor first = worker.rpc_sync("server", &bench::first_of, tensor);
                     if (first.item<float>() != 1) throw std::runtime_error("a wrong element");
                   }));
       },
-      {.devices = [&] { return devices_here(settings); }});
+      {.devices = [&] { return devices_here(settings); }, .lend_from = lend_from});
   if (!status.ok()) std::fprintf(stderr, "%s\n", to_string(status.error()).c_str());
   return status.ok();
 }
@@ -146,7 +146,12 @@ bool run(const Settings& settings) {
     copies(settings);
     return true;
   });
-  if (!copied || !in_another_process([&] { return ours(settings); })) return false;
+  if (!copied || !in_another_process([&] { return ours(settings, "Rehearsal, TCP", UINT64_MAX); }))
+    return false;
+  if (settings.devices == "cuda" && !in_another_process([&] {
+        return ours(settings, "the same, as it chooses", kLendFrom);
+      }))
+    return false;
   if (settings.devices == "sim") return true;  // which PyTorch's agent does not send
   return in_another_process(
              [&] { return theirs(settings, "uv", "PyTorch's TensorPipe agent, TCP"); }) &&

@@ -17,7 +17,7 @@ struct GroupOptions {
   uint32_t worker_threads = 2;
   bool through_proxies = false;
   NodeOptions node;  // timeouts; the rest is filled in
-  uint64_t lend_from = ProcessLending::kLeastBytes;
+  uint64_t lend_from = kLendFrom;
   std::string record_folder;  // for NAME.record of each worker; empty: nothing is recorded
   uint64_t record_bytes = uint64_t{16} << 20;
   std::vector<Trace*> traces;                // of the workers, in rank order; empty: none

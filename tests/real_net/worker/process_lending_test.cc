@@ -39,7 +39,7 @@ TEST_F(ProcessLendingTest, OnlyWorkersOfThisProcessAndOnlyWhatIsLarge) {
 }
 
 TEST_F(ProcessLendingTest, ATicketGivesTheSameElementsUntilTheLoanEnds) {
-  const Lent lent = lender.lend(tensor);
+  const Lent lent = lender.lend(kPeer, tensor).value();
   const Result<at::Tensor> borrowed = borrow(lent.ticket);
   ASSERT_TRUE(borrowed.ok()) << error_of(borrowed);
   EXPECT_EQ(borrowed.value().const_data_ptr(), tensor.const_data_ptr());
@@ -52,14 +52,15 @@ TEST_F(ProcessLendingTest, StaysWhenItsLenderHasEnded) {
   Lent lent;
   {
     ProcessLending short_lived;
-    lent = short_lived.lend(tensor);
+    lent = short_lived.lend(kPeer, tensor).value();
   }
   EXPECT_TRUE(borrow(lent.ticket).ok());
   (void)lender.end(lent.loan);
 }
 
 TEST_F(ProcessLendingTest, ATicketCannotBeGuessed) {
-  const Lent first = lender.lend(tensor), second = lender.lend(tensor);
+  const Lent first = lender.lend(kPeer, tensor).value(),
+             second = lender.lend(kPeer, tensor).value();
   const std::string number = std::to_string(second.loan);
   ASSERT_TRUE(second.ticket.starts_with(number));
   // The number of one, with what makes the other's ticket a secret.
@@ -72,7 +73,7 @@ TEST_F(ProcessLendingTest, ATicketCannotBeGuessed) {
 }
 
 TEST_F(ProcessLendingTest, AnotherSizeOrTypeIsRefused) {
-  const Lent lent = lender.lend(tensor);
+  const Lent lent = lender.lend(kPeer, tensor).value();
   constexpr auto kWrong = "the loan is of another size or type";
   EXPECT_EQ(error_of(borrower.borrow(lent.ticket, {4}, c10::kFloat, kDevice)), kWrong);
   EXPECT_EQ(error_of(borrower.borrow(lent.ticket, {1, 3}, c10::kFloat, kDevice)), kWrong);

@@ -40,7 +40,7 @@ TEST_F(DeviceLendingTest, IsBetweenWorkersOfOnePlace) {
 TEST_F(DeviceLendingTest, WhatIsBorrowedIsReadWhenItsStreamGoesOn) {
   const torch::Tensor tensor = on_device();
   current_stream().synchronize();
-  const Lent lent = lender->lend(tensor);
+  const Lent lent = lender->lend(kPeer, tensor).value();
   torch::Tensor elements = borrow(*borrower, lent.ticket).or_throw();
   const torch::Tensor copy = torch::empty({3}, tensor.options());
   copy.copy_(elements, /*non_blocking=*/true);
@@ -54,7 +54,7 @@ TEST_F(DeviceLendingTest, WhatIsBorrowedIsReadWhenItsStreamGoesOn) {
 TEST_F(DeviceLendingTest, ALoanThatEndsBeforeItIsCopiedIsTold) {
   const torch::Tensor tensor = on_device();
   current_stream().synchronize();
-  const Lent lent = lender->lend(tensor);
+  const Lent lent = lender->lend(kPeer, tensor).value();
   const torch::Tensor copy = torch::empty({3}, tensor.options());
   copy.copy_(borrow(*borrower, lent.ticket).or_throw(), /*non_blocking=*/true);
   (void)lender->end(lent.loan);
@@ -63,7 +63,7 @@ TEST_F(DeviceLendingTest, ALoanThatEndsBeforeItIsCopiedIsTold) {
 }
 
 TEST_F(DeviceLendingTest, WhatIsNotLentCannotBeBorrowed) {
-  const Lent lent = lender->lend(on_device());
+  const Lent lent = lender->lend(kPeer, on_device()).value();
   for (const std::string& ticket : {"0", "2", "x", ""})
     EXPECT_EQ(borrow(*borrower, ticket).error().text, "there is no such loan") << ticket;
   constexpr auto kWrong = "the loan is of another size or type";

@@ -133,6 +133,7 @@ void Machine::give(StreamQueue& stream, Work work, const Clock& done) {
   before.join(done);
   note_regions(work.reads, false, access, before);
   note_regions(work.writes, true, access, before);
+  tell_step(StreamStep::Kind::given, stream, name);
   stream.add({.name = std::move(name), .run = std::move(work.run)});
   let_time_pass();
 }
@@ -140,7 +141,7 @@ void Machine::give(StreamQueue& stream, Work work, const Clock& done) {
 std::shared_ptr<Record> Machine::record(StreamQueue& stream) {
   const Guard guard(mutex_);
   stream.known().join(host_);
-  auto record = std::make_shared<Record>(Record{.known = stream.known()});
+  auto record = std::make_shared<Record>(Record{.known = stream.known(), .after = stream.last()});
   stream.add({.reaches = record});
   return record;
 }
@@ -154,6 +155,7 @@ void Machine::wait(StreamQueue& stream, std::shared_ptr<Record> record) {
 void Machine::synchronize(StreamQueue& stream) {
   const Guard guard(mutex_);
   go_on_until([&] { return stream.is_idle(); });
+  tell_step(StreamStep::Kind::awaited, stream, stream.last());
   host_.join(stream.known());
   throw_if_failed(device(stream.device()));
 }
@@ -161,6 +163,9 @@ void Machine::synchronize(StreamQueue& stream) {
 void Machine::synchronize(Record& record) {
   const Guard guard(mutex_);
   go_on_until([&] { return record.done; });
+  if (record.after)
+    tell_step(StreamStep::Kind::awaited, stream(record.after->device, record.after->stream),
+              record.after);
   host_.join(record.known);
   for (const auto& one : devices_) throw_if_failed(*one);
 }
@@ -303,8 +308,10 @@ void Machine::go_on_until(const Done& done) {
 void Machine::go_on(StreamQueue& stream) {
   const Operation operation = stream.take();
   if (operation.reaches) operation.reaches->done = true;
+  if (operation.waits_for) tell_step(StreamStep::Kind::went_on, stream, operation.waits_for->after);
   if (!operation.run) return;
   ++done_;
+  tell_step(StreamStep::Kind::done, stream, operation.name);
   std::string& failure = device(stream.device()).failure;
   if (!failure.empty()) return;
   try {
@@ -315,6 +322,19 @@ void Machine::go_on(StreamQueue& stream) {
   } catch (const std::exception& error) {
     failure = text_of(*operation.name, place_of(*operation.name)) + " has failed: " + error.what();
   }
+}
+
+// One that waits for nobody else is none.
+void Machine::tell_step(StreamStep::Kind kind, const StreamQueue& stream,
+                        const std::shared_ptr<const OperationName>& operation) {
+  if (!watcher_ || operation == nullptr) return;
+  const bool is_own = operation->device == stream.device() && operation->stream == stream.id();
+  if (kind == StreamStep::Kind::went_on && is_own) return;
+  watcher_({.kind = kind,
+            .device = stream.device(),
+            .stream = stream.id(),
+            .operation = operation->number,
+            .name = operation->name});
 }
 
 void Machine::throw_if_failed(const OneDevice& one) const {

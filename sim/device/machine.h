@@ -22,6 +22,21 @@ struct Work {
   std::function<void()> run;
 };
 
+// One thing that happens at a stream, for people.
+struct StreamStep {
+  enum class Kind : uint8_t {
+    given,    // the host gives it an operation
+    done,     // it has done one
+    went_on,  // it waited for another stream's operation, and all before that
+    awaited,  // the host has waited for one, and all before it
+  };
+  Kind kind = Kind::given;
+  c10::DeviceIndex device = 0;
+  c10::StreamId stream = 0;
+  uint64_t operation = 0;  // number
+  std::string_view name;   // of what is given or done
+};
+
 // The devices of one process: their memory, their streams, what these have still to do and in which
 // order, and what was wrong. All that the host does to them goes through here, from any thread, one
 // thing at a time; a step of a stream, which computes, is part of what lets it go on. Nothing here
@@ -64,6 +79,9 @@ class Machine : public std::enable_shared_from_this<Machine> {
   [[nodiscard]] bool query(StreamQueue& stream, bool learns);
   [[nodiscard]] bool query(const Record& record, bool learns);
 
+  // Tells each step of a stream from now on, while nothing else can happen; null: no more.
+  void watch(std::function<void(const StreamStep&)> watcher) { watcher_ = std::move(watcher); }
+
   // That something else is wrong with what this machine's memory is used for.
   void tell(const std::string& problem);
   // While nothing is given to the devices.
@@ -97,6 +115,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void take_some_steps();
   [[nodiscard]] std::vector<StreamQueue*> streams_that_can_go_on() const;
   void go_on(StreamQueue& stream);
+  void tell_step(StreamStep::Kind kind, const StreamQueue& stream,
+                 const std::shared_ptr<const OperationName>& operation);
   template <class Done>
   void go_on_until(const Done& done);
   void throw_if_failed(const OneDevice& device) const;
@@ -117,6 +137,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   uint32_t eagerness_ = 0;
   std::vector<std::string> problems_;
   std::set<std::string> told_;
+  std::function<void(const StreamStep&)> watcher_;  // may be null
   SourcePlaces places_;
 };
 

@@ -12,7 +12,8 @@ namespace rehearsal::sim::device {
 // A point of a stream that others can wait for: what an event has recorded.
 struct Record {
   bool done = false;
-  Clock known;  // what is done when the stream gets there
+  Clock known;                                 // what is done when the stream gets there
+  std::shared_ptr<const OperationName> after;  // its last operation before; null: there is none
 };
 
 // One thing that a stream has still to do: run a kernel, wait for a record, or reach one.
@@ -37,7 +38,12 @@ class StreamQueue {
   // All that is done before whatever is given to the stream next.
   [[nodiscard]] Clock& known() { return known_; }
 
-  void add(Operation operation) { operations_.push_back(std::move(operation)); }
+  void add(Operation operation) {
+    if (operation.name) last_ = operation.name;
+    operations_.push_back(std::move(operation));
+  }
+  // The last that it was given; null: none.
+  [[nodiscard]] const std::shared_ptr<const OperationName>& last() const { return last_; }
   [[nodiscard]] bool is_idle() const { return operations_.empty(); }
   // Whether its first operation could be done now.
   [[nodiscard]] bool can_go_on() const {
@@ -56,6 +62,7 @@ class StreamQueue {
   size_t number_;
   Clock known_;
   std::deque<Operation> operations_;
+  std::shared_ptr<const OperationName> last_;
 };
 
 }  // namespace rehearsal::sim::device

@@ -73,6 +73,8 @@ class Joining {
         return;
       case EntryKind::failed:
         return take_failure(entry);
+      case EntryKind::device:
+        return take_device(entry);
       case EntryKind::thrown:
         return note_main(entry, add(entry, {}));
       case EntryKind::partition:
@@ -137,6 +139,38 @@ class Joining {
     chronicle_.messages.push_back({.sent = moment, .arrived = {}, .lost_at = {}});
     chronicle_.moments[moment].message = chronicle_.messages.size() - 1;
     return chronicle_.messages.size() - 1;
+  }
+
+  // A stream has causes of its own: what it was given, and what it waited for. Its worker goes on
+  // meanwhile.
+  void take_device(const Entry& entry) {
+    using Step = StreamNote::Step;
+    const Place place{entry.worker, entry.life};
+    const StreamNote& note = *entry.stream;
+    const auto operation = operations_.find({place, entry.number});
+    Operation before = operation == operations_.end() ? Operation{} : operation->second;
+    if (note.step == Step::given) {
+      operations_[{place, entry.number}].given = add(entry, {});
+      return;
+    }
+    if (note.step == Step::awaited) {
+      add(entry, before.done ? std::vector<size_t>{*before.done} : std::vector<size_t>{});
+      return;
+    }
+    std::optional<size_t>& last = streams_[{place, {note.device, note.stream}}];
+    std::vector<size_t> causes;
+    if (last) causes.push_back(*last);
+    const std::optional<size_t> other = note.step == Step::done ? before.given : before.done;
+    if (other) causes.push_back(*other);
+    last = add_beside(entry, std::move(causes));
+    if (note.step == Step::done) operations_[{place, entry.number}].done = last;
+  }
+
+  // Of nobody's own course.
+  size_t add_beside(const Entry& entry, std::vector<size_t> causes) {
+    chronicle_.moments.push_back(
+        {.entry = entry, .causes = std::move(causes), .message = {}, .tables = {}});
+    return chronicle_.moments.size() - 1;
   }
 
   // The first time a frame travels belongs to the moment in which its node sent it.
@@ -285,8 +319,17 @@ class Joining {
     return {};
   }
 
+  // Of a device: when it was given to its stream, and done.
+  struct Operation {
+    std::optional<size_t> given;
+    std::optional<size_t> done;
+  };
+
   Chronicle chronicle_;
   std::map<Place, size_t> last_;
+  std::map<std::pair<Place, uint64_t>, Operation> operations_;  // by number
+  std::map<std::pair<Place, std::pair<uint32_t, uint64_t>>, std::optional<size_t>>
+      streams_;  // last
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint64_t>, size_t> unsent_;
   std::map<Place, std::deque<size_t>> to_self_;
   std::map<FrameName, size_t> on_their_way_;  // the latest transmission: a resend ends earlier ones

@@ -47,6 +47,9 @@ struct Chronicle {
 // "frame_sent", "frame_resent", "crash", …: what kind of moment it is, in one word.
 [[nodiscard]] std::string_view name_of(const Moment& moment);
 
+// "stream 1 of sim:0", as sim/device says it.
+[[nodiscard]] std::string stream_name(const StreamNote& stream);
+
 // "worker0", or "worker0.1" in its second life; "the cluster" if it is nobody's.
 [[nodiscard]] std::string place_of(const Chronicle& chronicle, const Moment& moment);
 

@@ -30,6 +30,8 @@ enum class EntryKind : uint8_t {
   tables,     // what worker holds after its last event; text: "pending calls 1, owners 2"
   failed,     // an oracle has found something; text: which oracle; number: 0 in what has just
               // happened, 1 in how things are. With a worker: its main has failed, earlier
+  device,     // something happens at a simulated device of worker; stream: where, and what;
+              // number: of the operation; text: its name
   thrown,     // by code of worker; id, detail: of which execution; text: what; number: 1 if it came
               // from a call, and is thrown once more
 };
@@ -48,6 +50,16 @@ struct AutogradNote {
   std::string wave;  // check, resume or commit
 
   bool operator==(const AutogradNote&) const = default;
+};
+
+// A step of a stream of a simulated device.
+struct StreamNote {
+  enum class Step : uint8_t { given, done, went_on, awaited };  // as in sim/device/machine.h
+  Step step = Step::given;
+  uint32_t device = 0;
+  uint64_t stream = 0;
+
+  bool operator==(const StreamNote&) const = default;
 };
 
 // One thing that happened in a run. A field that does not apply is left as it is here.
@@ -70,6 +82,7 @@ struct Entry {
                        // of sim/places/source_places.h
   std::string parent;  // of a call that was made: the id of the execution that made it
   std::optional<AutogradNote> autograd = {};
+  std::optional<StreamNote> stream = {};
 
   bool operator==(const Entry&) const = default;
 };

@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "rehearsal history 3";
-constexpr size_t kFields = 17;
+constexpr const char* kFormat = "rehearsal history 4";
+constexpr size_t kFields = 18;
 
 // User texts need not be UTF-8.
 std::string line_of(const Json& json) {
@@ -35,11 +35,28 @@ std::optional<AutogradNote> note_of(const Json& json) {
                       .wave = json.at(6).get<std::string>()};
 }
 
+Json json_of(const std::optional<StreamNote>& note) {
+  if (!note) return nullptr;
+  return Json::array({static_cast<uint64_t>(note->step), note->device, note->stream});
+}
+
+std::optional<StreamNote> stream_of(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  const auto step = record::number_of<uint64_t>(json.at(0));
+  if (step > static_cast<uint64_t>(StreamNote::Step::awaited))
+    throw std::runtime_error("unknown step");
+  return StreamNote{.step = static_cast<StreamNote::Step>(step),
+                    .device = record::number_of<uint32_t>(json.at(1)),
+                    .stream = record::number_of<uint64_t>(json.at(2))};
+}
+
 Entry entry_of(const Json& json) {
   if (!json.is_array() || json.size() != kFields) throw std::runtime_error("no entry");
   const auto whole = [&json](size_t field) { return record::number_of<uint64_t>(json[field]); };
   const auto narrow = [&json](size_t field) { return record::number_of<uint32_t>(json[field]); };
   if (whole(0) >= kEntryKinds || whole(1) >= kEventKinds) throw std::runtime_error("unknown kind");
+  if ((static_cast<EntryKind>(whole(0)) == EntryKind::device) == json[17].is_null())
+    throw std::runtime_error("a device without its step, or a step of none");
   return {.kind = static_cast<EntryKind>(whole(0)),
           .event = static_cast<EventKind>(whole(1)),
           .when = Instant{Duration{record::number_of<int64_t>(json[2])}},
@@ -56,7 +73,8 @@ Entry entry_of(const Json& json) {
           .detail = json[13].get<std::string>(),
           .stack = json[14].get<std::string>(),
           .parent = json[15].get<std::string>(),
-          .autograd = note_of(json[16])};
+          .autograd = note_of(json[16]),
+          .stream = stream_of(json[17])};
 }
 
 }  // namespace
@@ -71,7 +89,7 @@ void HistoryWriter::add(Entry entry) {
                            entry.when.time_since_epoch().count(), entry.worker, entry.life,
                            entry.peer, entry.peer_life, entry.id, entry.message_type, entry.number,
                            entry.attempt, entry.bytes, entry.text, entry.detail, entry.stack,
-                           entry.parent, json_of(entry.autograd)}))
+                           entry.parent, json_of(entry.autograd), json_of(entry.stream)}))
        << std::flush;
 }
 

@@ -143,6 +143,24 @@ void HistoryRecorder::on_throw(const std::type_info& type, const std::exception*
        .stack = places_.calling_stack()});
 }
 
+void HistoryRecorder::on_stream(LifeId life, const device::StreamStep& step) {
+  using Kind = device::StreamStep::Kind;
+  static_assert(static_cast<int>(Kind::awaited) == static_cast<int>(StreamNote::Step::awaited));
+  const Execution* const execution = fibers::running_execution();
+  const bool by_host = step.kind == Kind::given || step.kind == Kind::awaited;
+  add({.kind = EntryKind::device,
+       .worker = life.worker.value,
+       .life = life.life,
+       .id = by_host && execution != nullptr ? to_string(execution->started_by()) : std::string(),
+       .number = step.operation,
+       .text = std::string(step.name),
+       .stack = step.kind == Kind::given && !tries_.is_futile(life) ? places_.calling_stack()
+                                                                    : std::string(),
+       .stream = StreamNote{.step = static_cast<StreamNote::Step>(step.kind),
+                            .device = static_cast<uint32_t>(step.device),
+                            .stream = static_cast<uint64_t>(step.stream)}});
+}
+
 void HistoryRecorder::on_decision(const Override& given) {
   add({.kind = EntryKind::decision, .text = to_string(given), .detail = in_words(given, names_)});
 }

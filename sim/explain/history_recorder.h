@@ -12,11 +12,12 @@
 #include "core/node/node.h"
 #include "net_fake/witness.h"
 #include "sim/decisions/keyed_decisions.h"
+#include "sim/device/machine.h"
 #include "sim/explain/futile_tries.h"
 #include "sim/explain/history.h"
-#include "sim/places/source_places.h"
 #include "sim/explain/throw_watch.h"
 #include "sim/oracle.h"
+#include "sim/places/source_places.h"
 #include "sim/world/event_queue.h"
 
 namespace rehearsal::sim {
@@ -49,6 +50,9 @@ class HistoryRecorder final : public net_fake::Witness, public ThrowListener {
   void on_main_failed(LifeId life);
   // An event of this life's worker is over, and this is what its tables hold.
   void after_step(LifeId life, const NodeCensus& census);
+
+  // A device of this life's worker has done something.
+  void on_stream(LifeId life, const device::StreamStep& step);
 
   void on_throw(const std::type_info& type, const std::exception* thrown,
                 const void* object) override;

@@ -40,6 +40,28 @@ int64_t or_none(const std::optional<size_t>& number) {
   return number ? static_cast<int64_t>(*number) : -1;
 }
 
+// The streams of devices that did anything: each has a lane beside its worker's.
+class Streams {
+ public:
+  // -1: it is no step of a stream.
+  int64_t place(const Entry& entry) {
+    if (!entry.stream) return -1;
+    const auto [found, is_new] = places_.try_emplace(
+        {entry.worker, entry.stream->device, entry.stream->stream}, places_.size());
+    if (is_new)
+      list_.push_back(Json::array({entry.worker,
+                                   "sim:" + std::to_string(entry.stream->device) + "/" +
+                                       std::to_string(entry.stream->stream),
+                                   stream_name(*entry.stream)}));
+    return static_cast<int64_t>(found->second);
+  }
+  Json take() { return std::move(list_); }
+
+ private:
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, size_t> places_;
+  Json list_ = Json::array();
+};
+
 // Which moments the short version shows.
 std::vector<bool> story_of(const Chronicle& chronicle, const Subject& subject) {
   const std::vector<double> weights = weigh(chronicle, subject);
@@ -62,17 +84,17 @@ std::vector<bool> story_of(const Chronicle& chronicle, const Subject& subject) {
 }
 
 // The order of the fields is model.js's.
-Json moment_json(const Chronicle& chronicle, const Moment& moment, bool in_story,
-                 Strings& strings) {
+Json moment_json(const Chronicle& chronicle, const Moment& moment, bool in_story, Strings& strings,
+                 Streams& streams) {
   const Entry& entry = moment.entry;
   const bool is_frame = moment.message.has_value() || entry.event == EventKind::frame;
-  Json json =
-      Json::array({strings.place(name_of(moment)), entry.when.time_since_epoch().count(),
-                   or_nobody(entry.worker), entry.life, or_nobody(entry.peer),
-                   is_frame ? entry.number : 0, entry.attempt, entry.bytes, strings.place(entry.id),
-                   strings.place(text_of(chronicle, moment)), strings.place(entry.detail),
-                   strings.place(moment.tables), or_none(moment.message), in_story ? 1 : 0,
-                   strings.place(entry.stack), strings.place(message_of(moment))});
+  Json json = Json::array({strings.place(name_of(moment)), entry.when.time_since_epoch().count(),
+                           or_nobody(entry.worker), entry.life, or_nobody(entry.peer),
+                           is_frame ? entry.number : 0, entry.attempt, entry.bytes,
+                           strings.place(entry.id), strings.place(text_of(chronicle, moment)),
+                           strings.place(entry.detail), strings.place(moment.tables),
+                           or_none(moment.message), in_story ? 1 : 0, strings.place(entry.stack),
+                           strings.place(message_of(moment)), streams.place(entry)});
   for (const size_t cause : moment.causes) json.push_back(cause);
   return json;
 }
@@ -119,9 +141,10 @@ struct PassesJson {
 Json run_json(const Chronicle& chronicle, const Subject& subject) {
   const std::vector<bool> story = story_of(chronicle, subject);
   Strings strings;
+  Streams streams;
   Json moments = Json::array();
   for (size_t i = 0; i < chronicle.moments.size(); ++i)
-    moments.push_back(moment_json(chronicle, chronicle.moments[i], story[i], strings));
+    moments.push_back(moment_json(chronicle, chronicle.moments[i], story[i], strings, streams));
   Json messages = Json::array();
   for (const MessageTrip& trip : chronicle.messages)
     messages.push_back(Json::array({trip.sent, or_none(trip.arrived), or_none(trip.lost_at)}));
@@ -130,6 +153,7 @@ Json run_json(const Chronicle& chronicle, const Subject& subject) {
             {"failure", subject.failure},
             {"command", subject.command},
             {"workers", chronicle.workers},
+            {"streams", streams.take()},
             {"failedAt", or_none(chronicle.failed_at)},
             {"thrownAt", or_none(call_chain(chronicle).origin)},
             {"thrown", thrown_json(chronicle)},

@@ -142,7 +142,42 @@ std::string event_text(const Chronicle& chronicle, const Entry& entry) {
   return with_id(std::move(text), entry);
 }
 
+std::string_view name_of(StreamNote::Step step) {
+  switch (step) {
+    case StreamNote::Step::given:
+      return "device_given";
+    case StreamNote::Step::done:
+      return "device_done";
+    case StreamNote::Step::went_on:
+      return "device_went_on";
+    case StreamNote::Step::awaited:
+      return "device_awaited";
+  }
+  return "?";
+}
+
+// "gives aten::add (operation 12) to stream 1 of sim:0, training.cc:27"
+std::string device_text(const Entry& entry) {
+  const std::string stream = stream_name(*entry.stream);
+  const std::string operation = entry.text + " (operation " + std::to_string(entry.number) + ")";
+  switch (entry.stream->step) {
+    case StreamNote::Step::given:
+      return with_id("gives " + operation + " to " + stream + source_text(entry), entry);
+    case StreamNote::Step::done:
+      return stream + " has done " + operation;
+    case StreamNote::Step::went_on:
+      return stream + " goes on behind " + operation;
+    case StreamNote::Step::awaited:
+      return with_id("has waited for " + operation + " on " + stream, entry);
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string stream_name(const StreamNote& stream) {
+  return "stream " + std::to_string(stream.stream) + " of sim:" + std::to_string(stream.device);
+}
 
 std::string_view name_of(const Moment& moment) {
   switch (moment.entry.kind) {
@@ -172,6 +207,8 @@ std::string_view name_of(const Moment& moment) {
       return "failed";
     case EntryKind::thrown:
       return "thrown";
+    case EntryKind::device:
+      return name_of(moment.entry.stream->step);
   }
   return "?";
 }
@@ -206,6 +243,8 @@ std::string text_of(const Chronicle& chronicle, const Moment& moment) {
       return "starts again";
     case EntryKind::calm:
       return "the storm is over: no more faults";
+    case EntryKind::device:
+      return device_text(entry);
     case EntryKind::thrown:
       return with_id("throws " + entry.text + source_text(entry), entry);
     case EntryKind::arrived:

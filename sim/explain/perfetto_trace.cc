@@ -13,6 +13,7 @@ using Json = nlohmann::ordered_json;
 
 // A strand's own events are on this thread of a worker; executions are on those behind it.
 constexpr uint64_t kStrand = 0;
+constexpr uint64_t kFirstStream = 1'000'000;  // of devices
 // A moment has no length, but an arrow needs a slice to begin and to end at.
 constexpr double kMomentMicroseconds = 0.001;
 
@@ -93,7 +94,8 @@ class Tracing {
           break;
       }
     }
-    if (moment.message) return draw_moment(number);
+    if (moment.message) return draw_moment(number, "message", kStrand);
+    if (entry.kind == EntryKind::device) return draw_moment(number, "device", thread_of(entry));
     const bool fault = entry.kind != EntryKind::event && entry.kind != EntryKind::thrown;
     events_.push_back({{"ph", "i"},
                        {"name", std::string(name_of(moment))},
@@ -127,15 +129,27 @@ class Tracing {
     return arguments;
   }
 
-  void draw_moment(size_t number) {
+  // Each stream that does something has a thread of its own, far behind those of executions.
+  uint64_t thread_of(const Entry& entry) {
+    const StreamNote& note = *entry.stream;
+    if (note.step == StreamNote::Step::given || note.step == StreamNote::Step::awaited)
+      return kStrand;
+    auto& threads = streams_[process_of(entry)];
+    const auto [found, is_new] = threads.try_emplace({note.device, note.stream}, threads.size());
+    const uint64_t thread = kFirstStream + found->second;
+    if (is_new) name_thread(process_of(entry), thread, stream_name(note));
+    return thread;
+  }
+
+  void draw_moment(size_t number, const char* category, uint64_t thread) {
     const Moment& moment = chronicle_.moments[number];
     events_.push_back({{"ph", "X"},
                        {"name", text_of(chronicle_, moment)},
-                       {"cat", "message"},
+                       {"cat", category},
                        {"ts", microseconds(moment.entry)},
                        {"dur", kMomentMicroseconds},
                        {"pid", process_of(moment.entry)},
-                       {"tid", kStrand},
+                       {"tid", thread},
                        {"args", arguments_of(number)}});
   }
 
@@ -299,6 +313,8 @@ class Tracing {
   std::map<std::pair<uint64_t, std::string>, OpenCall> open_calls_;  // by process and id
   std::map<uint64_t, std::map<Name, Execution>> running_;            // by process
   std::map<uint64_t, std::vector<bool>> busy_;                       // threads of a process
+  // By process, device and stream.
+  std::map<uint64_t, std::map<std::pair<uint32_t, uint64_t>, uint64_t>> streams_;
 };
 
 }  // namespace

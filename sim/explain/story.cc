@@ -106,6 +106,8 @@ double weight_of(const Moment& moment) {
       return 40;
     case EntryKind::calm:
       return 8;
+    case EntryKind::device:  // Only what the failure names.
+      return 0;
     case EntryKind::thrown:  // Those on the way to the failure count by that.
       return 12;
     case EntryKind::arrived:
@@ -130,7 +132,11 @@ std::vector<double> nearness(const Chronicle& chronicle) {
     const Moment& moment = chronicle.moments[i];
     for (const size_t cause : moment.causes) {
       const bool same = chronicle.moments[cause].entry.worker == moment.entry.worker;
-      near[cause] = std::max(near[cause], near[i] * (same ? kStepBack : kMessageBack));
+      // Devices do a hundred things for one that their worker does.
+      const double back = moment.entry.kind == EntryKind::device ? 1
+                          : same                                 ? kStepBack
+                                                                 : kMessageBack;
+      near[cause] = std::max(near[cause], near[i] * back);
     }
   }
   return near;
@@ -152,6 +158,19 @@ std::vector<double> rarity(const Chronicle& chronicle) {
     factors.push_back(is_common(moment) ? 1
                                         : std::min(1.0, 3 / std::sqrt(counts.at(name_of(moment)))));
   return factors;
+}
+
+// Whether this is a step of an operation that a report of missing waits names.
+bool names_operation(const Chronicle& chronicle, const Moment& moment, std::string_view failure) {
+  const Entry& entry = moment.entry;
+  if (entry.kind != EntryKind::device || entry.stream->step == StreamNote::Step::awaited)
+    return false;
+  const std::string number = "(operation " + std::to_string(entry.number);
+  const auto names = [&failure](const std::string& text) {
+    return failure.find(text) != std::string_view::npos;
+  };
+  return (names(number + ",") || names(number + ")")) &&
+         names("'" + chronicle.workers.at(entry.worker) + "'");
 }
 
 bool names_one_of(const Entry& entry, const std::vector<std::string>& ids) {
@@ -195,6 +214,7 @@ std::vector<double> weigh(const Chronicle& chronicle, const Subject& subject) {
     const double kind = weight_of(moment) * rare[i];
     weights[i] = kind * (0.3 + 2 * weights[i]);
     if (kind > 0 && names_one_of(moment.entry, ids)) weights[i] += kNamedInFailure;
+    if (names_operation(chronicle, moment, subject.failure)) weights[i] += kNamedInFailure;
     if (chronicle.shutdown_from && i >= *chronicle.shutdown_from) weights[i] *= kInShutdown;
   }
   for (const size_t moment : call_chain(chronicle).moments) weights.at(moment) += kOnTheWay;

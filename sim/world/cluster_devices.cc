@@ -16,8 +16,13 @@ std::shared_ptr<device::Machine> ClusterParts::make_devices(const LifeId& life) 
     const Key key{.kind = DecisionKind::device, .subject = life, .number = ++drawn};
     return static_cast<uint32_t>(decisions->choose(key, n));
   };
-  return std::make_shared<device::Machine>(
+  auto devices = std::make_shared<device::Machine>(
       SimulatedDevicesOptions{.count = options_.devices, .choose = std::move(choose)});
+  if (history_)
+    devices->watch([this, life](const device::StreamStep& step) {
+      if (history_) history_->on_stream(life, step);
+    });
+  return devices;
 }
 
 // In two of three lives a worker is at the place where others are, too.

@@ -14,6 +14,7 @@ const KIND_GROUPS = [
   ["notes", "reference", ["note"]],
   ["faults", "fault", ["crash", "restart", "connection_broken", "partition", "partition_healed",
     "calm", "decision", "peer_lost", "peer_fenced"]],
+  ["devices", "device", ["device_given", "device_done", "device_went_on", "device_awaited"]],
   ["executions", "quiet", ["execution_started", "execution_parked", "execution_resumed",
     "execution_ended"]],
 ];
@@ -47,9 +48,22 @@ const moments = run.moments.map((field, number) => {
     detail: run.strings[field[10]], tables: run.strings[field[11]], message: field[12],
     inStory: field[13] === 1,
     places: run.strings[field[14]].split("\n").filter((place) => place !== ""),
-    causes: field.slice(16),
+    stream: field[16],  // of a device; NOBODY: none
+    causes: field.slice(17),
   };
 });
+// Beside the workers, the streams of their devices have lanes.
+const OF_STREAM = new Set(["device_done", "device_went_on"]);
+const laneOfStream = (stream) => run.workers.length + stream;
+const streamOfLane = (lane) => run.streams[lane - run.workers.length];
+// Short: "sim:0/12".
+const laneLabel = (lane) => lane < run.workers.length ? run.workers[lane] : streamOfLane(lane)[1];
+const laneName = (lane) => lane < run.workers.length ? run.workers[lane] : streamOfLane(lane)[2];
+const workerOfLane = (lane) => lane < run.workers.length
+  ? lane : streamOfLane(lane)[0];
+// Where a moment is drawn.
+const laneOfMoment = (moment) => OF_STREAM.has(moment.kind) ? laneOfStream(moment.stream)
+  : moment.worker;
 const messages = run.messages.map(([sent, arrived, lostAt]) => ({sent, arrived, lostAt}));
 
 const effects = moments.map(() => []);

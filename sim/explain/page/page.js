@@ -25,7 +25,11 @@ function isShown(moment) {
 
 function applyFilter() {
   const shown = moments.filter(isShown).map(({number}) => number);
-  const lanes = [...run.workers.keys()].filter((worker) => filter.workers.has(worker));
+  const used = new Set(shown.map((number) => laneOfMoment(moments[number])));
+  const streams = [...run.streams.keys()].filter((stream) => used.has(laneOfStream(stream)));
+  const lanes = [...run.workers.keys()].filter((worker) => filter.workers.has(worker))
+    .flatMap((worker) => [worker, ...streams.filter((stream) => run.streams[stream][0] === worker)
+      .map(laneOfStream)]);
   view.foldText = !filter.folded ? "" : "… shutdown, " + run.shutdownMessages +
     (run.shutdownMessages === 1 ? " message" : " messages");
   showMoments(shown, lanes);

@@ -16,7 +16,7 @@ const ROWS_AROUND = 400;
 const view = {
   shown: [],                // moments, by row
   rowOf: new Int32Array(0), // of each moment; -1: not shown
-  lanes: [],                // workers that have a lane
+  lanes: [],                // workers, and streams behind theirs
   laneOf: new Map(),
   rowHeight: 24,
   selected: null,
@@ -29,7 +29,7 @@ const laneWidth = () => {
   const widest = 120 * Math.max(0.6, view.rowHeight / 24);
   return Math.max(14, Math.min(widest, room / Math.max(1, view.lanes.length)));
 };
-const laneX = (worker) => TIME_WIDTH + (view.laneOf.get(worker) + 0.5) * laneWidth();
+const laneX = (lane) => TIME_WIDTH + (view.laneOf.get(lane) + 0.5) * laneWidth();
 const rowY = (row) => (row + 0.5) * view.rowHeight - scroller.scrollTop;
 
 function showMoments(shown, lanes) {
@@ -38,7 +38,7 @@ function showMoments(shown, lanes) {
   view.rowOf = new Int32Array(moments.length).fill(-1);
   shown.forEach((number, row) => { view.rowOf[number] = row; });
   view.lanes = lanes;
-  view.laneOf = new Map(lanes.map((worker, lane) => [worker, lane]));
+  view.laneOf = new Map(lanes.map((lane, place) => [lane, place]));
   resize();
   if (anchor !== null) bringIntoView(anchor, "center");
 }
@@ -57,12 +57,13 @@ function resize() {
     surface.height = Math.max(1, Math.round(height * ratio));
     surface.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
   }
-  lanesElement.replaceChildren(...view.lanes.map((worker) => {
+  lanesElement.replaceChildren(...view.lanes.map((lane) => {
     const label = document.createElement("span");
-    label.textContent = run.workers[worker];
-    label.style.left = laneX(worker) + "px";
+    label.textContent = laneLabel(lane);
+    label.style.left = laneX(lane) + "px";
     label.style.maxWidth = Math.max(10, laneWidth() - 4) + "px";
-    label.title = run.workers[worker];
+    label.title = laneName(lane);
+    if (lane >= run.workers.length) label.className = "device";
     return label;
   }));
   draw();
@@ -96,7 +97,7 @@ function readColors() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["ground", "text", "soft", "accent", "bad", "spine", "arrow", "storm",
     "storm-soft", "call", "reference", "autograd", "execution", "line", "gradients", "marks",
-    "waves"])
+    "waves", "device"])
     colors[name] = style.getPropertyValue("--" + name).trim();
 }
 
@@ -106,6 +107,7 @@ function colorOf(moment) {
     case "messages": case "calls": return colors.call;
     case "references": return colors.reference;
     case "autograd": return colors.autograd;
+    case "devices": return colors.device;
     case "gradients": case "marks": case "waves": return colors[moment.group];
     default: return colors.execution;
   }
@@ -120,6 +122,7 @@ function draw() {
   drawPartitions(pen);
   drawSpines(pen, first, last);
   drawMessages(pen, first, last);
+  drawDeviceOrders(pen, first, last);
   for (let row = first; row < last; ++row) drawMoment(pen, moments[view.shown[row]], row);
   drawRows(first, last);
   drawOverview();
@@ -161,17 +164,49 @@ const partitionMarks = moments.filter((moment) =>
 function drawSpines(pen, first, last) {
   pen.lineWidth = 1.5;
   pen.strokeStyle = colors.spine;
-  for (const worker of view.lanes) {
-    const x = laneX(worker);
+  for (const lane of view.lanes) {
+    const x = laneX(lane);
     let top = rowY(first);
     const bottom = rowY(last);
-    for (const [from, to] of absences[worker]) {
+    pen.setLineDash(lane < run.workers.length ? [] : [1, 4]);
+    for (const [from, to] of absences[workerOfLane(lane)]) {
       const gone = rowY(placeInRows(from));
       if (gone > top) strokeLine(pen, x, top, x, Math.min(gone, bottom));
       top = Math.max(top, rowY(placeInRows(to)));
     }
     if (top < bottom) strokeLine(pen, x, top, x, bottom);
   }
+  pen.setLineDash([]);
+}
+
+// From the host to the stream that does what it gave: along the row, and down while that waits its
+// turn. From a stream straight to whoever waited for it.
+function drawDeviceOrders(pen, first, last) {
+  const to = Math.min(view.shown.length, last + ROWS_AROUND);
+  pen.strokeStyle = colors.device;
+  pen.lineWidth = 1;
+  for (let row = first; row < to; ++row) {
+    const moment = moments[view.shown[row]];
+    if (moment.group !== "devices" || !view.laneOf.has(laneOfMoment(moment))) continue;
+    for (const cause of moment.causes) {
+      const lane = laneOfMoment(moments[cause]);
+      const from = view.rowOf[cause];
+      if (lane === laneOfMoment(moment) || from < 0 || from > last) continue;
+      if (moments[cause].group !== "devices" || !view.laneOf.has(lane)) continue;
+      const [fromX, fromY] = [laneX(lane), rowY(from)];
+      const [toX, toY] = [laneX(laneOfMoment(moment)), rowY(row)];
+      pen.globalAlpha = view.past !== null && !view.past[moment.number] ? 0.25 : 0.8;
+      if (moments[cause].kind === "device_given") {
+        strokeLine(pen, fromX, fromY, toX, fromY);
+        strokeLine(pen, toX, fromY, toX, toY);
+        drawHead(pen, toX, fromY, toX, toY);
+      } else {
+        strokeLine(pen, fromX, fromY, toX, toY);
+        drawHead(pen, fromX, fromY, toX, toY);
+      }
+    }
+  }
+  pen.globalAlpha = 1;
 }
 
 function strokeLine(pen, fromX, fromY, toX, toY) {
@@ -245,8 +280,8 @@ function drawCross(pen, x, y, size) {
 }
 
 function drawMoment(pen, moment, row) {
-  if (!view.laneOf.has(moment.worker)) return;
-  const x = laneX(moment.worker);
+  if (!view.laneOf.has(laneOfMoment(moment))) return;
+  const x = laneX(laneOfMoment(moment));
   const y = rowY(row);
   const size = Math.max(1.5, Math.min(4.5, view.rowHeight / 4.5));
   if (view.past !== null && !view.past[moment.number]) pen.globalAlpha = 0.4;

@@ -2,6 +2,7 @@
 #include <limits>
 #include <vector>
 
+#include "sim/device/machine.h"
 #include "tests/sim/device/devices.h"
 
 // Goal: streams, events and the host are in order exactly where the program says so, and a missing
@@ -241,6 +242,36 @@ TEST(Streams, AllOrdersCanBeTried) {
     EXPECT_EQ(right, 1);  // memory, filled, read
     EXPECT_EQ(wrong, waits ? 0 : 2);
   }
+}
+
+TEST(Streams, WhoWatchesSeesEachStepOfThem) {
+  SimulatedDevices devices({.choose = [](const std::string&, uint32_t) { return 0u; }});
+  using Kind = device::StreamStep::Kind;
+  std::vector<std::string> seen;
+  devices.machine().watch([&](const device::StreamStep& step) {
+    const char* const kind = step.kind == Kind::given     ? "given "
+                             : step.kind == Kind::done    ? "done "
+                             : step.kind == Kind::went_on ? "went on behind "
+                                                          : "awaited ";
+    if (step.name == "aten::mul" || step.name == "aten::add")
+      seen.push_back(kind + std::string(step.name));
+  });
+  const Tensor x = torch::ones({3}).to(sim_device());
+  const Tensor twice = x * 2;
+  const c10::Stream side = SimulatedDevices::new_stream(0);
+  wait_for(side, current_stream());
+  {
+    const c10::StreamGuard on_side(side);
+    const Tensor more = twice + 1;
+    side.synchronize();
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"given aten::mul", "given aten::add", "done aten::mul",
+                                            "went on behind aten::mul", "done aten::add",
+                                            "awaited aten::add"}));
+  devices.machine().watch(nullptr);
+  (void)(x * 3);
+  EXPECT_EQ(seen.size(), 6u);
+  EXPECT_EQ(problems_of(devices), "");
 }
 
 }  // namespace

@@ -176,13 +176,23 @@ TEST(HistoryFile, SomethingElseIsRefusedWithItsLine) {
     }
     return std::string("taken");
   };
-  const std::string head = "{\"format\":\"rehearsal history 3\",\"workers\":[\"a\"]}\n";
+  const std::string head = "{\"format\":\"rehearsal history 4\",\"workers\":[\"a\"]}\n";
   EXPECT_EQ(refusal(""), "it is empty, and no history");
   EXPECT_EQ(refusal("run storm --seed 1\n"), "line 1 is not of a history");
   EXPECT_EQ(refusal("{\"format\":\"another\"}\n"), "line 1 is not of a history");
   EXPECT_EQ(refusal(head + "[]\n"), "line 2 is not of a history");
-  EXPECT_EQ(refusal(head + "[99,0,0,0,0,0,0,\"\",0,0,0,0,\"\",\"\",\"\",\"\",null]\n"),
-            "line 2 is not of a history");
+  const auto with_kind = [&](const std::string& kind, const std::string& stream) {
+    return refusal(head + "[" + kind + ",0,0,0,0,0,0,\"\",0,0,0,0,\"\",\"\",\"\",\"\",null," +
+                   stream + "]\n");
+  };
+  const std::string device = std::to_string(static_cast<int>(EntryKind::device));
+  EXPECT_EQ(with_kind("0", "null"), "taken");
+  EXPECT_EQ(with_kind(device, "[3,1,33]"), "taken");
+  EXPECT_EQ(with_kind("99", "null"), "line 2 is not of a history");
+  EXPECT_EQ(with_kind(device, "null"), "line 2 is not of a history");
+  EXPECT_EQ(with_kind(device, "[4,1,33]"), "line 2 is not of a history");
+  EXPECT_EQ(with_kind(device, "[3,1]"), "line 2 is not of a history");
+  EXPECT_EQ(with_kind("0", "[3,1,33]"), "line 2 is not of a history");
   EXPECT_EQ(refusal(head), "taken");
 }
 

@@ -312,6 +312,28 @@ TEST_F(PageTest, FiltersByWorkerKindAndText) {
   EXPECT_TRUE(scroll_through().contains(*stormy_run().failed_at));
 }
 
+TEST_F(PageTest, StreamsOfDevicesHaveLanesWhileTheyAreShown) {
+  HandMade made({"ps", "trainer"});
+  const auto step = [&](StreamNote::Step what, uint64_t stream) {
+    const StreamNote note{.step = what, .device = 1, .stream = stream};
+    made.add({.kind = EntryKind::device, .worker = 0, .number = 7, .text = "op", .stream = note});
+  };
+  made.event(EventKind::timer, 1);
+  step(StreamNote::Step::given, 3);
+  step(StreamNote::Step::done, 3);
+  step(StreamNote::Step::went_on, 4);
+  made.event(EventKind::timer, 1);
+  open(chronicle_of(made.history), {.title = "two streams"});
+  EXPECT_EQ(text_of("#lanes"), "pssim:1/3sim:1/4trainer");
+  EXPECT_EQ(rows_in_page(), 5u);
+  browser().click("#kind-filter button:nth-child(1)");  // devices off
+  EXPECT_EQ(text_of("#lanes"), "pstrainer");
+  EXPECT_EQ(rows_in_page(), 2u);
+  browser().click("#kind-filter button:nth-child(1)");
+  browser().click("#worker-filter button:nth-child(1)");  // ps off, and with it its streams
+  EXPECT_EQ(text_of("#lanes"), "trainer");
+}
+
 TEST_F(PageTest, WhatDidNotHappenBeforeTheSelectedEventIsDimmed) {
   open_all_of_stormy();
   browser().press("f");

@@ -324,6 +324,14 @@ void Machine::go_on(StreamQueue& stream) {
   }
 }
 
+// The work that is left may hold memory of this machine, and of others that hold this one's.
+void Machine::end() {
+  std::vector<std::deque<Operation>> left;
+  const Guard guard(mutex_);
+  watcher_ = nullptr;
+  for (StreamQueue* const stream : streams_) left.push_back(stream->take_all());
+}
+
 // One that waits for nobody else is none.
 void Machine::tell_step(StreamStep::Kind kind, const StreamQueue& stream,
                         const std::shared_ptr<const OperationName>& operation) {

@@ -82,6 +82,9 @@ class Machine : public std::enable_shared_from_this<Machine> {
   // Tells each step of a stream from now on, while nothing else can happen; null: no more.
   void watch(std::function<void(const StreamStep&)> watcher) { watcher_ = std::move(watcher); }
 
+  // The process has ended: what its streams have still to do is never done, and nobody is told.
+  void end();
+
   // That something else is wrong with what this machine's memory is used for.
   void tell(const std::string& problem);
   // While nothing is given to the devices.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/device/accesses.h"
 
@@ -55,6 +56,8 @@ class StreamQueue {
     operations_.pop_front();
     return first;
   }
+
+  [[nodiscard]] std::deque<Operation> take_all() { return std::exchange(operations_, {}); }
 
  private:
   c10::DeviceIndex device_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "sim/device/machine.h"
 
 namespace rehearsal::sim {
 
@@ -30,7 +31,10 @@ Life::Life(NodeOptions options, const Program& program, LifeId id, Environment e
   transport_.start(node_->hello(), *this);
 }
 
-Life::~Life() { discard_node(); }
+Life::~Life() {
+  discard_node();
+  if (devices_) devices_->end();
+}
 
 void Life::start() {
   runtime_->post([this] {

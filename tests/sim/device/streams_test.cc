@@ -274,5 +274,23 @@ TEST(Streams, WhoWatchesSeesEachStepOfThem) {
   EXPECT_EQ(problems_of(devices), "");
 }
 
+TEST(Streams, WhatTheyHaveStillToDoEndsWithTheProcess) {
+  SimulatedDevices devices({.choose = [](const std::string&, uint32_t) { return 0u; }});
+  device::Machine& machine = devices.machine();
+  const auto used = std::make_shared<int>();
+  int steps = 0;
+  machine.watch([&](const device::StreamStep&) { ++steps; });
+  const Tensor memory = torch::ones({3}).to(sim_device());
+  machine.give(machine.stream(0, 1),
+               {.name = "it uses memory", .reads = {}, .writes = {}, .run = [used, memory] {}});
+  ASSERT_EQ(used.use_count(), 2);
+  const int before = std::exchange(steps, 0);
+  machine.end();
+  EXPECT_GT(before, 0);
+  EXPECT_EQ(used.use_count(), 1);
+  machine.synchronize_all();
+  EXPECT_EQ(steps, 0);
+}
+
 }  // namespace
 }  // namespace rehearsal::sim

@@ -69,6 +69,8 @@ void Sessions::look_at_copies() {
     next = copied_to_self_.erase(next);
     send_to_self(copied.message, std::move(copied.options));
   }
+  // Loans of lost workers end without an acknowledgement.
+  if (!any) progressed();
 }
 
 // The message leaves.

@@ -147,6 +147,21 @@ TEST(DeviceCluster, AMessageWaitsForItsCopiesAndTheShutdownForIt) {
   EXPECT_GT(waited, 0u);
 }
 
+TEST(DeviceCluster, ALenderThatEndsHoldsUpNoShutdown) {
+  // Goal: a worker in its shutdown sees that nothing is left of a loan whose lender has ended.
+  // Method: the lender fails at one of many moments, and in some of them the borrower's device has
+  // still to copy.
+  for (uint64_t seed = 1; seed <= tries(60); ++seed) {
+    const Program program = with_maps([seed](Worker& worker) {
+      (void)worker.rpc_async("b", &doubled, at::ones({100}).to(worker.device(0)));
+      worker.sleep(std::chrono::microseconds(10 * (seed % 30)));
+      throw std::runtime_error("it ends");
+    });
+    Cluster cluster(Seed{seed}, program, {.faults = FaultLevel::none, .devices = 2});
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.result("b") != nullptr; })) << seed;
+  }
+}
+
 TEST(DeviceCluster, TheSameSeedGivesTheSameRun) {
   const Program program = with_maps([](Worker& worker) {
     for (int i = 0; i < 3; ++i)

@@ -3,6 +3,7 @@
 // functions of a server that share the server's state; a caller that calls them side by side.
 #include "tests/primitives.h"
 
+#include <atomic>
 #include <boost/fiber/condition_variable.hpp>
 #include <boost/fiber/mutex.hpp>
 #include <boost/fiber/operations.hpp>
@@ -21,25 +22,25 @@ namespace bf = boost::fibers;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The executions of the server share it.
+// The executions of the server share it, which over TCP run on several threads.
 struct Shared {
   explicit Shared(int64_t number) : kind(make_primitive(number)) {}
   const std::unique_ptr<Primitive> kind;
   bf::mutex mutex;
   bf::timed_mutex timed;
   bf::condition_variable changed;
-  bool open = false;
+  std::atomic<bool> open = false;
   int64_t inside = 0;  // of the section that one at a time may be in
-  int64_t waiting = 0;
-  int64_t cancelled = 0;
+  std::atomic<int64_t> waiting = 0;
+  std::atomic<int64_t> cancelled = 0;
 };
 
 void waits(CallContext& context) {
   Shared& shared = context.state<Shared>();
   struct Count {
-    explicit Count(int64_t& of) : of(of) { ++of; }
+    explicit Count(std::atomic<int64_t>& of) : of(of) { ++of; }
     ~Count() { --of; }
-    int64_t& of;
+    std::atomic<int64_t>& of;
   } const count(shared.waiting);
   try {
     shared.kind->wait(context);
@@ -82,7 +83,7 @@ bool waits_until(CallContext& context, int64_t time) {
   const Instant until = context.now() + milliseconds(time);
   std::unique_lock lock(shared.mutex);
   const bool came =
-      shared.changed.wait_until(lock, instant_of(until), [&shared] { return shared.open; });
+      shared.changed.wait_until(lock, instant_of(until), [&shared] { return shared.open.load(); });
   EXPECT_TRUE(came || context.now() >= until);
   return came;
 }
@@ -235,7 +236,7 @@ TEST(Primitives, AMainWaitsInThemToo) {
   const auto waits = [](Worker& worker) {
     Shared& shared = worker.state<Shared>();
     std::unique_lock lock(shared.mutex);
-    shared.changed.wait(lock, [&shared] { return shared.open; });
+    shared.changed.wait(lock, [&shared] { return shared.open.load(); });
   };
   program.worker("server", waits).state<Shared>(int64_t{0});
   in_both_worlds(program);

@@ -5,6 +5,7 @@
 
 #include "core/autograd/node_evaluation.h"
 #include "core/base/check.h"
+#include "core/base/engine_threads.h"
 #include "core/base/user_code.h"
 #include "core/values/value_io.h"
 
@@ -62,6 +63,7 @@ void PassWalk::take_turn(WalkTurn turn) {
        turn = std::move(turn)]() mutable {
         Status status = run_user_code(strand->name(), kLabel, [&] {
           const InStreams in(execution->streams);
+          const EngineThreads engine(strand->devices());
           self->run(std::move(turn));
         });
         strand->post_always([self = std::move(self), strand, status = std::move(status)]() mutable {

@@ -325,6 +325,7 @@ void NodeStrand::end_life(std::shared_ptr<void> value, std::string_view label) {
   runtime_->execute(running, StackPlacement::at_once,
                     [strand = shared_from_this(), execution = std::move(execution),
                      value = std::move(value), lives]() mutable {
+                      const EngineThreads engine(strand->devices_);
                       value.reset();
                       if (lives)
                         strand->post_always([strand, execution] { strand->end(*execution); });

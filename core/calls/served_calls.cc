@@ -1,6 +1,7 @@
 #include "core/calls/served_calls.h"
 
 #include "core/base/check.h"
+#include "core/base/engine_threads.h"
 #include "core/base/short_text.h"
 #include "core/base/user_code.h"
 #include "core/calls/profiler_range.h"
@@ -247,6 +248,7 @@ void ServedCalls::perform(Run& run) {
   const ServedCall& served = *run.served;
   const ProfilerRange range([&] { return std::string(served.label); });
   const InStreams in(served.execution->streams);
+  const EngineThreads engine(strand_.devices());
   Status performed = guarded(served, [&]() -> Unit {
     Returned returned = invoke(run);
     HeldValue* value = std::get_if<HeldValue>(&returned);
@@ -416,6 +418,7 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
         [this, served, value = std::move(value), strand, done = std::move(done)]() mutable {
           auto encoded = std::make_shared<Result<Response>>(guarded(*served, [&] {
             const InStreams in(served->execution->streams);
+            const EngineThreads engine(strand_.devices());
             if (!session_options_.mutants.on(Mutant::answer_ahead_of_its_future))
               join_all(value.object.made_by);
             return encode(*served, value.object);

@@ -2,6 +2,7 @@
 // made them, and are where their tensors came from. Method: the reference's tests of gradients on
 // GPUs, on simulated devices, which tell each wait that is missing.
 #include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/modules/linear.h>
 
 #include <vector>
@@ -13,9 +14,40 @@
 namespace rehearsal::reference::device_gradients_test {
 namespace {
 
+// Of x², by a pass of LibTorch's own.
+at::Tensor slope(const at::Tensor& x) {
+  const at::AutoGradMode grad(true);
+  const at::Tensor leaf = x.detach().clone().requires_grad_();
+  worked(leaf * leaf).sum().backward();
+  return leaf.grad();
+}
+
+at::Tensor slope_there(const at::Tensor& x) { return slope(x); }
+
+at::Tensor slope_after_a_call(CallContext& call, const at::Tensor& x) {
+  return slope(call.rpc_sync("worker2", &twice, x) / 2);
+}
+
+// Runs such a pass in its backward.
+struct Squared : torch::autograd::Function<Squared> {
+  static at::Tensor forward(torch::autograd::AutogradContext* local, const at::Tensor& x) {
+    local->save_for_backward({x});
+    return x * x;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* local,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {gradients[0] * slope(local->get_saved_variables()[0])};
+  }
+};
+
+at::Tensor squared(const at::Tensor& x) { return Squared::apply(x); }
+
 FunctionRegistry doubling() {
   FunctionRegistry registry;
-  registry.function("twice", &twice);
+  registry.function("twice", &twice)
+      .function("slope_there", &slope_there)
+      .function("slope_after_a_call", &slope_after_a_call)
+      .function("squared", &squared);
   return registry;
 }
 
@@ -77,6 +109,30 @@ TEST(DeviceGradients, GoFromOneDeviceToTheOther) {
           expect_all(gradients.find(of_cpu), 12);
           expect_all(gradients.find(of_device), 9);
         }
+      },
+      8);
+}
+
+TEST(DeviceGradients, AreFoundByPassesOfLibTorchInServedFunctions) {
+  holds(
+      [](Worker& worker) {
+        const at::Tensor three = on(worker, 0, 3);
+        expect_all(worker.rpc_sync("worker1", &slope_there, three), 6);
+        expect_all(worker.rpc_sync("worker1", &slope_after_a_call, three), 6);
+        expect_all(worker.remote("worker1", &slope_there, three).to_here(), 6);
+      },
+      8);
+}
+
+TEST(DeviceGradients, AreFoundByPassesOfLibTorchWithinABackwardPass) {
+  holds(
+      [](Worker& worker) {
+        const at::Tensor leaf = on(worker, 0, 3).set_requires_grad(true);
+        const AutogradContext context = worker.autograd_context();
+        const auto recording = context.record();
+        const at::Tensor there = worker.rpc_sync("worker1", &squared, leaf);
+        context.backward({(there + squared(leaf)).sum()});
+        expect_all(context.get_gradients().find(leaf), 12);
       },
       8);
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/base/check.h"
+#include "core/base/stream_set.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
@@ -73,6 +74,8 @@ Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
   if (!fresh) return pass;
   pass.name = name;
   pass.context = &context;
+  const bool elsewhere = options_.mutants.on(Mutant::gradients_settled_elsewhere);
+  const InStreams in(elsewhere ? nullptr : context.streams);
   context.gradients.settle(name);
   strand_.trace().on_event({.kind = EventKind::pass_started,
                             .worker = options_.self,

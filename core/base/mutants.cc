@@ -247,6 +247,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "a backward pass does not record what it reads with its streams"},
     {gradients_summed_elsewhere, "gradients_summed_elsewhere", other,
      "the gradients of a context are added up in other streams than its own"},
+    {gradients_settled_elsewhere, "gradients_settled_elsewhere", other,
+     "what ended passes have added is added up in other streams than those of its context"},
     {gradients_read_early, "gradients_read_early", other,
      "who takes gradients does not wait for the context's streams"},
     {gradients_not_recorded, "gradients_not_recorded", other,

@@ -152,6 +152,7 @@ enum class Mutant : uint8_t {
   walk_in_other_streams,
   walk_records_nothing,
   gradients_summed_elsewhere,
+  gradients_settled_elsewhere,
   gradients_read_early,
   gradients_not_recorded,
   step_beside_other_uses,

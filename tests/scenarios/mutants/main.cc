@@ -2,14 +2,13 @@
 #include <ATen/Parallel.h>
 
 #include "command_line/command_line.h"
-#include "scenarios/shared_state/shared_state.h"
-#include "scenarios/storm/storm.h"
+#include "tests/scenarios/mutants/hunted_scenarios.h"
 #include "tests/scenarios/tool_run.h"
 
 int main(int argc, char** argv) {
   using namespace rehearsal;
   at::set_num_threads(1);
   return command_line::run_tests_or_tool(argc, argv, [](int count, char** words) {
-    return rehearsal::main(count, words, {storm_scenario(), shared_state::scenario()});
+    return rehearsal::main(count, words, hunted_scenarios());
   });
 }

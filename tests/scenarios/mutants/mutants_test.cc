@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/shared_state/shared_state.h"
-#include "scenarios/storm/storm.h"
 #include "tests/scenarios/mutants/forked_hunt.h"
+#include "tests/scenarios/mutants/hunted_scenarios.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/whole_file.h"
 
@@ -56,7 +55,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TheHuntFinds);  // Where there are
 TEST_P(TheHuntFinds, WhatIsLeftOut) {
   // Goal: the simulator finds the absence of each rule, and what it says repeats the failure.
   // Method: the seeds of a hunt, in their order; run the words that repeat the first that fails.
-  const ForkedHunt hunt({storm_scenario(), shared_state::scenario()});
+  const ForkedHunt hunt(hunted_scenarios());
   const auto found = hunt.hunt(hunt_of(GetParam()));
   ASSERT_TRUE(found.has_value());
   const auto oracle = oracles().find(GetParam());

@@ -1,6 +1,7 @@
 #include "core/autograd/gradient_slots.h"
 
 #include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "core/base/check.h"
 
@@ -21,14 +22,26 @@ void add_to(Buffer& buffer, size_t position, at::Tensor gradient,
     buffer.add(position, std::move(gradient), producer, consumer);
 }
 
-// Makes `consumer` wait until it may read the buffer; older versions wait in `add` itself.
+// In which the code that evaluates a node gives work on this gradient.
+c10::Stream current_stream_of(const at::Tensor& gradient) {
+  return c10::impl::VirtualGuardImpl(gradient.device().type()).getStream(gradient.device());
+}
+
+// Makes `consumer` wait until it may read the buffer, and of a gradient that is on another device
+// than its node's stream the current stream there. Older versions wait in `add` itself.
 template <class Buffer>
 void wait_until_ready(const Buffer& buffer, const c10::Stream& consumer) {
   if constexpr (requires { buffer.ready_events; }) {
+    const auto wait = [&buffer](size_t i, const c10::Stream& reader) {
+      if (buffer.ready_streams[i] && *buffer.ready_streams[i] == reader) return;
+      reader.wait(*buffer.ready_events[i]);
+    };
     for (size_t i = 0; i < buffer.buffer.size(); ++i) {
-      if (!buffer.buffer[i].defined() || !buffer.ready_events[i]) continue;
-      if (buffer.ready_streams[i] && *buffer.ready_streams[i] == consumer) continue;
-      consumer.wait(*buffer.ready_events[i]);
+      const at::Tensor& gradient = buffer.buffer[i];
+      if (!gradient.defined() || !buffer.ready_events[i]) continue;
+      wait(i, consumer);
+      if (!gradient.device().is_cpu() && gradient.device() != consumer.device())
+        wait(i, current_stream_of(gradient));
     }
   }
 }

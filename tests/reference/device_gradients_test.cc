@@ -42,12 +42,17 @@ struct Squared : torch::autograd::Function<Squared> {
 
 at::Tensor squared(const at::Tensor& x) { return Squared::apply(x); }
 
+std::vector<at::Tensor> two_and_three(const at::Tensor& x, const at::Tensor& y) {
+  return {worked(x) * 2, worked(y) * 3};
+}
+
 FunctionRegistry doubling() {
   FunctionRegistry registry;
   registry.function("twice", &twice)
       .function("slope_there", &slope_there)
       .function("slope_after_a_call", &slope_after_a_call)
-      .function("squared", &squared);
+      .function("squared", &squared)
+      .function("two_and_three", &two_and_three);
   return registry;
 }
 
@@ -135,6 +140,20 @@ TEST(DeviceGradients, AreFoundByPassesOfLibTorchWithinABackwardPass) {
         expect_all(context.get_gradients().find(leaf), 12);
       },
       8);
+}
+
+TEST(DeviceGradients, OfOneMessageMayBeOnSeveralDevices) {
+  const auto main = [](Worker& worker) {
+    const at::Tensor x = on(worker, 0, 1).set_requires_grad(true);
+    const at::Tensor y = on(worker, 1, 1).set_requires_grad(true);
+    const AutogradContext context = worker.autograd_context();
+    const auto recording = context.record();
+    const std::vector<at::Tensor> there = worker.rpc_sync("worker1", &two_and_three, x, y);
+    context.backward({worked(there[0]).sum(), worked(there[1]).sum()});
+    expect_all(context.get_gradients().find(x), 2);
+    expect_all(context.get_gradients().find(y), 3);
+  };
+  in_both_worlds(three_workers(doubling(), main, 2), {.seeds = tries(8), .devices = 2});
 }
 
 // Those of three passes in each of many contexts, from a stream that is not the leaf's.

@@ -25,13 +25,15 @@ inline at::Tensor worked(at::Tensor tensor) {
 
 inline at::Tensor twice(const at::Tensor& tensor) { return worked(tensor) * 2; }
 
-// Three workers with a device each; every one has maps for all.
-inline Program three_workers(FunctionRegistry registry, const Program::Main& main) {
+// Three workers; every one has maps for all, of so many devices.
+inline Program three_workers(FunctionRegistry registry, const Program::Main& main,
+                             int devices = 1) {
   Program program(std::move(registry));
+  DeviceMap map;
+  for (int device = 0; device < devices; ++device) map.add(device, device);
   for (const std::string name : {"worker0", "worker1", "worker2"}) {
     program.worker(name, name == "worker0" ? main : Program::Main());
-    for (const std::string peer : {"worker0", "worker1", "worker2"})
-      program.device_map(peer, {{0, 0}});
+    for (const std::string peer : {"worker0", "worker1", "worker2"}) program.device_map(peer, map);
   }
   return program;
 }

@@ -50,16 +50,21 @@ class Process {
                                             "steps=1500",
                                             "--set",
                                             "save_every=20",
+                                            "--peer-timeout",
+                                            "3s",
+                                            "--heartbeat",
+                                            "500ms",
                                             "--json"};
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     setenv(kToolVariable, "1", 1);
-    setenv("REHEARSAL_PEER_TIMEOUT", "3s", 1);
-    setenv("REHEARSAL_HEARTBEAT", "500ms", 1);
     const pid_t maker = getpid();
     process_ = fork();
-    if (process_ != 0) return;
+    if (process_ != 0) {
+      unsetenv(kToolVariable);  // Or it would be that of the tests that come later, too.
+      return;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != maker) _exit(1);
     if (freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);

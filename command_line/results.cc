@@ -44,7 +44,7 @@ class Digester {
 }  // namespace
 
 TensorDigest digest_of(const at::Tensor& value) {
-  const at::Tensor elements = value.detach().contiguous();
+  const at::Tensor elements = value.detach().cpu().contiguous();
   TensorDigest result{c10::toString(value.scalar_type()), value.sizes().vec(), {}};
   Digester digester;
   digester.text(result.type);

@@ -7,6 +7,7 @@
 #include "core/api/worker.h"
 #include "scenarios/batch_parameter_server/server.h"
 #include "scenarios/batch_parameter_server/trainer.h"
+#include "scenarios/devices.h"
 #include "scenarios/storm/drawn_faults.h"
 
 namespace rehearsal::batch_parameter_server {
@@ -38,7 +39,7 @@ void compare(const std::vector<Report>& reports, const TrainedAlone& alone) {
 void server_main(Worker& worker, const Settings& settings, Reporter& reporter) {
   const auto server = worker.remote<Server>(worker.name(), settings);
   const std::vector<Report> reports = run_trainers(worker, server, settings);
-  compare(reports, train_alone(settings));
+  if (rounds_as_cpu(worker)) compare(reports, train_alone(settings));
   const int64_t updates = server.with_local([](const Server& value) { return value.updates(); });
   if (updates != settings.batches)
     throw std::logic_error(std::to_string(updates) + " updates for " +
@@ -74,6 +75,7 @@ Program program(const ScenarioRun& run) {
     server_main(worker, settings, reporter);
   });
   program.worker("trainer", Count{static_cast<uint32_t>(settings.trainers)});
+  map_devices(program, run.devices, {"ps"});
   return program;
 }
 
@@ -106,6 +108,7 @@ Scenario scenario() {
       .integer("blocks", {3, 1, 0, 100, "of two convolutions, with a way around them"})
       .integer("classes", {30, 3, 1, 1000, "of pictures"});
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.draw_faults = draw_faults;
   scenario.program = program;
   return scenario;

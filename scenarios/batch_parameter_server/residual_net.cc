@@ -32,7 +32,8 @@ Batch draw_batch(const NetSizes& sizes, int64_t rows, uint64_t seed) {
 }
 
 at::Tensor net_loss(const std::vector<at::Tensor>& parameters, const Batch& batch) {
-  return at::mse_loss(net_forward(parameters, batch.pictures), batch.targets);
+  const c10::Device device = parameters.front().device();
+  return at::mse_loss(net_forward(parameters, batch.pictures.to(device)), batch.targets.to(device));
 }
 
 }  // namespace rehearsal::batch_parameter_server

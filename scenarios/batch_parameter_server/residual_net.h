@@ -34,7 +34,7 @@ using Batch = models::LabelledPictures;
 // The same for the same seed.
 [[nodiscard]] Batch draw_batch(const NetSizes& sizes, int64_t rows, uint64_t seed);
 
-// Mean-square.
+// Mean-square; on the device of the parameters.
 [[nodiscard]] at::Tensor net_loss(const std::vector<at::Tensor>& parameters, const Batch& batch);
 
 }  // namespace rehearsal::batch_parameter_server

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "scenarios/devices.h"
+
 namespace rehearsal::batch_parameter_server {
 
 std::vector<at::Tensor> first_parameters(const Settings& settings) {
@@ -16,8 +18,19 @@ Batch batch_of(const Settings& settings, int64_t trainer, int64_t round) {
   return draw_batch(settings.sizes, settings.rows, mix(settings.seed, number));
 }
 
+namespace {
+
+// Leaves again.
+std::vector<at::Tensor> on_device(std::vector<at::Tensor> parameters, const c10::Device& device) {
+  for (at::Tensor& parameter : parameters)
+    parameter = parameter.detach().to(device).set_requires_grad(true);
+  return parameters;
+}
+
+}  // namespace
+
 Server::Server(CallContext& call, const Settings& settings)
-    : parameters_(first_parameters(settings)),
+    : parameters_(on_device(first_parameters(settings), device_or_cpu(call))),
       optimizer_(parameters_, torch::optim::SGDOptions(kLearningRate).momentum(kMomentum)),
       round_(call, {.size = static_cast<uint64_t>(settings.trainers), .delay = {}},
              [this](std::vector<Contribution> contributions) {

@@ -36,6 +36,7 @@ struct Settings {
 // Used through an RRef, so its methods run one at a time, and a round runs alone.
 class Server {
  public:
+  // Its parameters are on the first device of its worker, if that has any.
   Server(CallContext& call, const Settings& settings);
 
   // Copies of the present parameters.

@@ -6,11 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "scenarios/devices.h"
+
 namespace rehearsal::batch_rl {
 
 Agent::Agent(CallContext& call, const Settings& settings)
     : batched_(settings.batched),
-      learner_(settings),
+      learner_(settings, device_or_cpu(call)),
       round_(
           call,
           {.size = settings.batched ? static_cast<uint64_t>(settings.observers) : 1, .delay = {}},

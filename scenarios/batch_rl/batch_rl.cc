@@ -9,6 +9,7 @@
 #include "core/api/worker.h"
 #include "core/base/hash.h"
 #include "scenarios/batch_rl/agent.h"
+#include "scenarios/devices.h"
 #include "scenarios/storm/drawn_faults.h"
 #include "sim/values.h"
 
@@ -75,7 +76,8 @@ void agent_main(Worker& worker, const Settings& settings, Reporter& reporter) {
       episode = end_episode(value.learner(), outcomes);
       running_reward = value.learner().running_reward();
     });
-    compare(episode, alone.next_episode(), episodes++);
+    if (rounds_as_cpu(worker)) compare(episode, alone.next_episode(), episodes);
+    ++episodes;
     worker.note("running reward", running_reward);
     const std::string text = episode_text(episodes, episode.last_reward, running_reward);
     reporter.progress(text);
@@ -142,6 +144,7 @@ Scenario scenario() {
       .integer("steps", {500, 6, 1, 1'000'000, "of each observer in an episode"})
       .choice("form", {{"batched", "single"}, "one pass of the policy for all, or for each"});
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.draw_faults = draw_faults;
   scenario.invariants = {{"steps", wrong_steps}};
   scenario.program = program;

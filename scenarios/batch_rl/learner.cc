@@ -13,18 +13,19 @@ namespace {
 constexpr double kLearningRate = 1e-2;
 constexpr double kRunningShare = 0.5;
 
-std::shared_ptr<models::PolicyNetwork> first_policy(uint64_t seed) {
+std::shared_ptr<models::PolicyNetwork> first_policy(uint64_t seed, const c10::Device& device) {
   auto policy = std::make_shared<models::PolicyNetwork>();
   policy->draw_parameters(at::make_generator<at::CPUGeneratorImpl>(seed));
+  policy->to(device);
   return policy;
 }
 
 }  // namespace
 
-Learner::Learner(const Settings& settings)
+Learner::Learner(const Settings& settings, const c10::Device& device)
     : seed_(settings.seed),
       asked_(static_cast<size_t>(settings.observers)),
-      policy_(first_policy(mix(settings.seed, 0))),
+      policy_(first_policy(mix(settings.seed, 0), device)),
       optimizer_(policy_->parameters(), torch::optim::AdamOptions(kLearningRate)) {}
 
 std::vector<int64_t> Learner::act(const std::vector<Request>& requests) {

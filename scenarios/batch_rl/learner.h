@@ -40,7 +40,8 @@ struct Request {
 
 class Learner {
  public:
-  explicit Learner(const Settings& settings);
+  // A policy on this device.
+  explicit Learner(const Settings& settings, const c10::Device& device = c10::kCPU);
 
   // One pass of the policy over all requests; the actions in their order. A draw depends on the
   // observer and on how often it has asked.

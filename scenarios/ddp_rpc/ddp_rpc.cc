@@ -7,6 +7,7 @@
 #include "core/api/worker.h"
 #include "scenarios/ddp_rpc/hybrid.h"
 #include "scenarios/ddp_rpc/trainer.h"
+#include "scenarios/devices.h"
 #include "scenarios/storm/drawn_faults.h"
 
 namespace rehearsal::ddp_rpc {
@@ -41,11 +42,12 @@ void compare(const std::vector<Report>& reports, const at::Tensor& rows, const a
 }
 
 void master_main(Worker& worker, const Settings& settings, Reporter& reporter) {
-  const RemoteModule<Table> table(worker, "ps", table_seed(settings));
+  const RemoteModule<Table> table(worker, place_on("ps", 1, worker.device_count()),
+                                  table_seed(settings));
   const at::Tensor first = table.rpc_sync(&Table::rows);
   const std::vector<Report> reports = run_trainers(worker, table, settings);
   const at::Tensor rows = table.rpc_sync(&Table::rows);
-  compare(reports, rows, first, train_alone(settings));
+  if (rounds_as_cpu(worker)) compare(reports, rows, first, train_alone(settings));
   reporter.line(std::to_string(reports.front().losses.size()) + " steps of " +
                 std::to_string(settings.trainers) + " trainers; dense part " +
                 reports.front().dense.back() + ", first loss " +
@@ -106,6 +108,7 @@ Scenario scenario() {
                            .drawn_min = 1,
                            .drawn_max = 4});
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.draw_faults = draw_faults;
   scenario.program = program;
   return scenario;

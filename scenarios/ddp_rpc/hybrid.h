@@ -35,8 +35,8 @@ class Table : public torch::nn::Module {
 
   // long {indices}, and where in them each bag begins, long {bags}: float {bags, kWidth}.
   at::Tensor forward(const at::Tensor& indices, const at::Tensor& offsets);
-  // The present rows, outside of any graph.
-  at::Tensor rows() const { return weight_.detach().clone(); }
+  // The present rows, outside of any graph, on the CPU.
+  at::Tensor rows() const { return weight_.detach().cpu().clone(); }
 
  private:
   at::Tensor weight_;

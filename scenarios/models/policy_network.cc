@@ -35,7 +35,9 @@ PolicyNetwork::PolicyNetwork()
       affine2_(register_module("affine2", torch::nn::Linear(kHiddenSize, kActionCount))) {}
 
 torch::Tensor PolicyNetwork::forward(const torch::Tensor& states, const torch::Tensor& masks) {
-  return torch::softmax(affine2_(torch::relu(affine1_(states) * masks)), 1);
+  const torch::Device device = affine1_->weight.device();
+  const torch::Tensor hidden = torch::relu(affine1_(states.to(device)) * masks.to(device));
+  return torch::softmax(affine2_(hidden), 1);
 }
 
 torch::Tensor PolicyNetwork::draw_mask() const {
@@ -58,7 +60,7 @@ SampledStep sample_step(PolicyNetwork& policy, const torch::Tensor& state) {
   const torch::NoGradGuard no_grad;
   const torch::Tensor mask = policy.draw_mask();
   const torch::Tensor probabilities = policy.forward(state.unsqueeze(0), mask.unsqueeze(0));
-  return {state, mask, torch::multinomial(probabilities, 1).item<int64_t>()};
+  return {state, mask, torch::multinomial(probabilities.cpu(), 1).item<int64_t>()};
 }
 
 std::vector<SampledStep> sample_steps(PolicyNetwork& policy,
@@ -67,7 +69,8 @@ std::vector<SampledStep> sample_steps(PolicyNetwork& policy,
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> masks;
   for (const uint64_t seed : seeds) masks.push_back(mask_of(seed));
-  const torch::Tensor probabilities = policy.forward(torch::stack(states), torch::stack(masks));
+  const torch::Tensor probabilities =
+      policy.forward(torch::stack(states), torch::stack(masks)).cpu();
   std::vector<SampledStep> steps;
   for (size_t i = 0; i < states.size(); ++i) {
     const auto left = probabilities[static_cast<int64_t>(i)][0].item<double>();
@@ -87,7 +90,7 @@ torch::Tensor log_probabilities(PolicyNetwork& policy, const std::vector<Sampled
   }
   const torch::Tensor probabilities = policy.forward(torch::stack(states), torch::stack(masks));
   const torch::Tensor chosen = torch::tensor(actions, torch::kLong).unsqueeze(1);
-  return torch::log(probabilities.gather(1, chosen)).squeeze(1);
+  return torch::log(probabilities.gather(1, chosen.to(probabilities.device()))).squeeze(1);
 }
 
 std::vector<double> discounted_returns(const std::vector<double>& rewards) {
@@ -107,7 +110,7 @@ torch::Tensor policy_loss(const torch::Tensor& log_probabilities,
   if (returns.size() > 1) {
     weights = (weights - weights.mean()) / (weights.std() + kEpsilon);
   }
-  return -(log_probabilities * weights).sum();
+  return -(log_probabilities * weights.to(log_probabilities.device())).sum();
 }
 
 }  // namespace rehearsal::models

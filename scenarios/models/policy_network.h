@@ -24,7 +24,8 @@ class PolicyNetwork : public torch::nn::Module {
   PolicyNetwork();
 
   // float {n, 4} states to float {n, 2} probabilities of the actions. `masks`, float {n, 128}, is
-  // what dropout multiplies the hidden units with.
+  // what dropout multiplies the hidden units with. On the device of the parameters; the arguments
+  // may be elsewhere.
   torch::Tensor forward(const torch::Tensor& states, const torch::Tensor& masks);
 
   // A mask for one step: each unit is left out with probability 0.6, the others are scaled up.
@@ -40,8 +41,8 @@ class PolicyNetwork : public torch::nn::Module {
 };
 
 struct SampledStep {
-  torch::Tensor state;  // {4}
-  torch::Tensor mask;   // {128}
+  torch::Tensor state;  // {4}, on the CPU
+  torch::Tensor mask;   // {128}, on the CPU
   int64_t action = 0;
 };
 
@@ -57,7 +58,8 @@ std::vector<SampledStep> sample_steps(PolicyNetwork& policy,
                                       const std::vector<torch::Tensor>& states,
                                       const std::vector<uint64_t>& seeds);
 
-// The logarithms of the probabilities of these actions, float {n}, with their graph.
+// The logarithms of the probabilities of these actions, float {n}, with their graph, on the
+// policy's device.
 torch::Tensor log_probabilities(PolicyNetwork& policy, const std::vector<SampledStep>& steps);
 
 // The return of each step: its reward plus the discounted return of the next one.

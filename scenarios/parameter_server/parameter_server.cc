@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <set>
 
+#include "scenarios/devices.h"
 #include "scenarios/parameter_server/trainer.h"
 #include "scenarios/storm/drawn_faults.h"
 
@@ -122,6 +123,7 @@ Program program(const ScenarioRun& run) {
         trainer_main(worker, settings, reporter);
       },
       Count{static_cast<uint32_t>(settings.trainers)});
+  map_devices(program, run.devices, {kServerName});
   return program;
 }
 
@@ -168,6 +170,7 @@ Scenario scenario() {
   scenario.summary = "trainers run and step one classifier of digits, which lives at a server";
   declare_options(scenario.options);
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.draw_faults = draw_faults;
   scenario.verdict = judge;
   scenario.program = program;

@@ -5,14 +5,18 @@
 #include <string>
 
 #include "core/api/autograd_context.h"
+#include "scenarios/devices.h"
 
 namespace rehearsal::parameter_server {
 
-Server::Server(const NetSizes& sizes)
-    : net_(std::make_shared<Net>(sizes)), first_values_(values()) {}
+Server::Server(const NetSizes& sizes, const c10::Device& device)
+    : net_(std::make_shared<Net>(sizes)) {
+  net_->to(device);
+  first_values_ = values();
+}
 
 torch::Tensor Server::forward(const torch::Tensor& pictures, bool training) {
-  return net_->forward(pictures, training);
+  return net_->forward(pictures.to(net_->parameters().front().device()), training);
 }
 
 std::vector<torch::Tensor> Server::gradients(CallContext& call) {
@@ -54,7 +58,8 @@ std::vector<std::string> Server::parameter_names() {
 // `body` never parks, so the second caller finds what the first has made.
 RRef<Server> get_server(CallContext& call, const NetSizes& sizes) {
   return call.with_state<ServerSlot>([&](ServerSlot& slot) {
-    if (!slot.server) slot.server = call.rref(Server(sizes));
+    const c10::Device device = device_or_cpu(call, call.device_count() - 1);
+    if (!slot.server) slot.server = call.rref(Server(sizes, device));
     return *slot.server;
   });
 }

@@ -15,7 +15,8 @@ namespace rehearsal::parameter_server {
 // optimizers are no methods of it: they come between the calls of others.
 class Server {
  public:
-  explicit Server(const NetSizes& sizes);
+  // A net on this device.
+  Server(const NetSizes& sizes, const c10::Device& device);
 
   torch::Tensor forward(const torch::Tensor& pictures, bool training);
 
@@ -42,7 +43,7 @@ struct ServerSlot {
   std::optional<RRef<Server>> server;
 };
 
-// The one Server of the worker that serves this, which the first call makes.
+// The one Server of the worker that serves this, which the first call makes: on its last device.
 RRef<Server> get_server(CallContext& call, const NetSizes& sizes);
 
 void register_server(FunctionRegistry& registry);

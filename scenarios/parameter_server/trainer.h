@@ -36,11 +36,14 @@ class Trainer {
 
   [[nodiscard]] const RRef<Server>& server() const { return server_; }
 
-  // All steps so far together have taken these from the parameters; double.
+  // All steps so far together have taken these from the parameters; double, on the CPU.
   [[nodiscard]] const std::vector<torch::Tensor>& taken() const { return taken_; }
   [[nodiscard]] int64_t steps() const { return steps_; }
 
  private:
+  // On the trainer's first device, if it has any.
+  [[nodiscard]] torch::Tensor placed(const torch::Tensor& pictures) const;
+
   const Worker& worker_;
   TrainingSettings settings_;
   RRef<Server> server_;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "scenarios/device_maps.h"
+#include "scenarios/devices.h"
 #include "scenarios/pipeline/training.h"
 #include "scenarios/storm/drawn_faults.h"
 
@@ -82,7 +82,7 @@ void master(Worker& worker, const Settings& settings, const Pictures& pictures,
         if (pictures.columns > 0) reporter.line(picture_of(step, pictures.columns));
         if (pictures.pixels > 0) reporter.line(svg_picture_of(step, pictures.pixels));
       });
-  compare(trained, train_alone(settings));
+  if (rounds_as_cpu(worker)) compare(trained, train_alone(settings));
   for (size_t i = 0; i < trained.losses.size(); ++i)
     reporter.results.number("loss " + std::to_string(i), trained.losses[i]);
   for (size_t stage = 0; stage < trained.parameters.size(); ++stage)

@@ -10,6 +10,7 @@
 #include "core/api/distributed_optimizer.h"
 #include "core/api/remote_module.h"
 #include "core/base/hash.h"
+#include "scenarios/devices.h"
 #include "scenarios/models/residual_net.h"
 
 namespace rehearsal::pipeline {
@@ -54,15 +55,13 @@ Batches batches_of(const Settings& settings, int64_t step) {
 
 // Where a stage lives, as RemoteModule reads it.
 std::string place_of(const Settings& settings, int64_t stage) {
-  const std::string worker = "worker" + std::to_string(stage % settings.workers);
-  if (settings.devices == 0) return worker;
-  return worker + "/cuda:" + std::to_string(stage / settings.workers % settings.devices);
+  return place_on("worker" + std::to_string(stage % settings.workers), stage / settings.workers,
+                  settings.devices);
 }
 
 // All of them on the device on which the calling worker computes.
 std::vector<at::Tensor> placed(const Worker& worker, std::vector<at::Tensor> tensors) {
-  if (worker.device_count() == 0) return tensors;
-  for (at::Tensor& tensor : tensors) tensor = tensor.to(worker.device(0));
+  for (at::Tensor& tensor : tensors) tensor = tensor.to(device_or_cpu(worker));
   return tensors;
 }
 

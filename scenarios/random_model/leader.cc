@@ -45,6 +45,8 @@ Outputs Attempt::run() {
     if (const auto wrong = reference_.difference(pass + 1, found)) throw WrongResult(*wrong);
   }
   wait_for_all();
+  for (const Unchecked& output : unchecked_)
+    expect_output(output.node, output.number, output.found.cpu());
   return found;
 }
 
@@ -64,7 +66,8 @@ void Attempt::run_node(size_t index) {
     Outputs inputs;
     for (const Input& input : node.inputs)
       inputs.push_back(tensors_of(input.node).at(input.output));
-    held.here = evaluate(model_, node, inputs, /*owned=*/false);
+    const Placed here = placed(worker_, node, inputs);
+    held.here = evaluate(model_, here.node, here.inputs, /*owned=*/false);
     return expect_outputs(index, *held.here);
   }
   const Arguments arguments = arguments_of(node);
@@ -92,7 +95,8 @@ void Attempt::run_loss(size_t index) {
     Outputs inputs;
     for (const Input& input : node.inputs)
       inputs.push_back(tensors_of(input.node).at(input.output));
-    held.loss_here = evaluate(model_, node, inputs, /*owned=*/false).front();
+    const Placed here = placed(worker_, node, inputs);
+    held.loss_here = evaluate(model_, here.node, here.inputs, /*owned=*/false).front();
   } else if (node.way == Way::remote) {
     held.loss_there = parts_[node.worker].remote(&Part::loss, number, arguments_of(node));
     return;
@@ -152,12 +156,19 @@ void Attempt::wait_for_all() {
   }
 }
 
-void Attempt::expect_outputs(size_t index, const Outputs& found) const {
-  const Outputs& expected = reference_.outputs(index);
-  for (size_t i = 0; i < expected.size(); ++i)
-    if (!same_bits(found.at(i), expected[i]))
-      throw WrongResult("output " + std::to_string(i) + " of " + text_of(model_, index) + " is " +
-                        numbers_of(found[i]) + ", not " + numbers_of(expected[i]));
+void Attempt::expect_outputs(size_t index, const Outputs& found) {
+  for (size_t i = 0; i < reference_.outputs(index).size(); ++i)
+    if (found.at(i).is_cpu())
+      expect_output(index, i, found[i]);
+    else
+      unchecked_.push_back({index, i, found[i].detach().clone()});
+}
+
+void Attempt::expect_output(size_t index, size_t output, const at::Tensor& found) const {
+  const at::Tensor& expected = reference_.outputs(index)[output];
+  if (!same_bits(found, expected))
+    throw WrongResult("output " + std::to_string(output) + " of " + text_of(model_, index) +
+                      " is " + numbers_of(found) + ", not " + numbers_of(expected));
 }
 
 void Attempt::run_pass(size_t index) {
@@ -220,7 +231,11 @@ Outputs Attempt::gradients() {
   std::vector<Future<Outputs>> asked;
   for (const RRef<Part>& part : parts_) asked.push_back(part.rpc_async(&Part::gradients));
   std::vector<Outputs> of_workers;
-  for (const Future<Outputs>& future : asked) of_workers.push_back(future.wait());
+  for (const Future<Outputs>& future : asked) {
+    of_workers.push_back(future.wait());
+    for (at::Tensor& gradient : of_workers.back())
+      if (gradient.defined()) gradient = gradient.cpu();
+  }
   std::vector<size_t> taken(parts_.size());
   for (const Node& node : model_.nodes)
     if (is_leaf(node)) found.push_back(of_workers[node.worker].at(taken[node.worker]++));

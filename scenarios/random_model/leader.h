@@ -30,8 +30,8 @@ class Attempt {
   Attempt(const Worker& worker, const Model& model, const Reference& reference,
           std::function<void(const RpcError&)> on_failed_pass);
 
-  // The gradients of all leaves after the last pass, in the order of nodes. Throws WrongResult, or
-  // the RpcError of what failed for good. Parks.
+  // The gradients of all leaves after the last pass, in the order of nodes, on the CPU. Throws
+  // WrongResult, or the RpcError of what failed for good. Parks.
   Outputs run();
 
  private:
@@ -44,6 +44,13 @@ class Attempt {
     RRef<at::Tensor> loss_there;
   };
 
+  // An output of a device, compared at the end: the host would wait for it.
+  struct Unchecked {
+    size_t node;
+    size_t number;
+    at::Tensor found;
+  };
+
   void refer_to_leaves();
   void run_node(size_t index);
   void run_loss(size_t index);
@@ -53,7 +60,8 @@ class Attempt {
   at::Tensor loss_of(size_t index);
   RRef<at::Tensor> loss_reference_of(size_t index);
   void wait_for_all();
-  void expect_outputs(size_t index, const Outputs& found) const;
+  void expect_outputs(size_t index, const Outputs& found);
+  void expect_output(size_t index, size_t output, const at::Tensor& found) const;
 
   // Until it succeeds, or has failed too often.
   void run_pass(size_t index);
@@ -68,6 +76,7 @@ class Attempt {
   const AutogradContext context_;
   std::vector<RRef<Part>> parts_;
   std::vector<Held> held_;
+  std::vector<Unchecked> unchecked_;
 };
 
 }  // namespace rehearsal::random_model

@@ -86,6 +86,7 @@ struct Model {
   bool fast = false;       // everything is used: passes in mode FAST
   bool records = false;    // some pass is recorded: operators must be differentiable twice
   bool leads_all = false;  // the leader has met the owners of all leaves in the context
+  bool sparse = true;      // look_ups may give sparse gradients; no device holds one
   bool hurries = false;    // the first pass does not wait for results that it does not need
   std::optional<size_t> hub;
   std::vector<Node> nodes;  // inputs come before what uses them

@@ -155,8 +155,9 @@ at::Tensor looked_up(const Model& model, const Node& node, const at::Tensor& tab
   const int64_t first = static_cast<int64_t>(node.word % 4);
   const at::Tensor rows =
       at::tensor({first, (first + 1 + static_cast<int64_t>(node.word / 4 % 3)) % 4}, at::kLong);
-  const bool sparse = !model.records && node.word / 16 % 4 != 0;
-  return as_type(at::embedding(table, rows, -1, false, sparse), node.type) * node.content;
+  const bool sparse = model.sparse && !model.records && node.word / 16 % 4 != 0;
+  return as_type(at::embedding(table, rows.to(table.device()), -1, false, sparse), node.type) *
+         node.content;
 }
 
 // Of which the operator may change the first, if it is in place.
@@ -233,7 +234,7 @@ at::Tensor penalty_of(const Outputs& gradients) {
   for (const at::Tensor& gradient : gradients) {
     if (!gradient.defined() || !gradient.requires_grad()) continue;
     const at::Tensor part = wrapped(as_type(gradient, at::kDouble)).pow(2).sum();
-    sum = sum.defined() ? sum + part : part;
+    sum = sum.defined() ? sum + part.to(sum.device()) : part;
   }
   return sum;
 }

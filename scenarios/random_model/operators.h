@@ -10,7 +10,8 @@ namespace rehearsal::random_model {
 
 using Outputs = std::vector<at::Tensor>;
 
-// The results of one node; the same bits wherever it runs. `inputs` in the order of the node's.
+// The results of one node; the same bits wherever it runs. `inputs` in the order of the node's, on
+// one device with the node's constants.
 // With `owned`, the first input is nobody else's and may be changed in place.
 [[nodiscard]] Outputs evaluate(const Model& model, const Node& node, const Outputs& inputs,
                                bool owned);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "core/api/autograd_context.h"
+#include "core/base/hash.h"
 
 namespace rehearsal::random_model {
 namespace {
@@ -15,12 +16,19 @@ Outputs fetched(const RRef<Outputs>& reference, const Input& input, bool& owned)
   return input.apart ? reference.to_here_async().wait() : reference.to_here();
 }
 
+// On which of the worker's devices a node computes, or that it does on the CPU.
+c10::Device device_of(const WorkerAccess& worker, const Node& node) {
+  const auto places = static_cast<uint64_t>(worker.device_count()) + 1;
+  const uint64_t place = mix(node.word, hash_text("device")) % places;
+  return place == 0 ? c10::Device(c10::kCPU) : worker.device(static_cast<int>(place) - 1);
+}
+
 }  // namespace
 
 Part::Part(CallContext& call, int64_t worker)
     : model_(call.state<Plan>().model), leaves_(leaves_of(*model_, static_cast<uint32_t>(worker))) {
   for (const size_t leaf : leaves_)
-    tensors_.push_back(model_->nodes[leaf].content.clone().requires_grad_());
+    tensors_.push_back(placed(call, model_->nodes[leaf], {}).node.content.clone().requires_grad_());
 }
 
 Outputs Part::inputs_of(CallContext& call, const Node& node, const Arguments& arguments,
@@ -51,7 +59,8 @@ Outputs Part::run(CallContext& call, int64_t index, const Arguments& arguments) 
   }
   bool owned = false;
   const Outputs inputs = inputs_of(call, node, arguments, owned);
-  return evaluate(*model_, node, inputs, owned);
+  const Placed here = placed(call, node, inputs);
+  return evaluate(*model_, here.node, here.inputs, owned);
 }
 
 at::Tensor Part::loss(CallContext& call, int64_t node, const Arguments& arguments) {
@@ -79,6 +88,15 @@ at::Tensor Part::penalty(CallContext& call) {
   Outputs gradients;
   for (const at::Tensor& tensor : tensors_) gradients.push_back(found.find(tensor));
   return penalty_of(gradients);
+}
+
+Placed placed(const WorkerAccess& worker, const Node& node, const Outputs& inputs) {
+  Placed here{.node = node, .inputs = {}};
+  const c10::Device device = device_of(worker, node);
+  for (at::Tensor* const constant : {&here.node.content, &here.node.matrix})
+    if (constant->defined()) *constant = constant->to(device);
+  for (const at::Tensor& input : inputs) here.inputs.push_back(input.to(device));
+  return here;
 }
 
 Outputs relay(CallContext& call, const std::vector<int64_t>& via, const RRef<Part>& part,

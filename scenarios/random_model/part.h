@@ -55,6 +55,14 @@ class Part {
   Outputs tensors_;
 };
 
+// A node where a worker computes it, and its inputs: on a device that the node has drawn, or on the
+// CPU.
+struct Placed {
+  Node node;
+  Outputs inputs;
+};
+[[nodiscard]] Placed placed(const WorkerAccess& worker, const Node& node, const Outputs& inputs);
+
 // Runs a node of `part` through the workers of `via`, each of which calls the next.
 Outputs relay(CallContext& call, const std::vector<int64_t>& via, const RRef<Part>& part,
               int64_t node, const Arguments& arguments);

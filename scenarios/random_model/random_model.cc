@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "core/api/worker.h"
+#include "scenarios/devices.h"
 #include "scenarios/random_model/leader.h"
 #include "scenarios/storm/drawn_faults.h"
 
@@ -39,10 +41,15 @@ Program program(const ScenarioRun& run) {
   const Size size{.workers = static_cast<uint32_t>(run.options.integer("workers")),
                   .nodes = static_cast<size_t>(run.options.integer("nodes")),
                   .passes = static_cast<size_t>(run.options.integer("passes"))};
-  const auto model = std::make_shared<const Model>(draw_model(run.seed, size));
+  Model drawn = draw_model(run.seed, size);
+  drawn.sparse = run.devices == 0;
+  const auto model = std::make_shared<const Model>(std::move(drawn));
   static const FunctionRegistry registry = functions();
   Program program(registry);
   program.worker("leader", [model, &reporter = run.reporter](Worker& worker) {
+    if (!rounds_as_cpu(worker))
+      throw std::invalid_argument(
+          "random_model compares bits with the CPU's, and GPUs round otherwise: type --devices N");
     const Outputs gradients = run_to_the_end(worker, *model, reporter);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i].defined())
@@ -50,9 +57,13 @@ Program program(const ScenarioRun& run) {
     reporter.results.number("gradients compared", static_cast<double>(gradients.size()));
   });
   program.state<Plan>(model);
+  std::vector<std::string> all;
+  for (uint32_t worker = 0; worker < size.workers; ++worker) all.push_back(worker_name(worker));
+  map_devices(program, run.devices, all);
   program.worker(
       "worker", [](Worker&) {}, Count{size.workers - 1});
   program.state<Plan>(model);
+  map_devices(program, run.devices, all);
   return program;
 }
 
@@ -97,6 +108,7 @@ Scenario scenario() {
   scenario.program = program;
   scenario.draw_faults = draw_faults;
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.verdict = judge;
   return scenario;
 }

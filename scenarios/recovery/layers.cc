@@ -37,7 +37,7 @@ at::Tensor batch_of(uint64_t seed, int64_t position) {
 }
 
 at::Tensor loss_of(const at::Tensor& output, const at::Tensor& batch) {
-  const at::Tensor target = torch::sin(batch.narrow(1, 0, kOut) * 2);
+  const at::Tensor target = torch::sin(batch.narrow(1, 0, kOut) * 2).to(output.device());
   return (output - target).pow(2).mean();
 }
 

@@ -8,6 +8,7 @@
 #include "core/api/distributed_optimizer.h"
 #include "core/api/recovery.h"
 #include "core/api/worker.h"
+#include "scenarios/devices.h"
 #include "scenarios/recovery/layers.h"
 #include "scenarios/storm/drawn_faults.h"
 
@@ -41,8 +42,10 @@ Model model_for(const Worker& worker) {
   if (worker.name() != kLeader)
     return {RemoteModule<Layer>(worker.lookup<ServedLayer>(kLeader, "first")),
             RemoteModule<Layer>(worker.lookup<ServedLayer>(kLeader, "second"))};
-  Model model{RemoteModule<Layer>(worker, "owner0", kIn, kHidden, kFirstSeed),
-              RemoteModule<Layer>(worker, "owner1", kHidden, kOut, kSecondSeed)};
+  const int devices = worker.device_count();
+  Model model{
+      RemoteModule<Layer>(worker, place_on("owner0", 0, devices), kIn, kHidden, kFirstSeed),
+      RemoteModule<Layer>(worker, place_on("owner1", 1, devices), kHidden, kOut, kSecondSeed)};
   worker.publish("first", model.first.module_rref());
   worker.publish("second", model.second.module_rref());
   return model;
@@ -59,7 +62,7 @@ double train_step(const Worker& worker, const Model& model, const DistributedOpt
                   const Settings& settings, int64_t position) {
   const AutogradContext context = worker.autograd_context();
   const auto recording = context.record();
-  const at::Tensor batch = batch_of(settings.seed.value, position);
+  const at::Tensor batch = batch_of(settings.seed.value, position).to(device_or_cpu(worker));
   const at::Tensor loss = loss_of(model.second.forward(model.first.forward(batch)), batch);
   context.backward({loss});
   optimizer.step(context);
@@ -68,15 +71,18 @@ double train_step(const Worker& worker, const Model& model, const DistributedOpt
 
 bool equal_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const at::Tensor& x, const at::Tensor& y) { return x.equal(y); });
+                    [](const at::Tensor& x, const at::Tensor& y) { return x.cpu().equal(y); });
 }
 
-void report(const Model& model, const Settings& settings, double loss, Results& results) {
+void report(const Worker& worker, const Model& model, const Settings& settings, double loss,
+            Results& results) {
   std::vector<at::Tensor> values = model.first.rpc_sync(&LayerImpl::values);
   for (const at::Tensor& value : model.second.rpc_sync(&LayerImpl::values)) values.push_back(value);
   for (size_t i = 0; i < values.size(); ++i) results.tensor(std::to_string(i), values[i]);
-  const auto alone = trained_alone(settings.seed.value, settings.steps, settings.trainers);
-  results.number("bits of one process", equal_bits(values, alone) ? 1 : 0);
+  if (rounds_as_cpu(worker)) {
+    const auto alone = trained_alone(settings.seed.value, settings.steps, settings.trainers);
+    results.number("bits of one process", equal_bits(values, alone) ? 1 : 0);
+  }
   results.number("loss", loss);
 }
 
@@ -115,7 +121,7 @@ void trainer_main(Worker& worker, const Settings& settings, Reporter& reporter) 
     worker.note("loss", loss);
   }
   checkpoint.wait();
-  if (worker.name() == kLeader) report(model, settings, loss, reporter.results);
+  if (worker.name() == kLeader) report(worker, model, settings, loss, reporter.results);
   // A trainer that ended before the result is told could not go on if the leader crashed.
   worker.barrier(trainers);
   if (worker.name() != kLeader) return;
@@ -138,6 +144,7 @@ Program program(const ScenarioRun& run) {
           },
           Count{static_cast<uint32_t>(settings.trainers)})
       .recovering();
+  map_devices(program, run.devices, {"owner0", "owner1"});
   program.worker("owner", Count{2}).recovering();
   return program;
 }
@@ -181,6 +188,7 @@ Scenario scenario() {
                               .drawn_min = 1,
                               .drawn_max = 3});
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.draw_faults = draw_faults;
   scenario.verdict = judge;
   scenario.program = program;

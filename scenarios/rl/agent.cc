@@ -16,12 +16,14 @@ void append(std::vector<double>& all, const std::vector<double>& part) {
 
 }  // namespace
 
-Agent::Agent(int64_t observer_count, Returns returns)
+Agent::Agent(int64_t observer_count, Returns returns, const c10::Device& device)
     : returns_(returns),
       episodes_(static_cast<size_t>(observer_count)),
-      policy_(std::make_shared<models::PolicyNetwork>()),
-      optimizer_(std::make_unique<torch::optim::Adam>(policy_->parameters(),
-                                                      torch::optim::AdamOptions(kLearningRate))) {}
+      policy_(std::make_shared<models::PolicyNetwork>()) {
+  policy_->to(device);
+  optimizer_ = std::make_unique<torch::optim::Adam>(policy_->parameters(),
+                                                    torch::optim::AdamOptions(kLearningRate));
+}
 
 int64_t Agent::select_action(int64_t observer, const torch::Tensor& state) {
   auto& steps = episodes_.at(static_cast<size_t>(observer)).steps;

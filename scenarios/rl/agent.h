@@ -25,7 +25,8 @@ enum class Returns { joined, separate };
 // Lives at the agent. Used through an RRef, so its methods run one at a time.
 class Agent {
  public:
-  Agent(int64_t observer_count, Returns returns);
+  // Its policy is on this device.
+  Agent(int64_t observer_count, Returns returns, const c10::Device& device = c10::kCPU);
 
   // Draws an action for this observer's state and remembers the step.
   int64_t select_action(int64_t observer, const torch::Tensor& state);
@@ -54,7 +55,7 @@ class Agent {
   Returns returns_;
   std::vector<Episode> episodes_;  // by observer
   std::shared_ptr<models::PolicyNetwork> policy_;
-  std::unique_ptr<torch::optim::Adam> optimizer_;
+  std::unique_ptr<torch::optim::Adam> optimizer_;  // of the policy as it is on its device
   double running_reward_ = 0;
 };
 

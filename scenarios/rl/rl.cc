@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "core/api/worker.h"
+#include "scenarios/devices.h"
 #include "scenarios/rl/agent.h"
 #include "sim/values.h"
 
@@ -69,7 +70,8 @@ void declare_results(Reporter& reporter, Agent& agent, int64_t episode) {
 }
 
 void agent_main(Worker& worker, const Settings& settings, Reporter& reporter) {
-  const RRef<Agent> agent = worker.rref(Agent(settings.observers, settings.returns));
+  const RRef<Agent> agent =
+      worker.rref(Agent(settings.observers, settings.returns, device_or_cpu(worker)));
   const std::vector<RRef<Observer>> observers = make_observers(worker, settings);
   double running_reward = 0;
   int64_t episode = 0;
@@ -126,6 +128,7 @@ Scenario scenario() {
       .choice("returns",
               {{"joined", "separate"}, "joined as in the tutorial, or for each observer"});
   scenario.schedule_independent = true;
+  scenario.uses_devices = true;
   scenario.invariants = {{"episodes", wrong_episodes}};
   scenario.program = program;
   return scenario;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "scenarios/device_maps.h"
+#include "scenarios/devices.h"
 #include "scenarios/rnn/trainer.h"
 #include "scenarios/text/corpus.h"
 #include "scenarios/text/vocabulary.h"

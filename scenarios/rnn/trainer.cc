@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenarios/devices.h"
+
 namespace rehearsal::rnn {
 namespace {
 
@@ -28,7 +30,7 @@ ModelRefs make_model(const Worker& worker, const models::LanguageModelSizes& siz
 models::RecurrentPart make_recurrent(const Worker& worker,
                                      const models::LanguageModelSizes& sizes) {
   models::RecurrentPart recurrent(sizes);
-  if (worker.device_count() > 0) recurrent.to(worker.device(0));
+  recurrent.to(device_or_cpu(worker));
   return recurrent;
 }
 

@@ -6,7 +6,7 @@
 #include <list>
 #include <memory>
 
-#include "scenarios/device_maps.h"
+#include "scenarios/devices.h"
 #include "scenarios/storm/actor.h"
 #include "scenarios/storm/device_values.h"
 

@@ -49,7 +49,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "pipeline --set schedule=zero_bubble --set steps=1", "ddp_rpc --set size=tiny",
                     "ddp_rpc --set epochs=5", "recovery --set size=tiny", "storm --set size=tiny",
                     "rnn --set size=tiny --devices 2", "pipeline --set size=tiny --devices 3",
-                    "storm --set size=tiny --devices 2"));
+                    "parameter_server --set size=tiny --devices 2",
+                    "batch_parameter_server --set size=tiny --devices 3",
+                    "rl --set size=tiny --devices 1", "batch_rl --set size=tiny --devices 2",
+                    "ddp_rpc --set size=tiny --devices 2", "recovery --set size=tiny --devices 2",
+                    "random_model --devices 3", "storm --set size=tiny --devices 2"));
 
 TEST(Verify, FindsNothingInTheScenarios) {
   // Goal: a run is a function of its seed. Method: a seed of each, twice.

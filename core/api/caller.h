@@ -229,7 +229,7 @@ void encode_arguments(Parameters<P...>, Draft& draft, const std::string& worker,
     try {
       ValueWriter writer(draft.call.arguments);
       if constexpr ((detail::writes<P, A> && ...)) (Value<P>::write(writer, arguments), ...);
-      writer.finish(draft.devices, kReceiversMap, draft.lend);
+      writer.finish(draft.devices, {}, draft.lend);
     } catch (const BadValue& bad) {
       throw RpcError({.kind = ErrorKind::bad_arguments,
                       .text = bad.what(),

@@ -271,7 +271,7 @@ std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName&
 void AutogradContexts::record_receive(const AutogradMetadata& metadata, const MessageText& text,
                                       Payload& payload) {
   RecvRpcBackward::receive({metadata.context, metadata.message, text.from}, payload.tensors,
-                           payload.places, text_of(text));
+                           payload.places(), text_of(text));
 }
 
 void AutogradContexts::mark_unrecorded(const MessageText& text, Unrecorded why, Payload& payload) {

@@ -118,11 +118,13 @@ void PassWalk::deliver(Delivery delivery) {
                     .worker = strand_.name(),
                     .function = {},
                     .chain = {}});
-  put_on_devices(delivery.gradients, delivery.places, delivery.borrowed, strand_);
+  put_on_devices(delivery.gradients, strand_);
   if (delivery.recorded)
-    RecvRpcBackward::receive(*delivery.recorded, delivery.gradients, delivery.places,
+    RecvRpcBackward::receive(*delivery.recorded, delivery.gradients.tensors,
+                             delivery.gradients.places(),
                              "the gradients of a backward pass for '" + strand_.name() + "'");
-  walk_->deliver(*delivery.function, std::move(delivery.gradients), std::move(delivery.unreached));
+  walk_->deliver(*delivery.function, std::move(delivery.gradients.tensors),
+                 std::move(delivery.unreached));
 }
 
 void PassWalk::tell_marks(std::vector<LiveInputs> inputs) {
@@ -163,8 +165,8 @@ Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients,
     for (const at::Tensor& gradient : payload.tensors)
       if (std::string why = gradient.defined() ? why_without_form(gradient) : ""; !why.empty())
         throw BadValue(why);
-    payload.places = std::move(places);
-    ValueWriter(payload).finish(nullptr, kReceiversMap, {strand_.lending(), to});
+    if (!places.empty()) payload.on_devices().places = std::move(places);
+    ValueWriter(payload).finish(nullptr, {}, {strand_.lending(), to});
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::autograd,
                     .text = std::string("a gradient cannot be sent: ") + bad.what(),

@@ -18,9 +18,7 @@ namespace rehearsal {
 // Gradients that came for a send function.
 struct Delivery {
   std::shared_ptr<SendRpcBackward> function;
-  torch::autograd::variable_list gradients;
-  std::vector<TensorPlace> places;  // where they belong; see Payload
-  AllBorrowed borrowed;             // the same
+  Payload gradients;
   // Of a pass that is recorded itself: the message that brought them, and from whom.
   std::optional<GradientRoute> recorded;
   std::vector<uint32_t> unreached;  // tensors that the roots do not depend on

@@ -256,11 +256,7 @@ void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
                        .function = "backward",
                        .chain = {}});
   engage(pass, pass.gradients, from, Message{GradientsAnswered{pass.name, message.message}});
-  Delivery delivery{sent->second.function,
-                    std::move(message.gradients.tensors),
-                    std::move(message.gradients.places),
-                    std::move(message.gradients.borrowed),
-                    std::nullopt,
+  Delivery delivery{sent->second.function, std::move(message.gradients), std::nullopt,
                     std::move(message.unreached)};
   if (message.autograd && pass.name.create_graph)
     delivery.recorded = {pass.context->id, message.autograd->message, from};

@@ -25,7 +25,7 @@ std::shared_ptr<RecvRpcBackward> RecvRpcBackward::make(const GradientRoute& rout
 
 std::shared_ptr<RecvRpcBackward> RecvRpcBackward::receive(const GradientRoute& route,
                                                           const std::vector<at::Tensor>& tensors,
-                                                          const std::vector<TensorPlace>& places,
+                                                          std::span<const TensorPlace> places,
                                                           std::string message) {
   std::vector<at::Tensor> received;
   std::vector<TensorPlace> back;

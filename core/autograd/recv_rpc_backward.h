@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class RecvRpcBackward final : public torch::autograd::Node {
   // from the wire, and where `places` says. Null if there is none.
   static std::shared_ptr<RecvRpcBackward> receive(const GradientRoute& route,
                                                   const std::vector<at::Tensor>& tensors,
-                                                  const std::vector<TensorPlace>& places,
+                                                  std::span<const TensorPlace> places,
                                                   std::string message);
 
   [[nodiscard]] const GradientRoute& route() const { return route_; }

@@ -165,7 +165,7 @@ void Caller::sleep(Duration time) const {
 Status Caller::read_answer(Answer& answer, ReadInto read, void* place) const {
   const auto decode = [&]() -> Status {
     try {
-      put_on_devices(answer.value.tensors, answer.value.places, answer.value.borrowed, *strand_);
+      put_on_devices(answer.value, *strand_);
       record_answer(answer);
       ValueReader reader(answer.value);
       read(reader, place);

@@ -285,7 +285,7 @@ auto ServedCalls::guarded(const ServedCall& served, F body) -> Result<std::invok
 Returned ServedCalls::invoke(Run& run) {
   ServedCall& served = *run.served;
   Call& call = served.call;
-  put_on_devices(call.arguments.tensors, call.arguments.places, call.arguments.borrowed, strand_);
+  put_on_devices(call.arguments, strand_);
   if (records_ != nullptr && bring_gradients(call.arguments.tensors)) {
     const MessageText text{"the arguments of", served.label, served.caller};
     if (call.autograd)
@@ -311,7 +311,7 @@ Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
   Response encoded{.id = served.call.id, .value = {}, .error = {}, .autograd = {}};
   ValueWriter writer(encoded.value);
   value.type->write(value.value.get(), writer);
-  writer.finish(served.devices.get(), "the device map of its caller for '" + strand_.name() + "'",
+  writer.finish(served.devices.get(), {"the device map of its caller for", strand_.name()},
                 {strand_.lending(), served.caller});
   if (served.call.context)
     encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,

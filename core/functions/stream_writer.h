@@ -44,7 +44,7 @@ class StreamWriter {
     try {
       ValueWriter writer(payload);
       Value<T>::write(writer, value);
-      writer.finish(detail::devices_of(stream_), "the device map of the stream's caller",
+      writer.finish(detail::devices_of(stream_), {"the device map of the stream's caller"},
                     detail::lend_to_reader(stream_));
     } catch (const BadValue& bad) {
       throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});

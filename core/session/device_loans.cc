@@ -8,14 +8,13 @@
 namespace rehearsal {
 namespace {
 
-const AllBorrowed* borrowed_in(const Message& message) {
-  if (const auto* call = std::get_if<Call>(&message.content)) return &call->arguments.borrowed;
-  if (const auto* response = std::get_if<Response>(&message.content))
-    return &response->value.borrowed;
-  if (const auto* item = std::get_if<Item>(&message.content)) return &item->value.borrowed;
-  if (const auto* end = std::get_if<End>(&message.content)) return &end->value.borrowed;
+const Payload* payload_in(const Message& message) {
+  if (const auto* call = std::get_if<Call>(&message.content)) return &call->arguments;
+  if (const auto* response = std::get_if<Response>(&message.content)) return &response->value;
+  if (const auto* item = std::get_if<Item>(&message.content)) return &item->value;
+  if (const auto* end = std::get_if<End>(&message.content)) return &end->value;
   if (const auto* gradients = std::get_if<Gradients>(&message.content))
-    return &gradients->gradients.borrowed;
+    return &gradients->gradients;
   return nullptr;
 }
 
@@ -61,9 +60,9 @@ void DeviceLoans::lose(WorkerId peer) {
 }
 
 void DeviceLoans::receive(WorkerId from, const Message& message) {
-  const AllBorrowed* const borrowed = borrowed_in(message);
-  if (borrowed == nullptr) return;
-  for (const std::shared_ptr<Borrowed>& one : *borrowed) {
+  const Payload* const payload = payload_in(message);
+  if (payload == nullptr || payload->devices == nullptr) return;
+  for (const std::shared_ptr<Borrowed>& one : payload->devices->borrowed) {
     if (one == nullptr) continue;
     one->set_give_back([this, strand = strand_.shared_from_this(), from,
                         life = lives_[from.value]](Returning returning) {

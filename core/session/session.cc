@@ -183,6 +183,7 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   const bool must_wait =
       !taken || is_behind(message, queued.begin(), queued.end()) ||
       (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
+  if (!must_wait && !has_copies(message)) return transmit_new(to, message, std::move(options));
   if (!must_wait) return transmit_or_instead(to, {std::move(message), std::move(options)});
   some_may_not_be_sent_ |= !taken;
   if (taken)

@@ -272,6 +272,7 @@ class Sessions final : public FrameSink {
   // tensors.
   [[nodiscard]] static uint32_t version_of(const at::Tensor& tensor);
   void admit_to_all();
+  [[nodiscard]] static bool has_copies(const Message& message);
   [[nodiscard]] bool is_being_copied(const Message& message) const;
   void await_copies();
   void look_at_copies();

@@ -15,7 +15,8 @@ DeviceCopies* copies_of(const Message& message) {
     payload = &response->value;
   if (const Gradients* gradients = std::get_if<Gradients>(&message.content))
     payload = &gradients->gradients;
-  return payload == nullptr ? nullptr : payload->copies.get();
+  const bool has_devices = payload != nullptr && payload->devices != nullptr;
+  return has_devices ? payload->devices->copies.get() : nullptr;
 }
 
 // How soon devices are asked again whether they have copied, and how seldom at last.
@@ -30,6 +31,8 @@ void put_failure(Message& instead, const std::string& failure) {
 }
 
 }  // namespace
+
+bool Sessions::has_copies(const Message& message) { return copies_of(message) != nullptr; }
 
 bool Sessions::is_being_copied(const Message& message) const {
   if (options_.mutants.on(Mutant::sent_before_it_is_copied)) return false;

@@ -102,7 +102,7 @@ at::Tensor copy_of(Borrowed& borrowed, const at::Tensor& placeholder, c10::Devic
 
 }  // namespace
 
-void put_on_devices(std::vector<at::Tensor>& tensors, const std::vector<TensorPlace>& places,
+void put_on_devices(std::vector<at::Tensor>& tensors, std::span<const TensorPlace> places,
                     AllBorrowed& borrowed, const NodeStrand& strand) {
   const DevicesHere& devices = strand.devices();
   for (size_t i = 0; i < places.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,7 @@ class DeviceCopies {
 // copied, and given back when they have been. Off the strand, before anything is recorded of them.
 // Throws BadValue (value_io.h) for a device that is not here, for a tensor of a form that no device
 // holds, and for one that cannot be borrowed.
-void put_on_devices(std::vector<at::Tensor>& tensors, const std::vector<TensorPlace>& places,
+void put_on_devices(std::vector<at::Tensor>& tensors, std::span<const TensorPlace> places,
                     AllBorrowed& borrowed, const NodeStrand& strand);
 
 }  // namespace rehearsal

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,14 @@ inline constexpr uint64_t kDecodedBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kTensorFieldWeight = 512;
 inline constexpr uint64_t kNumberByteWeight = 40;
 
+// Of a payload with tensors that are on devices, or go there.
+struct DeviceTensors {
+  std::vector<TensorPlace> places;  // of each tensor
+  std::shared_ptr<DeviceCopies>
+      copies;            // not to be sent before these are done; null: there are none
+  AllBorrowed borrowed;  // of a received message: the lent ones of its tensors are placeholders
+};
+
 // Encoded values: small ones as bytes, tensors and remote references beside them. The bytes name
 // both by their position.
 struct Payload {
@@ -42,15 +51,28 @@ struct Payload {
   std::vector<at::Tensor> tensors;
   std::vector<SentTensor>
       sent;  // the same as they are sent: made off the strand; none when received
-  std::vector<TensorPlace> places;  // of each tensor; none: all are on the CPU, and stay there
-  std::shared_ptr<DeviceCopies>
-      copies;            // not to be sent before these are done; null: there are none
-  AllBorrowed borrowed;  // of a received message: the lent ones of its tensors are placeholders
+  std::shared_ptr<DeviceTensors> devices;            // null: all are on the CPU, and stay there
   std::vector<std::shared_ptr<RRefHandle>> handles;  // never cross the network: forks do
   std::vector<Fork> forks;                           // one for each handle, once prepared
   uint64_t decoded_bytes = kDecodedBytes;            // see kDecodedRatio
   uint64_t decoded = 0;                              // bytes that its values have taken, once read
+
+  [[nodiscard]] DeviceTensors& on_devices() {
+    if (devices == nullptr) devices = std::make_shared<DeviceTensors>();
+    return *devices;
+  }
+  // None: all are on the CPU, and stay there.
+  [[nodiscard]] std::span<const TensorPlace> places() const {
+    if (devices == nullptr) return {};
+    return devices->places;
+  }
 };
+
+// Puts the tensors of a received payload where they belong: see device_copies.h.
+inline void put_on_devices(Payload& payload, const NodeStrand& strand) {
+  if (payload.devices == nullptr) return;
+  put_on_devices(payload.tensors, payload.devices->places, payload.devices->borrowed, strand);
+}
 
 // Of a tensor that is sent.
 inline constexpr size_t kDimensionsMax = 64;

@@ -161,7 +161,7 @@ SentTensor sent_as_loan(const at::Tensor& tensor, const Lent& lent) {
 }
 
 std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
-                                     const std::vector<TensorPlace>& places, DeviceCopies& copies) {
+                                     std::span<const TensorPlace> places, DeviceCopies& copies) {
   std::vector<SentTensor> sent;
   if (tensors.empty()) return sent;
   const at::Tensor* taken = &tensors.front();

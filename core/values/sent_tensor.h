@@ -4,6 +4,7 @@
 #include <c10/util/DimVector.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/frame.h"
@@ -38,7 +39,7 @@ struct SentTensor {
 // fit. A tensor of a device is copied by `copies`, and may be sent when that is done. `places`: of
 // each tensor, or none where all are on the CPU and stay there.
 [[nodiscard]] std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
-                                                   const std::vector<TensorPlace>& places,
+                                                   std::span<const TensorPlace> places,
                                                    DeviceCopies& copies);
 
 // One that is lent: only its sizes, type and `requires_grad` are of the tensor.

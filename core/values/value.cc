@@ -35,13 +35,18 @@ DeviceCode code_of(DeviceNumber device) {
   return device.is_cpu() ? DeviceCode{0} : static_cast<DeviceCode>(device.value() + 1);
 }
 
+std::string text_of(MapName name) {
+  std::string text(name.map);
+  if (!name.worker.empty()) text.append(" '").append(name.worker).append("'");
+  return text;
+}
+
 // Where the map takes a tensor. Throws BadValue if it does not say.
-TensorPlace place_of(const at::Tensor& tensor, const DeviceMap& devices,
-                     std::string_view map_name) {
+TensorPlace place_of(const at::Tensor& tensor, const DeviceMap& devices, MapName name) {
   const DeviceNumber here(tensor.device());
   const std::optional<DeviceNumber> there = devices.at(here);
   if (!there)
-    throw BadValue("a tensor is on " + tensor.device().str() + ", and " + std::string(map_name) +
+    throw BadValue("a tensor is on " + tensor.device().str() + ", and " + text_of(name) +
                    " has no entry for it: add one (Program::device_map), or move it to the CPU");
   return {code_of(here), code_of(*there)};
 }
@@ -51,6 +56,12 @@ at::Tensor kept_alive(const at::Tensor& tensor) {
   if (!is_borrowed(tensor)) return tensor;
   if (at::GradMode::is_enabled()) return tensor.clone();  // Gradients pass through it.
   return tensor.detach().clone().set_requires_grad(tensor.requires_grad());
+}
+
+bool is_lent(const Payload& payload, size_t tensor) {
+  if (payload.devices == nullptr) return false;
+  const AllBorrowed& borrowed = payload.devices->borrowed;
+  return tensor < borrowed.size() && borrowed[tensor] != nullptr;
 }
 
 // The bytes in the envelope for each tensor and reference, at most. A tensor of parts has three.
@@ -166,7 +177,7 @@ void ValueWriter::versioned(std::span<const FieldAccess> fields, const UnknownFi
   }
 }
 
-void ValueWriter::place_tensors(const DeviceMap* devices, std::string_view map_name) const {
+void ValueWriter::place_tensors(const DeviceMap* devices, MapName name) const {
   const std::vector<at::Tensor>& tensors = payload_.tensors;
   const bool maps_cpu =
       devices != nullptr && devices->at(DeviceNumber::cpu()) != DeviceNumber::cpu();
@@ -179,13 +190,18 @@ void ValueWriter::place_tensors(const DeviceMap* devices, std::string_view map_n
   std::vector<TensorPlace> places(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined())
-      places[i] = place_of(tensors[i], devices == nullptr ? none : *devices, map_name);
-  payload_.places = std::move(places);
+      places[i] = place_of(tensors[i], devices == nullptr ? none : *devices, name);
+  payload_.on_devices().places = std::move(places);
 }
 
-void ValueWriter::finish(const DeviceMap* devices, std::string_view map_name,
-                         const LendTo& lend) const {
-  if (payload_.places.empty()) place_tensors(devices, map_name);
+void ValueWriter::finish(const DeviceMap* devices, MapName name, const LendTo& lend) const {
+  if (!payload_.tensors.empty()) return send_tensors(devices, name, lend);
+  const uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
+  if (bytes > kPayloadBytesMax) refuse_bytes(bytes, payload_);
+}
+
+void ValueWriter::send_tensors(const DeviceMap* devices, MapName name, const LendTo& lend) const {
+  if (payload_.places().empty()) place_tensors(devices, name);
   uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   uint64_t segments = 0;
   for (const at::Tensor& tensor : payload_.tensors) {
@@ -199,8 +215,9 @@ void ValueWriter::finish(const DeviceMap* devices, std::string_view map_name,
     refuse_tensors(payload_, "of " + std::to_string(segments) + " parts, where " +
                                  std::to_string(kSegmentCountMax) + " are allowed");
   DeviceCopies copies(lend);
-  payload_.sent = sent_tensors(payload_.tensors, payload_.places, copies);
-  if (copies.close()) payload_.copies = std::make_shared<DeviceCopies>(std::move(copies));
+  payload_.sent = sent_tensors(payload_.tensors, payload_.places(), copies);
+  if (copies.close())
+    payload_.on_devices().copies = std::make_shared<DeviceCopies>(std::move(copies));
   if (are_too_heavy(payload_.sent, payload_.values.size())) refuse_weight(payload_);
 }
 
@@ -288,7 +305,7 @@ std::string ValueReader::text() {
 at::Tensor ValueReader::tensor() {
   if (count() != 0) throw BadValue("not a tensor");
   if (at_.tensor >= end_.tensor) throw BadValue("fewer tensors than named");
-  if (at_.tensor < payload_.borrowed.size() && payload_.borrowed[at_.tensor] != nullptr)
+  if (is_lent(payload_, at_.tensor))
     throw BadValue("a tensor is lent where none is put on a device");
   at::Tensor tensor = std::move(payload_.tensors[at_.tensor++]);
   if (tensor.defined() && has_parts(tensor))

@@ -45,8 +45,11 @@ struct FieldAccess {
   void (*read)(class ValueReader& reader, void* field);
 };
 
-// For errors: the map that says where a tensor on a device goes.
-inline constexpr std::string_view kReceiversMap = "the device map for its receiver";
+// How an error calls the map that says where a tensor on a device goes.
+struct MapName {
+  std::string_view map = "the device map for its receiver";
+  std::string_view worker = {};  // whose name follows; empty: none
+};
 
 // How many structs, dictionaries and lists of any type may lie in each other.
 inline constexpr int kNestingMax = 64;
@@ -78,16 +81,16 @@ class ValueWriter {
   // Throws BadValue if there is more than one message can hold, whichever message carries it, or
   // than its receiver would take; or if a tensor cannot be encoded. Tensors of devices go where the
   // payload's places say, else where `devices` says (device_map.h), whose errors call it
-  // `map_name`; null: it has no entries.
-  void finish(const DeviceMap* devices = nullptr, std::string_view map_name = kReceiversMap,
-              const LendTo& lend = {}) const;
+  // `name`; null: it has no entries.
+  void finish(const DeviceMap* devices = nullptr, MapName name = {}, const LendTo& lend = {}) const;
 
  private:
   friend class Nesting;
   void ivalue_list(const c10::IValue& value);
   void ivalue_dict(const c10::IValue& value);
   void type(const c10::Type& type);
-  void place_tensors(const DeviceMap* devices, std::string_view map_name) const;
+  void place_tensors(const DeviceMap* devices, MapName name) const;
+  void send_tensors(const DeviceMap* devices, MapName name, const LendTo& lend) const;
 
   Payload& payload_;
   int depth_ = 0;

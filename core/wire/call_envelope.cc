@@ -199,8 +199,7 @@ void take_payload(Bytes& from, uint32_t value_bytes, uint64_t tensor_count, cons
   for (uint64_t left = tensor_count; left > 0; --left)
     payload.tensors.push_back(take_tensor(from, tensors));
   tensors.finish();
-  payload.places = tensors.take_places();
-  payload.borrowed = tensors.take_borrowed();
+  payload.devices = tensors.take_devices();
 }
 
 template <class Rest>

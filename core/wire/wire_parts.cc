@@ -224,14 +224,12 @@ void TensorReader::note_place(const TensorPlace& place) {
   places_.back() = place;
 }
 
-std::vector<TensorPlace> TensorReader::take_places() {
-  if (!places_.empty()) places_.resize(tensors_);
-  return std::move(places_);
-}
-
-AllBorrowed TensorReader::take_borrowed() {
+std::shared_ptr<DeviceTensors> TensorReader::take_devices() {
+  if (places_.empty()) return nullptr;
+  places_.resize(tensors_);
   if (!borrowed_.empty()) borrowed_.resize(tensors_);
-  return std::move(borrowed_);
+  return std::make_shared<DeviceTensors>(DeviceTensors{
+      .places = std::move(places_), .copies = nullptr, .borrowed = std::move(borrowed_)});
 }
 
 void TensorReader::finish() const {
@@ -305,8 +303,7 @@ Payload read(wire::Payload& from, const std::vector<Segment>& segments) {
     payload.tensors.push_back(read(tensor, tensors));
   }
   tensors.finish();
-  payload.places = tensors.take_places();
-  payload.borrowed = tensors.take_borrowed();
+  payload.devices = tensors.take_devices();
   for (const wire::Fork& fork : from.forks()) payload.forks.push_back(read(fork));
   return payload;
 }

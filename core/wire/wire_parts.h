@@ -81,10 +81,8 @@ class TensorReader {
                                 c10::IntArrayRef numbers, std::vector<at::Tensor> parts);
   // Of the tensor that is read next, which is no part.
   void note_place(const TensorPlace& place);
-  // Of all tensors; none: all are on the CPU, and stay there.
-  [[nodiscard]] std::vector<TensorPlace> take_places();
-  // The same; none: none is lent.
-  [[nodiscard]] AllBorrowed take_borrowed();
+  // All tensors have been read: what they have to do with devices. Null: nothing.
+  [[nodiscard]] std::shared_ptr<DeviceTensors> take_devices();
   // Throws if there is a segment left.
   void finish() const;
 

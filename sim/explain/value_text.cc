@@ -129,7 +129,7 @@ class Telling {
   // References come as forks; the reader counts handles.
   static Payload& prepared(Payload& payload) {
     payload.handles.resize(payload.forks.size());
-    payload.borrowed.clear();  // Their sizes are told.
+    payload.devices = nullptr;  // Of a lent one its sizes are told.
     return payload;
   }
 
@@ -313,7 +313,7 @@ std::string schema_values_text(const Payload& payload) {
   if (payload.values.size() > kBytesRead) return payload_text(payload);
   Payload copy = payload;
   copy.handles.resize(copy.forks.size());
-  copy.borrowed.clear();  // Their sizes are told.
+  copy.devices = nullptr;  // Of a lent one its sizes are told.
   std::string text;
   try {
     ValueReader reader(copy);

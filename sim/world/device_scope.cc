@@ -12,9 +12,12 @@ DeviceScope::~DeviceScope() {
   if (inside_ != nullptr) std::swap(device::selection(), *inside_);
 }
 
-AskingTeachesNothing::AskingTeachesNothing()
-    : before_(std::exchange(device::selection().learns_by_asking, false)) {}
+AskingTeachesNothing::AskingTeachesNothing(bool has_devices)
+    : devices_(has_devices ? &device::selection() : nullptr),
+      before_(devices_ != nullptr && std::exchange(devices_->learns_by_asking, false)) {}
 
-AskingTeachesNothing::~AskingTeachesNothing() { device::selection().learns_by_asking = before_; }
+AskingTeachesNothing::~AskingTeachesNothing() {
+  if (devices_ != nullptr) devices_->learns_by_asking = before_;
+}
 
 }  // namespace rehearsal::sim

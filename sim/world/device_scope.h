@@ -18,15 +18,17 @@ class DeviceScope {
   device::Selection* const inside_;
 };
 
-// While it lives, what the code of a strand asks devices is no wait: others rely on none.
+// While it lives, what the code of a strand asks devices is no wait: others rely on none. Nothing
+// without devices.
 class AskingTeachesNothing {
  public:
-  AskingTeachesNothing();
+  explicit AskingTeachesNothing(bool has_devices);
   ~AskingTeachesNothing();
   AskingTeachesNothing(const AskingTeachesNothing&) = delete;
   AskingTeachesNothing& operator=(const AskingTeachesNothing&) = delete;
 
  private:
+  device::Selection* const devices_;  // null: there are none
   const bool before_;
 };
 

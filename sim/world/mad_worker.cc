@@ -77,17 +77,18 @@ std::optional<Lie> MadWorker::lie_after(uint64_t event) {
 // A tensor that is lent is lent again; at times by another number, or by another ticket.
 std::vector<SentTensor> MadWorker::sent_again(const Payload& payload, Draws& draws) {
   std::vector<at::Tensor> tensors = payload.tensors;
-  for (size_t i = 0; i < payload.borrowed.size(); ++i)
-    if (payload.borrowed[i] != nullptr) tensors[i].reset();
+  const DeviceTensors devices = payload.devices == nullptr ? DeviceTensors() : *payload.devices;
+  for (size_t i = 0; i < devices.borrowed.size(); ++i)
+    if (devices.borrowed[i] != nullptr) tensors[i].reset();
   DeviceCopies copies;  // None are needed: the others are on the CPU.
-  std::vector<SentTensor> sent = sent_tensors(tensors, payload.places, copies);
-  for (size_t i = 0; i < payload.borrowed.size(); ++i) {
-    if (payload.borrowed[i] == nullptr) continue;
-    Lent lent{.loan = payload.borrowed[i]->loan(), .ticket = payload.borrowed[i]->ticket()};
+  std::vector<SentTensor> sent = sent_tensors(tensors, devices.places, copies);
+  for (size_t i = 0; i < devices.borrowed.size(); ++i) {
+    if (devices.borrowed[i] == nullptr) continue;
+    Lent lent{.loan = devices.borrowed[i]->loan(), .ticket = devices.borrowed[i]->ticket()};
     if (draws.below(4) == 0) lent.loan = draws.below(16);
     if (draws.below(4) == 0) lent.ticket = std::to_string(draws.below(16));
     sent[i] = sent_as_loan(payload.tensors[i], lent);
-    sent[i].entry.place = payload.places[i];
+    sent[i].entry.place = devices.places[i];
   }
   return sent;
 }

@@ -66,7 +66,7 @@ void SimRuntime::enter(Task& task) {
   if (current_ != nullptr || inline_running_) protocol_state.emplace();
   {
     const fibers::ScopedExecution nobody(nullptr);
-    const AskingTeachesNothing asking;
+    const AskingTeachesNothing asking(devices_ != nullptr);
     on_strand_ = true;
     task();
     while (!tasks_.empty()) {

@@ -99,7 +99,7 @@ void read_tensors(const Payload& payload) {
 
 void make_ready(Payload& payload) {
   DeviceCopies none;
-  payload.sent = sent_tensors(payload.tensors, payload.places, none);
+  payload.sent = sent_tensors(payload.tensors, payload.places(), none);
 }
 
 // A message that was read is written with the same words.

@@ -158,7 +158,7 @@ Message message_of(const FrameBody& body) {
   Message message = make_protobuf_codec()->decode(body).value();
   const auto make_ready = [](Payload& payload) {
     DeviceCopies none;
-    payload.sent = sent_tensors(payload.tensors, payload.places, none);
+    payload.sent = sent_tensors(payload.tensors, payload.places(), none);
   };
   if (auto* call = std::get_if<Call>(&message.content)) make_ready(call->arguments);
   if (auto* response = std::get_if<Response>(&message.content)) make_ready(response->value);

@@ -48,7 +48,7 @@ class DeviceLoansTest : public ::testing::Test {
   std::shared_ptr<Borrowed> receive(LoanId loan) {
     auto borrowed = std::make_shared<Borrowed>(loan, "ticket");
     Message message{Call{}};
-    std::get<Call>(message.content).arguments.borrowed = {nullptr, borrowed};
+    std::get<Call>(message.content).arguments.on_devices().borrowed = {nullptr, borrowed};
     loans.receive(kPeer, message);
     return borrowed;
   }

@@ -300,11 +300,11 @@ TEST_F(CodecTest, ThePlacesOfTensorsComeBack) {
   const std::vector<TensorPlace> places = {{0, 0}, {1, 128}, {0, 2}};
   Call call{.id = id_as<CallId>(1)};
   call.arguments.tensors = {at::ones(2), at::ones(3), at::zeros({2, 3}).t()};
-  call.arguments.places = places;
-  EXPECT_EQ(round_trip(call).arguments.places, places);
+  call.arguments.on_devices().places = places;
+  EXPECT_EQ(round_trip(call).arguments.devices->places, places);
   Item item{.call = id_as<CallId>(2), .position = 1, .value = call.arguments};
-  EXPECT_EQ(round_trip(item).value.places, places);
-  call.arguments.places[1].to = 129;
+  EXPECT_EQ(round_trip(item).value.devices->places, places);
+  call.arguments.devices->places[1].to = 129;
   const auto refused = codec_->decode(*codec_->encode(ready(Message{call})));
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().text.find("tensor device"), std::string::npos) << refused.error().text;
@@ -313,7 +313,7 @@ TEST_F(CodecTest, ThePlacesOfTensorsComeBack) {
 TEST_F(CodecTest, TensorsOfTheCpuHaveNoPlaces) {
   Call call{.id = id_as<CallId>(1)};
   call.arguments.tensors = {at::ones(2), at::Tensor()};
-  EXPECT_TRUE(round_trip(call).arguments.places.empty());
+  EXPECT_TRUE(round_trip(call).arguments.places().empty());
 }
 
 TEST_F(CodecTest, AViewSendsOnlyItsOwnElements) {

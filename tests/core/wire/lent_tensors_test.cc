@@ -75,13 +75,13 @@ TEST(LentTensors, ComeBackAsTheirSizesAndTheirTickets) {
     EXPECT_EQ(placeholder.sizes(), c10::IntArrayRef({2, 3}));
     EXPECT_EQ(placeholder.scalar_type(), at::kFloat);
     EXPECT_TRUE(placeholder.requires_grad());
-    EXPECT_EQ(payload.places.at(1), (TensorPlace{.from = 2, .to = 1}));
-    ASSERT_EQ(payload.borrowed.size(), 3u);
-    EXPECT_EQ(payload.borrowed[0], nullptr);
-    EXPECT_EQ(payload.borrowed[2], nullptr);
-    ASSERT_NE(payload.borrowed[1], nullptr);
-    EXPECT_EQ(payload.borrowed[1]->loan(), 7u);
-    EXPECT_EQ(payload.borrowed[1]->ticket(), "a ticket");
+    EXPECT_EQ(payload.devices->places.at(1), (TensorPlace{.from = 2, .to = 1}));
+    ASSERT_EQ(payload.devices->borrowed.size(), 3u);
+    EXPECT_EQ(payload.devices->borrowed[0], nullptr);
+    EXPECT_EQ(payload.devices->borrowed[2], nullptr);
+    ASSERT_NE(payload.devices->borrowed[1], nullptr);
+    EXPECT_EQ(payload.devices->borrowed[1]->loan(), 7u);
+    EXPECT_EQ(payload.devices->borrowed[1]->ticket(), "a ticket");
   }
 }
 

@@ -11,7 +11,7 @@ namespace rehearsal {
 // Tensors that a test has put into a payload by hand, made ready to be sent as ValueWriter does.
 inline void make_ready(Payload& payload) {
   DeviceCopies none;
-  payload.sent = sent_tensors(payload.tensors, payload.places, none);
+  payload.sent = sent_tensors(payload.tensors, payload.places(), none);
 }
 
 [[nodiscard]] inline Message ready(Message message) {

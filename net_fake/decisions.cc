@@ -49,6 +49,7 @@ constexpr std::array<std::string_view, kDecisionKinds> kNames = {"latency",
                                                                  "lie",
                                                                  "device",
                                                                  "lending",
+                                                                 "copied_parts",
                                                                  "hold"};
 
 constexpr uint64_t packed(const LifeId& life) {

@@ -57,6 +57,7 @@ enum class DecisionKind : uint8_t {
   lie,         // number: the event of a mad worker; whether it lies after it, and how
   device,      // of a life; number: of what its simulated devices draw
   lending,     // of a life; 0: its devices' memory cannot be read by those of others
+  copied_parts,  // of a life; 0: its devices copy each tensor to the host at once
   // Never drawn. number: of an event in the chain that `subject`, `object` and, as its kind, the
   // occurrence spell; how many others go before it although it was due earlier.
   hold,

@@ -47,6 +47,17 @@ void FakeTransport::send(WorkerId peer, Frame frame) {
   link->send(link->side_of(life_.worker), std::move(frame));
 }
 
+void FakeTransport::send_on(WorkerId peer) {
+  Link* link = link_to(peer);
+  if (ended_ || link == nullptr) return;
+  link->send_on(link->side_of(life_.worker));
+}
+
+void FakeTransport::break_link(WorkerId peer, const Error& why) {
+  Link* link = link_to(peer);
+  if (!ended_ && link != nullptr) link->reset(why.text);
+}
+
 void FakeTransport::close(WorkerId peer, const Error& reason) {
   Link* link = link_to(peer);
   if (ended_ || link == nullptr) return;

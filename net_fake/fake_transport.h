@@ -35,6 +35,8 @@ class FakeTransport final : public Transport {
 
   void open(WorkerId peer) override;
   void send(WorkerId peer, Frame frame) override;
+  void send_on(WorkerId peer) override;
+  void break_link(WorkerId peer, const Error& why) override;
   void close(WorkerId peer, const Error& reason) override;
   uint64_t queued_bytes(WorkerId peer) const override;
   void stop() override;

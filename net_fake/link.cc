@@ -98,7 +98,26 @@ void Link::happen(uint64_t ticket) {
 
 // Sending.
 
+// A frame leaves whole, once it is filled.
 void Link::send(int side, Frame&& frame) {
+  std::deque<Frame>& held = ends_[at(side)].held[static_cast<size_t>(lane_of(frame))];
+  const bool is_filled = frame.body == nullptr || frame.body->is_filled();
+  if ((is_filled && held.empty()) || !stands_for(ends_[at(side)]))
+    return hand_over(side, std::move(frame));
+  held.push_back(std::move(frame));
+}
+
+void Link::send_on(int side) {
+  for (std::deque<Frame>& held : ends_[at(side)].held) {
+    while (!held.empty() && (held.front().body == nullptr || held.front().body->is_filled())) {
+      Frame frame = std::move(held.front());
+      held.pop_front();
+      hand_over(side, std::move(frame));
+    }
+  }
+}
+
+void Link::hand_over(int side, Frame&& frame) {
   if (frame.body != nullptr) check_fits_frame(*frame.body);
   NetworkStats& stats = network_.stats_;
   End& end = ends_[at(side)];
@@ -106,7 +125,7 @@ void Link::send(int side, Frame&& frame) {
   const Direction::Name name = direction.name_next(frame);
   const bool message = frame.header.kind == FrameKind::message;
   ++(message ? stats.messages : stats.other_frames);
-  if (!whole_ || end.connection != connection_) {
+  if (!stands_for(end)) {
     ++stats.vanished;
     return;
   }
@@ -166,7 +185,13 @@ bool Link::corrupts(const Direction& direction, const Frame& frame, Direction::N
   return true;
 }
 
-uint64_t Link::queued_bytes(int side) { return whole_ ? out_of(side).queued_bytes() : 0; }
+uint64_t Link::queued_bytes(int side) {
+  if (!whole_) return 0;
+  uint64_t bytes = out_of(side).queued_bytes();
+  for (const std::deque<Frame>& held : ends_[at(side)].held)
+    for (const Frame& frame : held) bytes += frame.bytes();
+  return bytes;
+}
 
 void Link::arrive(FifoLane& lane, Frame&& frame) {
   const int side = side_of(lane.worker(0));
@@ -323,6 +348,7 @@ void Link::forget(int side) {
   end.connection = 0;
   end.up_pending = false;
   end.ending.reset();
+  end.held = {};
   if (!whole_) out_of(1 - side).clear();
 }
 

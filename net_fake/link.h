@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "core/base/error.h"
@@ -48,6 +49,7 @@ class Link final : public Occurrence, private LaneEnd {
   // The Transport's methods.
   void open(int side);
   void send(int side, Frame&& frame);
+  void send_on(int side);
   void close(int side, const Error& reason);
   [[nodiscard]] uint64_t queued_bytes(int side);
 
@@ -87,6 +89,8 @@ class Link final : public Occurrence, private LaneEnd {
     Hello peer_hello;         // then: as it was said when the connection was made
     std::optional<Ending> ending;
     uint64_t ending_serial = 0;
+    // By lane: frames of this connection that are not filled, and those behind them.
+    std::array<std::deque<Frame>, 2> held;
   };
   enum class Step : uint8_t { attempt, up, ending, give_up, drained };
   static uint64_t ticket_of(Step step, int side, uint64_t serial);
@@ -107,6 +111,11 @@ class Link final : public Occurrence, private LaneEnd {
   void plan_attempt(Duration waiting);
   [[nodiscard]] bool hangs(uint64_t attempt);
   [[nodiscard]] bool corrupts(const Direction& direction, const Frame& frame, Direction::Name name);
+
+  void hand_over(int side, Frame&& frame);
+  [[nodiscard]] bool stands_for(const End& end) const {
+    return whole_ && end.connection == connection_;
+  }
 
   // Breaking.
   void arrive(FifoLane& lane, Frame&& frame) override;

@@ -165,6 +165,7 @@ void Link::connect() {
     End& end = ends_[at(side)];
     end.intent = LinkIntent::open;
     end.ending.reset();
+    end.held = {};
     end.up_pending = true;
     end.peer_hello = ends_[at(1 - side)].transport->hello_to(workers_[at(side)]);
     // The one that was connected to knows at once; the other one when the answer arrives.

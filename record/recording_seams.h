@@ -17,6 +17,9 @@ class RecordingTransport final : public Transport {
 
   void open(WorkerId peer) override;
   void send(WorkerId peer, Frame frame) override;
+  // These never come: a worker with devices is not recorded.
+  void send_on(WorkerId peer) override { transport_.send_on(peer); }
+  void break_link(WorkerId peer, const Error& why) override { transport_.break_link(peer, why); }
   void close(WorkerId peer, const Error& reason) override;
   [[nodiscard]] uint64_t queued_bytes(WorkerId peer) const override;
   void stop() override;

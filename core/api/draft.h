@@ -48,7 +48,7 @@ struct Draft {
   std::shared_ptr<IncomingStream> stream;  // what comes of it, if that is a stream
   std::string made_in;                     // of creations: the label of the execution that calls
   const DeviceMap* devices = nullptr;      // for the arguments; null: there is no map
-  LendTo lend;                             // the same
+  DeviceWay lend;                          // the same
 };
 
 // The answer to a call: the value, encoded, and the autograd message it carries; with the function

@@ -166,7 +166,7 @@ Payload PassWalk::ready_to_send(torch::autograd::variable_list gradients,
       if (std::string why = gradient.defined() ? why_without_form(gradient) : ""; !why.empty())
         throw BadValue(why);
     if (!places.empty()) payload.on_devices().places = std::move(places);
-    ValueWriter(payload).finish(nullptr, {}, {strand_.lending(), to});
+    ValueWriter(payload).finish(nullptr, {}, device_way(strand_, to));
   } catch (const BadValue& bad) {
     throw RpcError({.kind = ErrorKind::autograd,
                     .text = std::string("a gradient cannot be sent: ") + bad.what(),

@@ -17,7 +17,7 @@ class Codec {
 
   // The message's payload is ready to be sent (ValueWriter::finish): no code of LibTorch runs here.
   // The body fits a frame: its errors are shortened.
-  [[nodiscard]] virtual std::shared_ptr<const FrameBody> encode(const Message& message) = 0;
+  [[nodiscard]] virtual std::shared_ptr<FrameBody> encode(const Message& message) = 0;
 
   // Every byte is checked: bad input is an Error of kind protocol. Tensors share the segments.
   [[nodiscard]] virtual Result<Message> decode(const FrameBody& body) = 0;

@@ -58,6 +58,10 @@ uint64_t FrameBody::bytes() const {
   return total;
 }
 
+bool FrameBody::is_filled() const {
+  return filled == nullptr || *filled >= bytes() - envelope.size();
+}
+
 void check_fits_frame(const FrameBody& body) {
   REHEARSAL_CHECK(body.envelope.size() <= kEnvelopeBytesMax, body.envelope.size());
   REHEARSAL_CHECK(body.segments.size() <= kSegmentCountMax, body.segments.size());

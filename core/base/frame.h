@@ -39,7 +39,12 @@ struct Segment {
 struct FrameBody {
   std::string envelope;
   std::vector<Segment> segments;
+  // So many bytes of all segments, one after another, may be read by now: it grows, for devices
+  // copy the rest meanwhile. Null: all may be. On the strand.
+  std::shared_ptr<const uint64_t> filled;
   [[nodiscard]] uint64_t bytes() const;
+  // Whether all may be read.
+  [[nodiscard]] bool is_filled() const;
 };
 
 // The session's part of a frame.

@@ -219,6 +219,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "the tensors of an answer go by the map of who answers, not by the inverse of the caller's"},
     {sent_before_it_is_copied, "sent_before_it_is_copied", other,
      "a message leaves while a device still copies its tensors"},
+    {rest_sent_before_it_is_copied, "rest_sent_before_it_is_copied", other,
+     "a message of which a part has been copied leaves whole"},
     {ordered_call_overtakes_copies, "ordered_call_overtakes_copies", other,
      "a call in order overtakes one before it whose tensors a device still copies"},
     {loan_ends_when_it_leaves, "loan_ends_when_it_leaves", other,

@@ -138,6 +138,7 @@ enum class Mutant : uint8_t {
   answer_ahead_of_its_future,
   answered_by_own_map,
   sent_before_it_is_copied,
+  rest_sent_before_it_is_copied,
   ordered_call_overtakes_copies,
   loan_ends_when_it_leaves,
   loans_of_the_lost_end,

@@ -17,6 +17,9 @@ namespace rehearsal {
 struct DevicesHere {
   c10::DeviceType type = c10::DeviceType::CPU;
   int count = 0;  // zero: there are none
+  // A larger tensor is copied in parts of so many bytes on its way to the host's memory: the first
+  // ones leave this process while the rest is copied.
+  uint64_t copied_at_once = uint64_t{4} << 20;
   // Whether LibTorch's engine has a thread for each of them: it starts those of the devices that
   // there are at the first backward pass of the process. Else it must not use threads.
   bool engine_has_threads = true;

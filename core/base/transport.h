@@ -46,8 +46,16 @@ class Transport {
 
   // Sends on the lane of the frame's size. Never blocks: what the link cannot take is queued. If
   // the link is down the frame is dropped: the session resends after on_peer_up. Segments are read
-  // until the frame has left; the body is kept as long.
+  // until the frame has left; the body is kept as long. Of one that is not filled goes what is; the
+  // rest, and what comes behind it on its lane, waits for send_on.
   virtual void send(WorkerId peer, Frame frame) = 0;
+
+  // More of the segments of a frame may be read (FrameBody::filled): it, and what waits behind it,
+  // leaves.
+  virtual void send_on(WorkerId peer) = 0;
+
+  // Breaks the link, if one stands: nothing more of what was sent arrives. on_peer_lost follows.
+  virtual void break_link(WorkerId peer, const Error& why) = 0;
 
   // Ends the link for good and stops making it again; tells the peer `reason`, which is short
   // (short_text.h), if it can, after what was sent before. No on_peer_lost follows. Later attempts

@@ -41,7 +41,7 @@ Draft Caller::draft(const Target& target) const {
   draft.deadline = bounds.deadline;
   draft.shielded = bounds.shielded;
   if (parts_.devices != nullptr) draft.devices = parts_.devices->to(draft.to);
-  draft.lend = {strand_->lending(), draft.to};
+  draft.lend = device_way(*strand_, draft.to);
   if (running.context != nullptr && parts_.records != nullptr)
     draft.call.context = parts_.records->context_of(running);
   return draft;

@@ -12,7 +12,7 @@ void detail::write_value(OutgoingStream& stream, Payload&& value) {
 }
 
 const DeviceMap* detail::devices_of(const OutgoingStream& stream) { return stream.devices(); }
-LendTo detail::lend_to_reader(const OutgoingStream& stream) { return stream.lend(); }
+DeviceWay detail::lend_to_reader(const OutgoingStream& stream) { return stream.lend(); }
 
 OutgoingStream::OutgoingStream(OutgoingStreamParts parts, WorkerId to, const Call& call,
                                std::string function)

@@ -47,7 +47,7 @@ class OutgoingStream {
   // For its values; null: its caller has no map for this worker. Any thread.
   [[nodiscard]] const DeviceMap* devices() const { return parts_.devices.get(); }
 
-  [[nodiscard]] LendTo lend() const { return {parts_.strand.lending(), to_}; }
+  [[nodiscard]] DeviceWay lend() const { return device_way(parts_.strand, to_); }
 
   // How many values were sent.
   [[nodiscard]] uint64_t items() const { return sent_; }

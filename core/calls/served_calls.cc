@@ -312,7 +312,7 @@ Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
   ValueWriter writer(encoded.value);
   value.type->write(value.value.get(), writer);
   writer.finish(served.devices.get(), {"the device map of its caller for", strand_.name()},
-                {strand_.lending(), served.caller});
+                device_way(strand_, served.caller));
   if (served.call.context)
     encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,
                                              "the result of '" + std::string(served.label) + "'");

@@ -13,7 +13,7 @@ void write_value(OutgoingStream& stream, Payload&& value);
 
 // For the stream's values; null: its caller has no map for this worker.
 [[nodiscard]] const DeviceMap* devices_of(const OutgoingStream& stream);
-[[nodiscard]] LendTo lend_to_reader(const OutgoingStream& stream);
+[[nodiscard]] DeviceWay lend_to_reader(const OutgoingStream& stream);
 
 }  // namespace detail
 

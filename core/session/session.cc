@@ -142,7 +142,7 @@ bool Sessions::is_unknown_to_its_owner(const Fork& fork) const {
 // Nothing goes to a peer that has not been met, and what does not make the group not before it has
 // met all others, nor before the owners of the references in it have met us.
 bool Sessions::may_send(const Peer& to, const Message& message) const {
-  if (to.incarnation.value == 0 || is_being_copied(message)) return false;
+  if (to.incarnation.value == 0 || !is_ready(message)) return false;
   if (options_.mutants.on(Mutant::serves_before_met)) return true;
   if (!to.serves) return is_of_group(message);
   const std::vector<Fork>* forks = forks_of(message);
@@ -164,9 +164,10 @@ bool Sessions::is_behind(const Message& message, std::list<Queued>::const_iterat
 
 void Sessions::send(WorkerId to, Message message, SendOptions options) {
   if (stopped_) return;
-  const bool is_copied_later = is_being_copied(message);
+  const bool is_to_self = to == options_.self;
+  const bool is_copied_later = is_to_self ? is_being_copied(message) : !is_ready(message);
   if (is_copied_later) await_copies();
-  if (to == options_.self) {
+  if (is_to_self) {
     if (!is_copied_later && !is_behind(message, copied_to_self_.begin(), copied_to_self_.end()))
       return send_to_self(message, std::move(options));
     return copied_to_self_.push_back({std::move(message), std::move(options)});
@@ -232,7 +233,9 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
   unacked.of_group = is_of_group(message);
   if (unacked.of_group) ++to.unacked_of_group;
   if (unacked.of_shutdown) ++to.unacked_of_shutdown;
-  unacked.body = codec_.encode(message);
+  const std::shared_ptr<FrameBody> body = codec_.encode(message);
+  if (has_copies(message)) leave_while_copied(id, message, unacked.sequence, *body);
+  unacked.body = body;
   note_loans(id, message);
   if (options.carried) {
     for (const at::Tensor& tensor : options.carried->tensors)

@@ -74,7 +74,8 @@ class Sessions final : public FrameSink {
   void start();
 
   // Takes a message. To a peer that is fenced it is dropped (and `on_withdrawn` runs). It is sent
-  // once the devices have copied its tensors (Payload::copies): others may overtake it meanwhile.
+  // once the devices have copied its tensors, or begin to (DeviceCopies): others may overtake it
+  // until then.
   void send(WorkerId to, Message message, SendOptions options = {});
 
   // A peer has given back what this worker had lent it.
@@ -219,6 +220,14 @@ class Sessions final : public FrameSink {
     Message message;
     SendOptions options;
   };
+  // A message that leaves while devices copy the rest of its tensors.
+  struct Filling {
+    WorkerId to;
+    Incarnation life;
+    uint64_t sequence = 0;
+    std::shared_ptr<DeviceCopies> copies;
+    std::shared_ptr<const uint64_t> filled;
+  };
   struct Peer {
     Incarnation incarnation;  // zero: not met yet
     LinkState link;
@@ -274,9 +283,14 @@ class Sessions final : public FrameSink {
   void admit_to_all();
   [[nodiscard]] static bool has_copies(const Message& message);
   [[nodiscard]] bool is_being_copied(const Message& message) const;
+  // Whether devices have copied enough of its tensors for it to leave.
+  [[nodiscard]] bool is_ready(const Message& message) const;
   void await_copies();
   void look_at_copies();
   void note_loans(WorkerId to, const Message& message);
+  void leave_while_copied(WorkerId to, const Message& message, uint64_t sequence, FrameBody& body);
+  void look_at_filling();
+  void give_up_filling(const Filling& failed);
   void transmit_or_instead(WorkerId id, Queued&& message);
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
@@ -292,6 +306,7 @@ class Sessions final : public FrameSink {
   void note_progress(Peer& from);
   void note_futile_link(Peer& from);
   [[nodiscard]] std::shared_ptr<CarriedTensors> replace_if_changed(Peer& to, Unacked& unacked);
+  [[nodiscard]] std::shared_ptr<CarriedTensors> replace(Peer& to, Unacked& unacked);
   void admit_queued(WorkerId id);
   void refuse(const Hello& hello, const Error& why);
   void begin_session(const Hello& hello);
@@ -323,6 +338,7 @@ class Sessions final : public FrameSink {
   uint64_t to_self_ = 0;               // messages to ourselves on their way
   bool some_may_not_be_sent_ = false;  // of the messages that are held
   std::list<Queued> copied_to_self_;   // messages to ourselves whose tensors are being copied
+  std::vector<Filling> filling_;       // to others
   DeviceLoans loans_;
   std::optional<TimerId> copies_timer_;  // also of what is to be given back
   Duration copies_pause_{};              // until they are looked at again

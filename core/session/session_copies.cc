@@ -6,8 +6,8 @@
 namespace rehearsal {
 namespace {
 
-// The copies of its tensors that devices make; null: there are none.
-DeviceCopies* copies_of(const Message& message) {
+// Null: it has none whose tensors devices copy.
+const Payload* copied_payload(const Message& message) {
   const Payload* payload = nullptr;
   if (const Call* call = std::get_if<Call>(&message.content)) payload = &call->arguments;
   if (const Item* item = std::get_if<Item>(&message.content)) payload = &item->value;
@@ -16,7 +16,12 @@ DeviceCopies* copies_of(const Message& message) {
   if (const Gradients* gradients = std::get_if<Gradients>(&message.content))
     payload = &gradients->gradients;
   const bool has_devices = payload != nullptr && payload->devices != nullptr;
-  return has_devices ? payload->devices->copies.get() : nullptr;
+  return has_devices && payload->devices->copies != nullptr ? payload : nullptr;
+}
+
+DeviceCopies* copies_of(const Message& message) {
+  const Payload* const payload = copied_payload(message);
+  return payload == nullptr ? nullptr : payload->devices->copies.get();
 }
 
 // How soon devices are asked again whether they have copied, and how seldom at last.
@@ -40,6 +45,12 @@ bool Sessions::is_being_copied(const Message& message) const {
   return copies != nullptr && !copies->done();
 }
 
+bool Sessions::is_ready(const Message& message) const {
+  if (options_.mutants.on(Mutant::sent_before_it_is_copied)) return true;
+  DeviceCopies* const copies = copies_of(message);
+  return copies == nullptr || copies->begun();
+}
+
 void Sessions::await_copies() {
   if (copies_timer_) return;
   copies_pause_ =
@@ -54,10 +65,13 @@ void Sessions::await_copies() {
 void Sessions::look_at_copies() {
   const auto waits = [this](const Queued& queued) { return is_being_copied(queued.message); };
   for (auto& [to, returned] : loans_.look()) send(to, std::move(returned));
-  bool any = loans_.waits() || std::any_of(copied_to_self_.begin(), copied_to_self_.end(), waits);
+  look_at_filling();
+  bool any = loans_.waits() || !filling_.empty() ||
+             std::any_of(copied_to_self_.begin(), copied_to_self_.end(), waits);
   for (const Peer& to : peers_)
     for (const std::list<Queued>& queued : to.queued)
-      any |= std::any_of(queued.begin(), queued.end(), waits);
+      any |= std::any_of(queued.begin(), queued.end(),
+                         [this](const Queued& waiting) { return !is_ready(waiting.message); });
   if (any)
     await_copies();
   else
@@ -74,6 +88,56 @@ void Sessions::look_at_copies() {
   }
   // Loans of lost workers end without an acknowledgement.
   if (!any) progressed();
+}
+
+void Sessions::leave_while_copied(WorkerId to, const Message& message, uint64_t sequence,
+                                  FrameBody& body) {
+  if (options_.mutants.on(Mutant::sent_before_it_is_copied)) return;
+  if (options_.mutants.on(Mutant::rest_sent_before_it_is_copied)) return;
+  const std::shared_ptr<DeviceCopies>& copies = copied_payload(message)->devices->copies;
+  copies->leave_in(body);
+  if (body.is_filled()) return;
+  strand_.mark("a message leaves while devices copy the rest of its tensors");
+  filling_.push_back({to, peer(to).incarnation, sequence, copies, body.filled});
+  await_copies();
+}
+
+// That much of them leaves as has been copied by now.
+void Sessions::look_at_filling() {
+  for (Filling& filling : std::exchange(filling_, {})) {
+    DeviceCopies& copies = *filling.copies;
+    const uint64_t before = *filling.filled;
+    const bool is_done = copies.done();
+    if (copies.failure()) {
+      give_up_filling(filling);
+      continue;
+    }
+    if (*filling.filled != before) {
+      copies_pause_ = {};
+      transport_.send_on(filling.to);
+    }
+    if (!is_done) filling_.push_back(std::move(filling));
+  }
+}
+
+// A device has failed in the middle of a message, which has left in part. The link breaks, so that
+// the rest is not missed; what goes in the message's place has its number.
+void Sessions::give_up_filling(const Filling& failed) {
+  Peer& to = peer(failed.to);
+  if (to.lost || to.incarnation != failed.life) return;
+  // Only a peer that lies has acknowledged it.
+  if (to.unacked.empty() || to.unacked.front().sequence > failed.sequence) return;
+  Unacked& unacked = to.unacked.at(failed.sequence - to.unacked.front().sequence);
+  if (unacked.replaced) return;
+  strand_.mark("a device fails in the middle of a message");
+  const std::optional<std::string> failure = failed.copies->failure();
+  REHEARSAL_CHECK(unacked.carried != nullptr, failed.sequence);
+  put_failure(unacked.carried->instead, *failure);
+  const std::shared_ptr<CarriedTensors> carried = replace(to, unacked);
+  transport_.break_link(failed.to, {.kind = ErrorKind::peer_lost,
+                                    .text = "a device has failed in the middle of a message"});
+  if (carried->on_changed) carried->on_changed(failure);
+  strand_.release_later(carried);
 }
 
 // The message leaves.

@@ -201,6 +201,11 @@ std::shared_ptr<CarriedTensors> Sessions::replace_if_changed(Peer& to, Unacked& 
       [](const at::Tensor& tensor, uint32_t version) { return version_of(tensor) == version; });
   if (same) return nullptr;
   strand_.mark("a tensor changed before it was resent");
+  return replace(to, unacked);
+}
+
+// By what is to go in its place.
+std::shared_ptr<CarriedTensors> Sessions::replace(Peer& to, Unacked& unacked) {
   to.unacked_bytes -= unacked.body->bytes();
   std::shared_ptr<CarriedTensors> carried = std::move(unacked.carried);
   unacked.body = codec_.encode(carried->instead);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/device_lending.h"
+#include "core/base/frame.h"
 #include "core/base/node_strand.h"
 #include "core/base/stream_set.h"
 #include "core/values/borrowed.h"
@@ -28,19 +29,27 @@ struct TensorPlace {
   bool operator==(const TensorPlace&) const = default;
 };
 
-// The lender, by its lending, and the borrower. Null: nothing is lent.
-struct LendTo {
-  std::shared_ptr<DeviceLending> lending;
+// How tensors of devices go to a worker: lent, or by the host, large ones in parts.
+struct DeviceWay {
+  std::shared_ptr<DeviceLending> lending;  // the lender's; null: nothing is lent
   WorkerId borrower;
+  uint64_t copied_at_once = UINT64_MAX;  // the bytes of a part
 };
+[[nodiscard]] inline DeviceWay device_way(const NodeStrand& strand, WorkerId to) {
+  return {strand.lending(), to, strand.devices().copied_at_once};
+}
 
 // The copies that one message needs: in the host's memory, or, to be lent, on the same device, so
 // that what the program does to a tensor later reaches no borrower. They are made by the devices,
 // meanwhile the host goes on: they may be read once `done` says so. The message keeps what is
 // copied alive until then. Loans of a message that has not left end with this.
+//
+// A message with large tensors may leave once `begun` says so: its body says how far it is filled.
+// That needs one stream that has made all its copies, and no loan, so that the rest takes no longer
+// than copies take: a message that has begun to leave holds up those behind it.
 class DeviceCopies {
  public:
-  explicit DeviceCopies(LendTo lend = {}) : lend_(std::move(lend)) {}
+  explicit DeviceCopies(DeviceWay way = {}) : way_(std::move(way)) {}
   ~DeviceCopies();
   DeviceCopies(DeviceCopies&&) = default;
   DeviceCopies& operator=(DeviceCopies&&) = delete;
@@ -55,6 +64,12 @@ class DeviceCopies {
 
   // Whether all has been copied. Does not wait. On the strand.
   [[nodiscard]] bool done();
+  // Whether the first part has, or all if there are none. The same.
+  [[nodiscard]] bool begun();
+  // The message leaves in this body, whose segments are the copies, in their order, and others. If
+  // they were not done when last asked, the body says how far they are, as `done` finds it from
+  // then on; if a device fails, it says so no more. On the strand.
+  void leave_in(FrameBody& body);
   // Once it is done: the error of a device that has failed meanwhile; none: it has not.
   [[nodiscard]] const std::optional<std::string>& failure() const { return failure_; }
 
@@ -62,13 +77,27 @@ class DeviceCopies {
   [[nodiscard]] std::vector<LoanId> take_loans() { return std::exchange(loans_, {}); }
 
  private:
-  // A copy of the elements in `memory`, behind the current stream of their device.
-  void copy(const at::Tensor& source, const at::Tensor& memory);
+  // The first so many bytes of the elements at `begin`, and all that was copied before them.
+  struct Part {
+    const void* begin = nullptr;
+    uint64_t bytes = 0;
+    StreamMarks marks;
+    uint64_t filled = 0;  // of the segments of the body, once there is one
+  };
+  // A copy of the elements in `memory`, behind the current stream of their device, which it gives.
+  c10::Stream copy(const at::Tensor& source, const at::Tensor& memory);
+  void copy_in_parts(const at::Tensor& source, const at::Tensor& host);
+  // Looks how many of the first so many parts are copied. Throws c10::Error if a device has failed.
+  void look_at_parts(size_t first);
+  void end();
 
-  LendTo lend_;
+  DeviceWay way_;
   std::vector<LoanId> loans_;
   std::vector<c10::Stream> streams_;
   std::shared_ptr<const StreamMarks> marks_;  // null: it is done
+  std::vector<Part> parts_;                   // in the order of copying
+  size_t copied_ = 0;                         // of the parts
+  std::shared_ptr<uint64_t> filled_;          // of the body that has left; null: none has
   std::optional<std::string> failure_;
 };
 

@@ -194,13 +194,14 @@ void ValueWriter::place_tensors(const DeviceMap* devices, MapName name) const {
   payload_.on_devices().places = std::move(places);
 }
 
-void ValueWriter::finish(const DeviceMap* devices, MapName name, const LendTo& lend) const {
+void ValueWriter::finish(const DeviceMap* devices, MapName name, const DeviceWay& lend) const {
   if (!payload_.tensors.empty()) return send_tensors(devices, name, lend);
   const uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   if (bytes > kPayloadBytesMax) refuse_bytes(bytes, payload_);
 }
 
-void ValueWriter::send_tensors(const DeviceMap* devices, MapName name, const LendTo& lend) const {
+void ValueWriter::send_tensors(const DeviceMap* devices, MapName name,
+                               const DeviceWay& lend) const {
   if (payload_.places().empty()) place_tensors(devices, name);
   uint64_t bytes = payload_.values.size() + payload_.handles.size() * kForkEntryBytes;
   uint64_t segments = 0;

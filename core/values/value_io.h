@@ -82,7 +82,8 @@ class ValueWriter {
   // than its receiver would take; or if a tensor cannot be encoded. Tensors of devices go where the
   // payload's places say, else where `devices` says (device_map.h), whose errors call it
   // `name`; null: it has no entries.
-  void finish(const DeviceMap* devices = nullptr, MapName name = {}, const LendTo& lend = {}) const;
+  void finish(const DeviceMap* devices = nullptr, MapName name = {},
+              const DeviceWay& lend = {}) const;
 
  private:
   friend class Nesting;
@@ -90,7 +91,7 @@ class ValueWriter {
   void ivalue_dict(const c10::IValue& value);
   void type(const c10::Type& type);
   void place_tensors(const DeviceMap* devices, MapName name) const;
-  void send_tensors(const DeviceMap* devices, MapName name, const LendTo& lend) const;
+  void send_tensors(const DeviceMap* devices, MapName name, const DeviceWay& lend) const;
 
   Payload& payload_;
   int depth_ = 0;

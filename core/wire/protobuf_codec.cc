@@ -291,7 +291,7 @@ class ProtobufCodec final : public Codec {
  public:
   explicit ProtobufCodec(uint64_t decoded_bytes) : decoded_bytes_(decoded_bytes) {}
 
-  std::shared_ptr<const FrameBody> encode(const Message& message) override {
+  std::shared_ptr<FrameBody> encode(const Message& message) override {
     auto body = std::make_shared<FrameBody>();
     if (const Call* call = std::get_if<Call>(&message.content)) {
       write_call(*call, *body, scratch_);

@@ -179,7 +179,7 @@ void Connection::flush(uint64_t bytes_max) {
   }
   if (aborted_) return;
   blocked_ = has_output();
-  if (!blocked_ && end_wanted_ && !end_sent_) {
+  if (!blocked_ && writer_.empty() && end_wanted_ && !end_sent_) {
     end_sent_ = true;
     shutdown(fd_.get(), SHUT_WR);
   }

@@ -119,7 +119,7 @@ class Connection final : public IoHandler, public std::enable_shared_from_this<C
   void update_interest();
   void read_what_is_here();
   [[nodiscard]] bool has_output() const {
-    return !writer_.empty() || sealed_sent_ < sealed_.size();
+    return writer_.can_leave() || sealed_sent_ < sealed_.size();
   }
   [[nodiscard]] Status seal(uint64_t bytes_max);
   void drop_output();

@@ -18,8 +18,9 @@ constexpr size_t kTextBytesMax = 64 * 1024;
 
 void FrameWriter::append(const Frame& frame) {
   const bool all_small =
-      !frame.body || std::all_of(frame.body->segments.begin(), frame.body->segments.end(),
-                                 [](const Segment& s) { return s.bytes <= kCopiedBytesMax; });
+      !frame.body || (frame.body->is_filled() &&
+                      std::all_of(frame.body->segments.begin(), frame.body->segments.end(),
+                                  [](const Segment& s) { return s.bytes <= kCopiedBytesMax; }));
   all_small ? append_copied(frame) : append_pointed_at(frame);
 }
 
@@ -57,11 +58,13 @@ void FrameWriter::append_pointed_at(const Frame& frame) {
   append_wire_prefix(frame, text);
   queued_bytes_ += text.size() - before;
   const std::vector<Segment>& segments = frame.body->segments;
-  for (size_t i = 0; i < segments.size(); ++i)
+  uint64_t segments_before = 0;
+  for (size_t i = 0; i < segments.size(); segments_before += segments[i++].bytes)
     add_piece({.owned = {},
                .body = frame.body,
                .data = segments[i].data,
                .bytes = segments[i].bytes,
+               .before = segments_before,
                .first_of_body = i == 0,
                .last_of_body = i + 1 == segments.size()});
   add_piece({.owned = std::string(kWireTrailerBytes, '\0'), .body = nullptr, .trailer = true});
@@ -76,13 +79,27 @@ const std::byte* FrameWriter::start_of(const Piece& piece) const {
   return piece.body ? piece.data : reinterpret_cast<const std::byte*>(piece.owned.data());
 }
 
+uint64_t FrameWriter::ready(const Piece& piece) {
+  if (piece.body == nullptr) return piece.owned.size();
+  if (piece.body->filled == nullptr) return piece.bytes;
+  const uint64_t filled = *piece.body->filled;
+  return filled <= piece.before ? 0 : std::min(piece.bytes, filled - piece.before);
+}
+
+bool FrameWriter::can_leave() const {
+  if (pieces_.empty()) return false;
+  const Piece& front = pieces_.front();
+  return ready(front) > front_consumed_ || front_consumed_ == front.bytes;
+}
+
 size_t FrameWriter::gather(std::span<iovec> room, uint64_t bytes_max) {
   size_t used = 0;
   uint64_t offset = front_consumed_;
   for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
     if (used == room.size() || bytes_max == 0) break;
     const uint64_t size = piece->body ? piece->bytes : piece->owned.size();
-    const uint64_t count = std::min(size - offset, bytes_max);
+    const uint64_t count = std::min(ready(*piece) - offset, bytes_max);
+    if (count == 0 && offset < size) break;
     if (piece->body && hash_to(*piece, offset + count) && piece->last_of_body) {
       const uint64_t checksum = checksum_.value();
       std::memcpy(std::next(piece)->owned.data(), &checksum, kWireTrailerBytes);

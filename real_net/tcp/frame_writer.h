@@ -14,7 +14,8 @@
 namespace rehearsal::real {
 
 // The output of one lane, in order. Small data is copied together, so that one system call sends
-// many frames; large segments are pointed at, and their frame's body kept until they have left.
+// many frames; large segments are pointed at, and their frame's body kept until they have left. Of
+// a body that is not filled leaves what is; what is behind it waits.
 class FrameWriter {
  public:
   void append(const Frame& frame);
@@ -29,6 +30,8 @@ class FrameWriter {
 
   [[nodiscard]] uint64_t queued_bytes() const { return queued_bytes_; }
   [[nodiscard]] bool empty() const { return queued_bytes_ == 0; }
+  // Whether something may leave now.
+  [[nodiscard]] bool can_leave() const;
   void clear();
 
  private:
@@ -38,6 +41,7 @@ class FrameWriter {
     std::shared_ptr<const FrameBody> body;  // null: owned
     const std::byte* data = nullptr;
     uint64_t bytes = 0;
+    uint64_t before = 0;         // of a segment: the bytes of those before it in its body
     uint64_t hashed = 0;         // of a segment: how far the checksum has come
     bool hash_ended = false;     // of a segment
     bool first_of_body = false;  // the checksum starts
@@ -49,6 +53,8 @@ class FrameWriter {
   void append_pointed_at(const Frame& frame);
   [[nodiscard]] std::string& open_text();
   void add_piece(Piece piece);
+  // So many of its bytes may leave by now.
+  [[nodiscard]] static uint64_t ready(const Piece& piece);
   [[nodiscard]] const std::byte* start_of(const Piece& piece) const;
   // True if that ends the segment's part of the checksum.
   bool hash_to(Piece& piece, uint64_t end);

@@ -54,6 +54,14 @@ void TcpLink::send(const Frame& frame) {
   host_.mark_dirty(*this);
 }
 
+void TcpLink::send_on() {
+  if (up_) host_.mark_dirty(*this);
+}
+
+void TcpLink::break_off(const Error& why) {
+  if (up_) lost(why, /*closed_by_peer=*/false);
+}
+
 uint64_t TcpLink::queued_bytes() const {
   if (!up_) return 0;
   return standing_.lanes[0]->writer().queued_bytes() + standing_.lanes[1]->writer().queued_bytes();

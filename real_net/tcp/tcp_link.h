@@ -82,6 +82,8 @@ class TcpLink final : public ConnectionOwner {
   // Transport's.
   void open();
   void send(const Frame& frame);
+  void send_on();
+  void break_off(const Error& why);
   void close(const Error& reason);
   void stop();
   void abort();

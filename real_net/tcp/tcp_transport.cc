@@ -122,6 +122,16 @@ void TcpTransport::send(WorkerId peer, Frame frame) {
   if (!ended_ && found != links_.end()) found->second->send(frame);
 }
 
+void TcpTransport::send_on(WorkerId peer) {
+  const auto found = links_.find(peer);
+  if (!ended_ && found != links_.end()) found->second->send_on();
+}
+
+void TcpTransport::break_link(WorkerId peer, const Error& why) {
+  const auto found = links_.find(peer);
+  if (!ended_ && found != links_.end()) found->second->break_off(why);
+}
+
 void TcpTransport::close(WorkerId peer, const Error& reason) {
   const auto found = links_.find(peer);
   if (!ended_ && found != links_.end()) found->second->close(reason);

@@ -39,6 +39,8 @@ class TcpTransport final : public Transport, private LinkHost {
 
   void open(WorkerId peer) override;
   void send(WorkerId peer, Frame frame) override;
+  void send_on(WorkerId peer) override;
+  void break_link(WorkerId peer, const Error& why) override;
   void close(WorkerId peer, const Error& reason) override;
   [[nodiscard]] uint64_t queued_bytes(WorkerId peer) const override;
   void stop() override;

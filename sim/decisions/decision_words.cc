@@ -171,6 +171,9 @@ std::string Words::of_machines_and_run() const {
     case DecisionKind::lending:
       return alive(key_.subject) + ": whether it can lend and borrow memory of devices (" +
              value() + ")";
+    case DecisionKind::copied_parts:
+      return alive(key_.subject) + ": in parts of how many bytes its devices copy to the host (" +
+             value() + ")";
     case DecisionKind::restart:
       if (key_.subject.worker.value != UINT32_MAX)
         return alive(key_.subject) + ": whether and when it comes again when it has left (" +

@@ -52,6 +52,9 @@ class Replayer final : private Trace, private Transport, private fibers::Inspect
   void send(WorkerId peer, Frame frame) override {
     act(record::digest_of(Order::send, peer, record::hash_of(frame)), peer);
   }
+  // These never come: a worker with devices is not recorded.
+  void send_on(WorkerId) override {}
+  void break_link(WorkerId, const Error&) override {}
   void close(WorkerId peer, const Error& reason) override {
     act(record::digest_of(Order::close, peer, hash_text(to_string(reason))), peer);
   }

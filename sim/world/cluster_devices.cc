@@ -1,4 +1,6 @@
 // ClusterParts: the simulated devices of its lives.
+#include <array>
+
 #include "sim/device/backend.h"
 #include "sim/world/cluster_parts.h"
 
@@ -23,6 +25,13 @@ std::shared_ptr<device::Machine> ClusterParts::make_devices(const LifeId& life) 
       if (history_) history_->on_stream(life, step);
     });
   return devices;
+}
+
+// In two of three lives what is larger than so few bytes leaves while it is copied.
+uint64_t ClusterParts::draw_copied_at_once(const LifeId& life) {
+  const Key key{.kind = DecisionKind::copied_parts, .subject = life};
+  constexpr std::array<uint64_t, 3> kBytes{UINT64_MAX, 8, 64};
+  return kBytes[decisions_.choose(key, kBytes.size())];
 }
 
 // In two of three lives a worker is at the place where others are, too.

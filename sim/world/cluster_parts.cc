@@ -427,6 +427,7 @@ void ClusterParts::restart(WorkerId worker) {
   NodeOptions options = node_options(worker, id.life);
   const std::shared_ptr<device::Machine> devices = make_devices(id);
   options.lending = make_lending(id, devices);
+  if (devices != nullptr) options.devices.copied_at_once = draw_copied_at_once(id);
   lives.push_back(std::make_unique<Life>(
       std::move(options), program_, id,
       Life::Environment{world_, network_, pool_, recorder_, disks_[worker.value],

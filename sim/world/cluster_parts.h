@@ -87,6 +87,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
 
   void run_event(const EventQueue::Event& next, WorkerId worker);
   [[nodiscard]] std::shared_ptr<device::Machine> make_devices(const LifeId& life);
+  [[nodiscard]] uint64_t draw_copied_at_once(const LifeId& life);
   [[nodiscard]] std::shared_ptr<DeviceLending> make_lending(
       const LifeId& life, std::shared_ptr<device::Machine> devices);
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);

@@ -73,6 +73,8 @@ class TappedTransport final : public Transport {
     if (listener_ != nullptr && frame.body != nullptr) listener_->overhear(frame.body);
     transport_.send(peer, std::move(frame));
   }
+  void send_on(WorkerId peer) override { transport_.send_on(peer); }
+  void break_link(WorkerId peer, const Error& why) override { transport_.break_link(peer, why); }
   void close(WorkerId peer, const Error& reason) override { transport_.close(peer, reason); }
   [[nodiscard]] uint64_t queued_bytes(WorkerId peer) const override {
     return transport_.queued_bytes(peer);

@@ -24,6 +24,8 @@ class ScriptedTransport final : public Transport {
 
   void open(WorkerId peer) override { opened_.insert(peer); }
   void send(WorkerId peer, Frame frame) override;
+  void send_on(WorkerId) override {}
+  void break_link(WorkerId peer, const Error& why) override;
   void close(WorkerId peer, const Error& reason) override;
   uint64_t queued_bytes(WorkerId) const override { return 0; }
   void stop() override { stopped_ = true; }
@@ -178,6 +180,10 @@ class ScriptedNetwork {
 inline void ScriptedTransport::send(WorkerId peer, Frame frame) {
   if (stopped_ || !network_.is_up(self_.value, peer.value)) return;
   network_.in_flight_.push_back({self_, peer, std::move(frame), false, {}});
+}
+
+inline void ScriptedTransport::break_link(WorkerId peer, const Error&) {
+  network_.cut(self_.value, peer.value);
 }
 
 inline void ScriptedTransport::close(WorkerId peer, const Error& reason) {

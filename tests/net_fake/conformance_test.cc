@@ -1,4 +1,5 @@
 #include "tests/conformance/transport_fault_suite.h"
+#include "tests/conformance/transport_filling_suite.h"
 #include "tests/conformance/transport_frame_suite.h"
 #include "tests/conformance/transport_life_suite.h"
 #include "tests/conformance/transport_suite.h"
@@ -54,7 +55,9 @@ INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportFrameSuite, FakeTransp
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportLifeSuite, FakeTransportWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportLifeSuite, FakeTransportWorld<true>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportFaultSuite, FakeTransportWorld<false>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Fake, TransportFillingSuite, FakeTransportWorld<false>);
 INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportFaultSuite, FakeTransportWorld<true>);
+INSTANTIATE_TYPED_TEST_SUITE_P(FakeThroughBytes, TransportFillingSuite, FakeTransportWorld<true>);
 
 }  // namespace
 }  // namespace rehearsal::conformance

@@ -67,6 +67,7 @@ const std::map<std::string, Members>& tables() {
       {"core/session/session.h",
        {{"peers_", "unacknowledged and shutdown_frames"},
         {"copied_to_self_", "unacknowledged"},
+        {"filling_", "unacknowledged"},
         {"fenced_", "(what is known of each incarnation)"}}},
       {"core/session/device_loans.h",
        {{"lent_", "loans"},

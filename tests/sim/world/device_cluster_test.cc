@@ -112,7 +112,7 @@ TEST(DeviceCluster, AnArgumentThatADeviceDoesNotComputeFailsItsCall) {
             message_of([&] { (void)worker.rpc_async(to, &doubled, picked(three, 7)).wait(); });
         EXPECT_NE(why.find("has failed: "), std::string::npos) << why;
       });
-      Cluster cluster(Seed{seed}, program, {.faults = FaultLevel::none, .devices = 1});
+      Cluster cluster(Seed{seed}, program, {.faults = FaultLevel::none, .devices = 2});
       static_cast<void>(cluster.try_run());
     }
 }
@@ -145,6 +145,57 @@ TEST(DeviceCluster, AMessageWaitsForItsCopiesAndTheShutdownForIt) {
     waited += trace.marked("a message waits until devices have copied its tensors");
   }
   EXPECT_GT(waited, 0u);
+}
+
+// Goal: in two of three lives a message leaves while its tensor is copied, and arrives whole.
+TEST(DeviceCluster, AMessageLeavesWhileItsTensorsAreCopied) {
+  const Program program = with_maps([](Worker& worker) {
+    for (int i = 0; i < 10; ++i) {
+      const at::Tensor numbers = at::arange(0, 1000).to(worker.device(0));
+      const at::Tensor result = worker.rpc_sync("b", &doubled, numbers.view({10, 100}).t());
+      EXPECT_TRUE(at::equal(result.cpu(), at::arange(0, 2000, 2).view({10, 100}).t()));
+    }
+  });
+  size_t in_parts = 0;
+  for (const uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    doubles::RecordingTrace trace;
+    Cluster cluster(Seed{seed}, program,
+                    {.faults = FaultLevel::mild, .devices = 2, .traces = {&trace}});
+    cluster.run();
+    in_parts += trace.marked("a message leaves while devices copy the rest of its tensors");
+  }
+  EXPECT_GT(in_parts, 0u);
+}
+
+// Goal: a call of which a part has left fails, its worker never sees it, and what is behind it on
+// its lane arrives. Method: the argument is copied in one stream while another one fails.
+TEST(DeviceCluster, ADeviceThatFailsInTheMiddleOfAMessageFailsItsCall) {
+  size_t in_the_middle = 0;
+  for (uint64_t seed = 1; seed <= tries(60); ++seed) {
+    const Program program = with_maps([](Worker& worker) {
+      const at::Tensor numbers = at::ones({100'000}).to(worker.device(0));
+      const at::Tensor beyond = at::full({1}, 7'000'000).to(worker.device(0));
+      const Future<at::Tensor> call = worker.rpc_async("b", &doubled, numbers);
+      {
+        const c10::StreamGuard side(SimulatedDevices::new_stream(0));
+        for (int i = 0; i < 10; ++i) (void)at::ones({1}, beyond.options());
+        (void)numbers.index_select(0, beyond);
+      }
+      const Future<at::Tensor> behind = worker.rpc_async("b", &doubled, at::ones({100'000}));
+      if (const Result<at::Tensor> ended = call.result(); !ended.ok())
+        EXPECT_NE(ended.error().text.find("has failed: "), std::string::npos)
+            << to_string(ended.error());
+      const Result<at::Tensor> of_behind = behind.result();
+      ASSERT_TRUE(of_behind.ok()) << to_string(of_behind.error());
+      EXPECT_TRUE(at::equal(of_behind.value(), at::full({100'000}, 2.)));
+    });
+    doubles::RecordingTrace trace;
+    Cluster cluster(Seed{seed}, program,
+                    {.faults = FaultLevel::mild, .devices = 2, .traces = {&trace}});
+    static_cast<void>(cluster.try_run());
+    in_the_middle += trace.marked("a device fails in the middle of a message");
+  }
+  EXPECT_GT(in_the_middle, 0u);
 }
 
 TEST(DeviceCluster, ALenderThatEndsHoldsUpNoShutdown) {

@@ -3,6 +3,8 @@
 // no entry by the call. Method: the reference's tests of device maps, on simulated devices.
 #include <torch/nn/modules/linear.h>
 
+#include <atomic>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -258,18 +260,27 @@ TEST(DeviceMaps, WhatCannotBeIsRefusedWithBothNames) {
 // Rows: rpc_test::TensorPipeAgentRpcTest.{
 // Rows: test_dynamic_rpc_existing_rank_can_communicate_with_new_rank_cuda}
 TEST(DeviceMaps, MayNameWorkersOfADynamicGroupThatAreYetToCome) {
-  Program program(functions());
-  program
-      .worker("worker0",
-              [](Worker& worker) {
-                worker.wait_for_worker("worker1");
-                const at::Tensor one = put(worker, at::ones({2}), 0);
-                expect_value(worker.rpc_sync("worker1", &add_at, one, one, int64_t{1}), 2, 0);
-              })
-      .device_map("worker1", {{0, 1}})
-      .worker("worker1", [](Worker& worker) { worker.sleep(std::chrono::seconds(1)); })
-      .dynamic();
-  in_both_worlds(program, {.seeds = tries(4), .devices = 2});
+  const auto make = [] {
+    const auto answered = std::make_shared<std::atomic<bool>>(false);
+    Program program(functions());
+    program
+        .worker("worker0",
+                [answered](Worker& worker) {
+                  worker.wait_for_worker("worker1");
+                  const at::Tensor one = put(worker, at::ones({2}), 0);
+                  expect_value(worker.rpc_sync("worker1", &add_at, one, one, int64_t{1}), 2, 0);
+                  *answered = true;
+                })
+        .device_map("worker1", {{0, 1}})
+        .worker("worker1",
+                [answered](Worker& worker) {
+                  for (int i = 0; i < 1000 && !*answered; ++i)
+                    worker.sleep(std::chrono::milliseconds(100));
+                })
+        .dynamic();
+    return program;
+  };
+  in_both_worlds(make, {.seeds = tries(4), .devices = 2});
 }
 
 int64_t parameter_place(const RRef<at::Tensor>& parameter) {

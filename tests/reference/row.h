@@ -20,14 +20,18 @@
 namespace rehearsal::reference {
 
 struct RowOptions {
-  uint64_t seeds = tries(25);                              // of simulated clusters with mild faults
+  // Of simulated clusters: with mild faults, or, where there are devices, with hostile ones.
+  uint64_t seeds = tries(25);
   int devices = 0;                                         // simulated ones, in both worlds
   bool strict_leaks = true;                                // in both worlds
   std::function<void(NodeOptions&)> adjust_node = {};      // in both worlds
   std::function<void(sim::Cluster&)> adjust_cluster = {};  // before it runs
 };
 
-// On `seeds` simulated clusters with mild faults. Expectations may stand in the mains. A program
+// A link whose connections break at each message, and whose next ones hang, can take minutes.
+inline constexpr Duration kHostileTimeout = std::chrono::hours(1);
+
+// On `seeds` simulated clusters with faults. Expectations may stand in the mains. A program
 // whose mains share something is made anew for each run.
 using MakeProgram = std::function<Program()>;
 
@@ -35,9 +39,13 @@ inline void on_simulated_clusters(const MakeProgram& make, const RowOptions& opt
   if (options.devices > 0 && on_cuda()) return;
   sim::HuntOptions hunt;
   hunt.seeds = options.seeds;
-  hunt.cluster.adjust_node = options.adjust_node;
+  hunt.cluster.adjust_node = [&options](NodeOptions& node) {
+    if (options.devices > 0) node.rpc_timeout = kHostileTimeout;
+    if (options.adjust_node) options.adjust_node(node);
+  };
   hunt.cluster.strict_leaks = options.strict_leaks;
   hunt.cluster.devices = options.devices;
+  if (options.devices > 0) hunt.cluster.faults = sim::FaultLevel::hostile;
   EXPECT_TRUE(sim::hunt(hunt, [&](Seed seed, const sim::ClusterOptions& of_seed) {
     const Program program = make();
     sim::Cluster cluster(seed, program, of_seed);

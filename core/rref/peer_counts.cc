@@ -50,7 +50,7 @@ MaybeError RRefContext::why_too_many_given(WorkerId from, uint64_t forks) {
 void RRefContext::drop_awaited(WorkerId peer, Incarnation incarnation, const Error& why) {
   std::vector<AwaitsCreation> dropped;
   for (auto entry = to_come_.begin(); entry != to_come_.end();) {
-    const bool is_lost = entry->first.causal.incarnation == incarnation &&
+    const bool is_lost = entry->first.first == incarnation &&
                          !options_.mutants.on(Mutant::lost_creator_refuses_nothing);
     std::vector<AwaitsCreation> stay;
     for (AwaitsCreation& waiting : entry->second) {
@@ -76,10 +76,10 @@ void RRefContext::forget_counts(WorkerId peer) {
 
 std::string RRefContext::describe_awaited() const {
   if (to_come_.empty()) return {};
-  const auto& [id, waiting] = *to_come_.begin();
+  const auto& [place, waiting] = *to_come_.begin();
   std::string creator = "a worker that is gone";
   for (uint32_t worker = 0; worker < options_.names.size(); ++worker)
-    if (sessions_.incarnation(WorkerId{worker}) == id.causal.incarnation)
+    if (sessions_.incarnation(WorkerId{worker}) == place.first)
       creator = "'" + name(WorkerId{worker}) + "'";
   return "'" + name(waiting.front().asker) + "' waits for a value that " + creator +
          " has not created";

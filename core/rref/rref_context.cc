@@ -381,8 +381,8 @@ std::string RRefContext::debug_info() const {
   for (const auto& [fork, child] : pending_children_)
     out << "pending child " << fork << " of " << child.parent << " at " << name(child.holder)
         << '\n';
-  for (const auto& [id, waiting] : to_come_)
-    out << waiting.size() << " wait for " << id.causal << " to be created\n";
+  for (const auto& [place, waiting] : to_come_)
+    out << waiting.size() << " wait for " << waiting.front().id.causal << " to be created\n";
   return out.str();
 }
 
@@ -410,12 +410,14 @@ std::string RRefContext::check_invariants() const {
     if (sessions_.lost(child.holder))
       out() << "fork " << fork << " pins its parent for the lost worker '" << name(child.holder)
             << "'\n";
-  for (const auto& [id, waiting] : to_come_) {
-    if (!is_here(id.causal.incarnation))
-      out() << waiting.size() << " wait for " << id.causal << ", whose creator is not here\n";
-    const auto created = created_.find(id.causal.incarnation);
-    if (created != created_.end() && created->second.seen.contains(id.counter))
-      out() << waiting.size() << " wait for " << id.causal << " to be created, which is gone\n";
+  for (const auto& [place, waiting] : to_come_) {
+    const auto& [creator, counter] = place;
+    const CausalId& id = waiting.front().id.causal;
+    if (!is_here(creator))
+      out() << waiting.size() << " wait for " << id << ", whose creator is not here\n";
+    const auto created = created_.find(creator);
+    if (created != created_.end() && created->second.seen.contains(counter))
+      out() << waiting.size() << " wait for " << id << " to be created, which is gone\n";
   }
   std::map<CausalId, uint64_t> children;
   for (const auto& [fork, child] : pending_children_) ++children[child.parent];

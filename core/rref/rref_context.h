@@ -125,6 +125,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   [[nodiscard]] MaybeError why_too_many_given(WorkerId from, uint64_t forks);
   void accuse_later(WorkerId peer, const Violation& violation);
   [[nodiscard]] std::optional<Violation> why_too_many_created(WorkerId from, const RRefId& id);
+  void end_awaited(const RRefId& created);
   void drop_awaited(WorkerId peer, Incarnation incarnation, const Error& why);
   void forget_counts(WorkerId peer);
   [[nodiscard]] bool is_counted(const CausalId& fork, WorkerId holder) const {
@@ -184,7 +185,8 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
 
   std::map<RRefId, OwnerRRef> owners_;
   std::map<Incarnation, CreatedIds> created_;
-  std::map<RRefId, std::vector<AwaitsCreation>> to_come_;
+  // By creator and its number of the value. Who asks may have been told another name of it.
+  std::map<std::pair<Incarnation, uint64_t>, std::vector<AwaitsCreation>> to_come_;
   std::map<CausalId, UserRRef> users_;
   // Of those that the shutdown has released: a function that still runs may have their handles.
   std::set<CausalId> released_unconfirmed_;

@@ -50,7 +50,7 @@ void RRefContext::when_created(const RRefId& id, WorkerId asker, std::string_vie
       if (MaybeError too_many = why_too_many_awaited(id, asker, field))
         return ready(std::move(*too_many));
       strand_.mark("a use waits for its reference to be created");
-      to_come_[id].push_back({asker, std::move(ready)});
+      to_come_[{id.causal.incarnation, id.counter}].push_back({id, asker, std::move(ready)});
       return;
     case Existence::gone:
     case Existence::lost:
@@ -185,17 +185,27 @@ void RRefContext::serve_creation(WorkerId from, Call call, MaybeError refused) {
       });
     else
       register_creator(id, call.created_fork, from);
-    const auto waiting = to_come_.find(id);
-    if (waiting != to_come_.end()) {
-      auto tasks = std::move(waiting->second);
-      to_come_.erase(waiting);
-      for (AwaitsCreation& task : tasks) {
-        awaited_by_.remove(task.asker);
-        task.ready(Unit{});
-      }
-    }
+    end_awaited(id);
   }
   admit(from, std::move(call), std::move(refused));
+}
+
+// The creator gives a number once: nobody can create what was asked for by this number and another
+// name, so that use is refused.
+void RRefContext::end_awaited(const RRefId& created) {
+  const auto entry = to_come_.find({created.causal.incarnation, created.counter});
+  if (entry == to_come_.end()) return;
+  std::vector<AwaitsCreation> waiting = std::move(entry->second);
+  to_come_.erase(entry);
+  for (AwaitsCreation& use : waiting) {
+    awaited_by_.remove(use.asker);
+    if (use.id == created) {
+      use.ready(Unit{});
+    } else {
+      strand_.mark("a value was created by another name than a use waits for");
+      use.ready(why_not_alive(use.id));
+    }
+  }
 }
 
 std::string RRefContext::function_name(const Call& call) const {

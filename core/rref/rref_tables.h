@@ -84,6 +84,7 @@ struct ArrivedCall {
 
 // A use of a value that nobody has created yet.
 struct AwaitsCreation {
+  RRefId id;
   WorkerId asker;
   UniqueFunction<void(Status)> ready;
 };

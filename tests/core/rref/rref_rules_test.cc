@@ -98,6 +98,25 @@ TEST_F(RRefRulesTest, TheLossOfTheCreatorRefusesWhatWaitsForItAndWhatAsksLater) 
   EXPECT_EQ(b().rrefs.owner_count(), 0u);
 }
 
+TEST_F(RRefRulesTest, AValueThatComesByAnotherNameRefusesWhoWaitsForItsNumber) {
+  // Who asks has been told a false name: a's first value here is called otherwise. Its use ends
+  // when that value comes, not when a is lost.
+  begin();
+  const RRef<Counter> rref = a().calls.remote<Counter>("b", 5);
+  RRefId false_name = rref.shared_handle()->id();
+  false_name.causal.ordinal += 1000;
+  Call fetch{.id = CallId{{c().incarnation(), {1, 1}, 1}}, .kind = CallKind::fetch};
+  fetch.target = false_name;
+  b().runtime->post([&] { b().served.on_call(WorkerId{2}, Call(fetch)); });
+  EXPECT_EQ(b().rrefs.awaited_count(), 1u);
+  EXPECT_EQ(in_flight(), (Texts{"a>b Call"}));
+  deliver("a>b Call");
+  EXPECT_EQ(b().trace.marked("a value was created by another name than a use waits for"), 1u);
+  EXPECT_EQ(b().rrefs.awaited_count(), 0u);
+  EXPECT_EQ(in_flight(), (Texts{"b>a ForkConfirm", "b>c Response"}));
+  EXPECT_FALSE(b().sessions.lost(WorkerId{2}));
+}
+
 TEST_F(RRefRulesTest, ARefusedCreationMakesAnOwnerThatHoldsTheError) {
   // The function throws, and one that does not exist: confirmed, every use gives the error.
   begin(2);

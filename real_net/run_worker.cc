@@ -35,13 +35,13 @@ namespace {
 // of the failure, so that their own come before it.
 constexpr auto kStartAgain = std::chrono::milliseconds(300);
 
-Incarnation fresh_incarnation() {
+Incarnation fresh_incarnation(WorkerId worker) {
   uint64_t value = 0;
   while (value == 0) {
     const ssize_t count = getrandom(&value, sizeof value, 0);
     REHEARSAL_CHECK(count == sizeof value || value == 0, count);
   }
-  return {value};
+  return incarnation_of(worker, value);
 }
 
 // How others reach this machine. Looking up the name of the rendezvous may take long.
@@ -94,6 +94,9 @@ Status check_placement(const Placement& placement, const std::vector<std::string
     return wrong_arguments("the program has " + std::to_string(names.size()) +
                            " workers, but the world size (" + placement.launcher + ") is " +
                            std::to_string(*placement.world_size));
+  if (names.size() > kWorkersMax)
+    return wrong_arguments("the program has " + std::to_string(names.size()) +
+                           " workers; a group has at most " + std::to_string(kWorkersMax));
   if (placement.rank >= names.size())
     return wrong_arguments("rank " + std::to_string(placement.rank) + " (" + placement.launcher +
                            ") is not one of the program's " + std::to_string(names.size()) +
@@ -106,7 +109,7 @@ RealNodeOptions node_options(const WorkerOptions& options, const Placement& plac
   RealNodeOptions made;
   made.node = node;
   made.node.id = {placement.rank};
-  made.node.incarnation = fresh_incarnation();
+  made.node.incarnation = fresh_incarnation({placement.rank});
   made.node.names = names;
   made.node.strict_leaks = options.node.strict_leaks ||
                            options.environment("REHEARSAL_STRICT_LEAKS").value_or("0") == "1";

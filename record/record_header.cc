@@ -117,6 +117,7 @@ std::optional<RecordHeader> header_of(const std::string& text) {
       return worker.value < header.node.names.size();
     });
     const bool fits = exist && header.node.id.value < header.node.names.size() &&
+                      worker_of(header.node.incarnation) == header.node.id &&
                       header.node.incarnation.value != 0 && header.torch_threads > 0;
     if (!fits) return std::nullopt;
     return header;

@@ -28,11 +28,11 @@ using RecordedIn = std::shared_ptr<const ContextName>;
 // time, and only that stack touches its counters; its other members belong to the node's strand.
 class Execution {
  public:
-  // `started_by` is what started it: its `place()` becomes the execution's path. `label` names it
-  // for people (a function's name); it must outlive the execution.
+  // `started_by` is what started it: its `execution_path()` becomes the execution's path. `label`
+  // names it for people (a function's name); it must outlive the execution.
   Execution(const CausalId& started_by, std::string_view label, Seed seed)
       : started_by_(started_by),
-        path_(started_by.place()),
+        path_(started_by.execution_path()),
         stream_(path_),
         label_(label),
         seed_(seed),
@@ -100,10 +100,10 @@ class Execution {
     return mix(seed_.value, stream_.low ^ stream_.high);
   }
   [[nodiscard]] const Hash128& stream() const { return stream_; }
-  // The stream of what `made`, an id of this execution, starts; none: that of its place.
+  // The stream of what `made`, an id of this execution, starts; none: that of its path.
   [[nodiscard]] std::optional<Hash128> stream_of(const CausalId& made) const {
     if (stream_ == path_) return std::nullopt;
-    return mix(stream_, made.ordinal);
+    return CausalId{made.incarnation, stream_, made.ordinal}.execution_path();
   }
   // Before it draws.
   void set_stream(const std::optional<Hash128>& stream) {

@@ -25,8 +25,21 @@ std::ostream& operator<<(std::ostream& out, const Id<Tag, Representation>& id) {
 // A worker's rank: 0 … world size − 1.
 using WorkerId = Id<struct WorkerTag, uint32_t>;
 
-// One life of a worker. Fresh at each init, never zero; two lives never share one.
+// One life of a worker. Fresh at each init, never zero; two lives never share one. It says whose it
+// is: its lowest bits are the worker's id, so that nobody can take another's for its own.
 using Incarnation = Id<struct IncarnationTag, uint64_t>;
+
+inline constexpr uint32_t kWorkerBits = 20;
+inline constexpr uint64_t kWorkersMax = uint64_t{1} << kWorkerBits;
+
+// Of `worker`; the others of its bits are the lower ones of `drawn`, or one if these are all zero.
+[[nodiscard]] constexpr Incarnation incarnation_of(WorkerId worker, uint64_t drawn) {
+  const uint64_t life = drawn << kWorkerBits;
+  return {(life == 0 ? kWorkersMax : life) | worker.value};
+}
+[[nodiscard]] constexpr WorkerId worker_of(Incarnation incarnation) {
+  return {static_cast<uint32_t>(incarnation.value % kWorkersMax)};
+}
 
 // The origin of every random stream of a run.
 using Seed = Id<struct SeedTag, uint64_t>;
@@ -41,8 +54,14 @@ struct CausalId {
 
   auto operator<=>(const CausalId&) const = default;
 
-  // The path of the execution that this thing starts; its identity without the incarnation.
+  // Its identity without the incarnation.
   [[nodiscard]] Hash128 place() const { return mix(path, ordinal); }
+  // The path of the execution that this thing starts. The lowest bits say which worker has made the
+  // thing: so nobody, whatever ids it makes up, gives its own executions the paths of others'.
+  [[nodiscard]] Hash128 execution_path() const {
+    const Hash128 at = place();
+    return {at.high, (at.low - at.low % kWorkersMax) | worker_of(incarnation).value};
+  }
 };
 
 std::ostream& operator<<(std::ostream& out, const CausalId& id);

@@ -32,7 +32,7 @@ struct Message;
 // `peer_timeout` and `heartbeat` may differ: workers tell each other how long they bear silence.
 struct NodeOptions {
   WorkerId id;
-  Incarnation incarnation;
+  Incarnation incarnation;  // by incarnation_of; at most kWorkersMax names
   // How many lives this worker has had in its group before. Each needs its own: what a worker that
   // came back makes is told apart by it, wherever it goes, from what it made before.
   uint32_t life = 0;

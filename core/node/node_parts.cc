@@ -45,7 +45,7 @@ std::shared_ptr<Execution> make_main(const NodeOptions& options, const Mutants& 
                                      NodeStrand& strand) {
   const uint32_t life = mutants.on(Mutant::lives_share_paths) ? 0 : options.life;
   auto main = strand.make_execution(main_id(options, life), options.names[options.id.value]);
-  main->set_stream(main_id(options, 0).place());
+  main->set_stream(main_id(options, 0).execution_path());
   return main;
 }
 
@@ -108,6 +108,8 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
       worker(Calls(caller, &rrefs)) {
   REHEARSAL_CHECK(options.id.value < options.names.size(), options.id);
   REHEARSAL_CHECK(options.incarnation.value != 0);
+  REHEARSAL_CHECK(worker_of(options.incarnation) == options.id, options.incarnation);
+  REHEARSAL_CHECK(options.names.size() <= kWorkersMax, options.names.size());
   least_lives_.resize(options.names.size());
   peer_timeouts_.resize(options.names.size());
   strand->set_incarnation(options.incarnation);
@@ -243,9 +245,13 @@ void NodeParts::route(WorkerId from, Message& message) {
 Status NodeParts::check_hello(const Hello& hello) {
   Result<Greeting> theirs = greeting_from_text(hello.greeting);
   if (!theirs.ok()) return theirs.error();
+  const std::string& name = options.names[hello.worker.value];
+  if (worker_of(hello.incarnation) != hello.worker)
+    return Error{.kind = ErrorKind::protocol,
+                 .text = "worker '" + name + "' says that it is a life of another worker",
+                 .worker = name};
   if (!same_arithmetic(greeting, theirs.value()))
     strand->mark("a peer computes with another LibTorch, instruction set or thread count");
-  const std::string& name = options.names[hello.worker.value];
   if (Status fits = check_greeting(greeting, theirs.value(), name); !fits.ok()) return fits;
   if (const auto mistake = devices.mistake_with(hello.worker, theirs.value().devices))
     return Error{.kind = ErrorKind::bad_arguments, .text = *mistake, .worker = name};

@@ -28,8 +28,8 @@ std::shared_ptr<Execution> NodeParts::begin_thread(const std::string& name) {
   const CausalId id{options.incarnation, mix(mix(main->path(), kThreads), hash_text(name)),
                     threads_[name]++};
   strand->make_execution(named->execution, id, named->name);
-  const Hash128 stream = mix(mix(main->stream(), kThreads), hash_text(name));
-  named->execution->set_stream(mix(stream, id.ordinal));
+  const Hash128 threads = mix(mix(main->stream(), kThreads), hash_text(name));
+  named->execution->set_stream(CausalId{id.incarnation, threads, id.ordinal}.execution_path());
   strand->begin(*named->execution);
   return {named, &*named->execution};
 }

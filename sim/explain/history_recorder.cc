@@ -114,7 +114,7 @@ void HistoryRecorder::on_event(const Observation& seen) {
 
 void HistoryRecorder::note_execution(const Event& event) {
   if (event.kind == EventKind::execution_started || event.kind == EventKind::call_executed)
-    executions_[{event.worker.value, event.id.place()}] = to_string(event.id);
+    executions_[{event.worker.value, event.id.execution_path()}] = to_string(event.id);
 }
 
 void HistoryRecorder::on_note(std::string_view what, LifeId life) {

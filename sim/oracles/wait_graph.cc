@@ -62,7 +62,7 @@ class Graph {
     const bool named = vertex.stack->id != CausalId{};
     for (const UnansweredCall& call : vertex.node->views.calls) {
       if (named ? call.id != vertex.stack->id : call.id.path != vertex.stack->path) continue;
-      const auto served = at_.find({call.to, call.id.place()});
+      const auto served = at_.find({call.to, call.id.execution_path()});
       vertex.edges.push_back(
           {&call, served == at_.end() ? std::vector<size_t>{} : served->second, named});
     }

@@ -187,8 +187,8 @@ NodeOptions ClusterParts::node_options(WorkerId worker, uint32_t life) {
   options.names = names_;
   options.devices = {
       .type = SimulatedDevices::kType, .count = options_.devices, .engine_has_threads = false};
-  options.incarnation.value =
-      std::max<uint64_t>(1, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
+  options.incarnation =
+      incarnation_of(worker, mix(mix(seed_.value ^ kIncarnations, worker.value), life));
   if (options_.adjust_node) options_.adjust_node(options);
   if (options_.exception_traces)
     options.exception_witness = [this](const Error& error) { throws_->became(error); };

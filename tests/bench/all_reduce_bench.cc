@@ -56,7 +56,7 @@ void AllReduceOurs(benchmark::State& state) {
   for (uint32_t rank = 0; rank < kWorkers; ++rank) {
     RealNodeOptions options;
     options.node.id = {rank};
-    options.node.incarnation = {1000 + rank};
+    options.node.incarnation = incarnation_of({rank}, 1000);
     options.node.names = program.names();
     options.runtime.worker_threads = 0;
     nodes.push_back(std::make_unique<RealNode>(options, program));

@@ -13,7 +13,7 @@ LoopbackNodes::LoopbackNodes(const Program& program, const Options& options) {
   for (uint32_t rank = 0; rank < names.size(); ++rank) {
     real::RealNodeOptions made;
     made.node.id = {rank};
-    made.node.incarnation = {1000 + rank};
+    made.node.incarnation = incarnation_of({rank}, 1000);
     made.node.names = names;
     made.runtime.worker_threads = options.worker_threads;
     made.checkpoints = options.checkpoints;

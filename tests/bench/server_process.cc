@@ -65,7 +65,7 @@ RealNodeOptions options_of(uint32_t rank, const DevicesHere& devices, const Serv
   RealNodeOptions options;
   options.node.devices = devices;
   options.node.id = {rank};
-  options.node.incarnation = {rank + 1};
+  options.node.incarnation = incarnation_of({rank}, 1);
   options.node.names = {"server", "caller"};
   options.lend_from = given.lend_from;
   if (!given.secret.empty())

@@ -100,7 +100,7 @@ std::unique_ptr<NodeRounds::Life> NodeRounds::start(uint32_t rank, uint32_t numb
   };
   real::RealNodeOptions made;
   made.node = node_options(rank, number, life->program.names(), options);
-  made.node.incarnation = {++incarnations_};
+  made.node.incarnation = incarnation_of({rank}, ++incarnations_);
   made.runtime.worker_threads = static_cast<uint32_t>((options.seed.value + rank) % 3);
   made.checkpoints = folder_->path().string();
   made.transport.advertise = way_to(rank);

@@ -146,8 +146,8 @@ TEST(ObservedCluster, SpansOfANestedCallLieInTheirCall) {
   const std::vector<Instant> order = {outer.begin, asked.begin, inner.begin, added.begin,
                                       added.end,   inner.end,   asked.end,   outer.end};
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-  // A call made by a function has the function's place as its path.
-  EXPECT_EQ(inner.call.path, outer.call.place());
+  // A call made by a function has the function's path.
+  EXPECT_EQ(inner.call.path, outer.call.execution_path());
   EXPECT_EQ(made.at("rpc_async#fail(trainer -> ps)")->error, ErrorKind::remote_exception);
   EXPECT_TRUE(made.lower_bound("rpc_remote#Counter(")->first.ends_with("(trainer -> ps)"));
 }

@@ -56,7 +56,7 @@ std::vector<std::string> items() {
 std::string header_text() {
   RecordHeader header{.build = "0123", .greeting = "hello", .torch_threads = 2};
   header.node.id = {1};
-  header.node.incarnation = {77};
+  header.node.incarnation = incarnation_of({1}, 77);
   header.node.names = {"ps", "trainer"};
   header.arguments = {"run", "storm"};
   return text_of(header);

@@ -14,7 +14,7 @@ namespace {
 RecordHeader header() {
   RecordHeader header{.build = "0123", .greeting = "hello", .torch_threads = 2};
   header.node.id = {1};
-  header.node.incarnation = {77};
+  header.node.incarnation = incarnation_of({1}, 77);
   header.node.seed = {5};
   header.node.names = {"ps", "trainer"};
   header.node.peer_timeout = std::chrono::seconds(3);
@@ -74,7 +74,7 @@ TEST_F(RecordFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(record->header.torch_threads, 2);
   EXPECT_EQ(record->header.arguments, header().arguments);
   EXPECT_EQ(record->header.node.id, WorkerId{1});
-  EXPECT_EQ(record->header.node.incarnation, Incarnation{77});
+  EXPECT_EQ(record->header.node.incarnation, incarnation_of({1}, 77));
   EXPECT_EQ(record->header.node.seed, Seed{5});
   EXPECT_EQ(record->header.node.names, header().node.names);
   EXPECT_EQ(record->header.node.peer_timeout, std::chrono::seconds(3));

@@ -38,7 +38,7 @@ Status run_one(const Program& program, WorkerId id, StrandTrace& trace, int to_p
                int from_peer) {
   real::RealNodeOptions options;
   options.node.id = id;
-  options.node.incarnation = Incarnation{1000 + id.value};
+  options.node.incarnation = incarnation_of(id, 1000);
   options.node.names = program.names();
   options.node.join_timeout = std::chrono::seconds(20);
   options.trace = &trace;

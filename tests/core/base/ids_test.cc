@@ -68,13 +68,37 @@ TEST(Ids, TextIsShortAndTheSameInEveryLife) {
   EXPECT_EQ(out.str(), "3 rref(00000000#2 at 4)");
 }
 
+TEST(Ids, AnIncarnationSaysWhoseItIs) {
+  // Goal: nobody takes another's life for its own. Method: the worker is read from each, also from
+  // one whose other bits are drawn as zero.
+  for (const uint32_t worker : {0u, 1u, 7u, 1048575u})
+    for (const uint64_t drawn : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 44, UINT64_MAX}) {
+      EXPECT_EQ(worker_of(incarnation_of({worker}, drawn)), WorkerId{worker});
+      EXPECT_NE(incarnation_of({worker}, drawn).value >> kWorkerBits, 0u);
+    }
+  EXPECT_NE(incarnation_of({3}, 1), incarnation_of({3}, 2));
+}
+
+TEST(Ids, WhatOneWorkerMakesNeverHasThePathOfWhatAnotherOneMakes) {
+  // Goal: an execution's path is its maker's. Method: two workers make the same id, but for whose
+  // life it is; a later life of one has the path of the first.
+  const CausalId one{incarnation_of({1}, 5), {4, 6}, 7};
+  const CausalId other{incarnation_of({2}, 5), {4, 6}, 7};
+  const CausalId later{incarnation_of({1}, 9), {4, 6}, 7};
+  EXPECT_EQ(one.place(), other.place());
+  EXPECT_NE(one.execution_path(), other.execution_path());
+  EXPECT_EQ(one.execution_path().low % kWorkersMax, 1u);
+  EXPECT_EQ(other.execution_path().low % kWorkersMax, 2u);
+  EXPECT_EQ(one.execution_path(), later.execution_path());
+}
+
 TEST(Execution, NumbersWhatItMakesUnderThePathOfWhatStartedIt) {
   const CausalId start = id(3, 4, 5);
   Execution execution(start, "fn", Seed{7});
   const CausalId first = execution.next_id();
   const CausalId second = execution.next_id();
   EXPECT_EQ(first.incarnation, start.incarnation);
-  EXPECT_EQ(first.path, start.place());
+  EXPECT_EQ(first.path, start.execution_path());
   EXPECT_EQ(first.ordinal, 0u);
   EXPECT_EQ(second.ordinal, 1u);
   EXPECT_EQ(execution.label(), "fn");

@@ -62,18 +62,18 @@ TEST(Hello, NonsenseIsRefused) {
   EXPECT_EQ(greeting_from_text("rehearsal 1\nps\n0\n3\nx\ny\n1\n0;;;\n").error().text,
             "the peer speaks another version");
   EXPECT_EQ(
-      greeting_from_text("rehearsal 7\nps\n0\nthree\nstatic\n4000\nx\ny\n1\n0;;;\n").error().text,
+      greeting_from_text("rehearsal 8\nps\n0\nthree\nstatic\n4000\nx\ny\n1\n0;;;\n").error().text,
       "the peer's greeting is malformed");
   EXPECT_EQ(
-      greeting_from_text("rehearsal 7\nps\n-1\n3\nstatic\n4000\nx\ny\n1\n0;;;\n").error().text,
+      greeting_from_text("rehearsal 8\nps\n-1\n3\nstatic\n4000\nx\ny\n1\n0;;;\n").error().text,
       "the peer's greeting is malformed");
-  EXPECT_EQ(greeting_from_text("rehearsal 7\nps\n0\n3\nboth\n4000\nx\ny\n1\n0;;;\n").error().text,
+  EXPECT_EQ(greeting_from_text("rehearsal 8\nps\n0\n3\nboth\n4000\nx\ny\n1\n0;;;\n").error().text,
             "the peer's greeting is malformed");
   EXPECT_EQ(
-      greeting_from_text("rehearsal 7\nps\n0\n3\nstatic\n4000\nx\ny\n1x\n0;;;\n").error().text,
+      greeting_from_text("rehearsal 8\nps\n0\n3\nstatic\n4000\nx\ny\n1x\n0;;;\n").error().text,
       "the peer's greeting is malformed");
   for (const std::string wrong : {"-1", "", "4s", "9223372036854775808"})
-    EXPECT_EQ(greeting_from_text("rehearsal 7\nps\n0\n3\nstatic\n" + wrong + "\nx\ny\n1\n0;;;\n")
+    EXPECT_EQ(greeting_from_text("rehearsal 8\nps\n0\n3\nstatic\n" + wrong + "\nx\ny\n1\n0;;;\n")
                   .error()
                   .text,
               "the peer's greeting is malformed")

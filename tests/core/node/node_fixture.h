@@ -41,7 +41,7 @@ class NodeTest : public ::testing::Test {
   void make(std::vector<std::string> mutants, uint64_t incarnation) {
     runtime = std::make_shared<doubles::TestRuntime>(world);
     node = std::make_unique<Node>(NodeOptions{.id = {0},
-                                              .incarnation = {incarnation},
+                                              .incarnation = incarnation_of({0}, incarnation),
                                               .seed = {1},
                                               .names = program->names(),
                                               .mutants = std::move(mutants)},

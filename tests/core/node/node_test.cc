@@ -190,25 +190,58 @@ TEST_F(NodeTest, AnUnknownMutantIsRefusedAndInAProductEach) {
   EXPECT_THROW(begin([](Worker&) {}, {"no_such_rule"}), std::invalid_argument);
 }
 
-TEST_F(NodeTest, APeerWithOtherArithmeticIsMarked) {
+// A node of a program of two, which is greeted by hand.
+class GreetedNodeTest : public NodeTest {
+ protected:
+  void SetUp() override {
+    program.emplace(node_functions());
+    program->worker("solo", [](Worker&) {}).worker("other", [](Worker&) {});
+    runtime = std::make_shared<doubles::TestRuntime>(world);
+    node = std::make_unique<Node>(NodeOptions{.id = {0},
+                                              .incarnation = incarnation_of({0}, 77),
+                                              .seed = {1},
+                                              .names = program->names()},
+                                  *program,
+                                  Node::Environment{.runtime = runtime,
+                                                    .executions = runtime.get(),
+                                                    .transport = &two_.end(0),
+                                                    .trace = &trace});
+    greeting_ = greeting_from_text(node->hello().greeting).value();
+    greeting_.name = "other";
+  }
+  void TearDown() override {
+    runtime->post([&] { node->abort({.text = "done"}); });
+    node.reset();
+  }
+  void greet(Incarnation incarnation) {
+    runtime->post([&] { node->sink().on_peer_up({{1}, incarnation, to_text(greeting_)}); });
+  }
+
+  Greeting greeting_;
+
+ private:
+  doubles::ScriptedNetwork two_{2};
+};
+
+TEST_F(GreetedNodeTest, APeerWithOtherArithmeticIsMarked) {
   // A hello of this process with another thread count: it fits, and is marked.
-  program.emplace(node_functions());
-  program->worker("solo", [](Worker&) {}).worker("other", [](Worker&) {});
-  doubles::ScriptedNetwork two(2);
-  runtime = std::make_shared<doubles::TestRuntime>(world);
-  node = std::make_unique<Node>(
-      NodeOptions{.id = {0}, .incarnation = {77}, .seed = {1}, .names = program->names()}, *program,
-      Node::Environment{.runtime = runtime,
-                        .executions = runtime.get(),
-                        .transport = &two.end(0),
-                        .trace = &trace});
-  Result<Greeting> greeting = greeting_from_text(node->hello().greeting);
-  greeting.value().name = "other";
-  greeting.value().threads += 1;
-  runtime->post([&] { node->sink().on_peer_up({{1}, {88}, to_text(greeting.value())}); });
+  greeting_.threads += 1;
+  greet(incarnation_of({1}, 88));
   EXPECT_EQ(trace.marked("a peer computes with another LibTorch, instruction set or thread count"),
             1u);
-  runtime->post([&] { node->abort({.text = "done"}); });
+}
+
+TEST_F(GreetedNodeTest, APeerThatSaysThatItIsALifeOfAnotherWorkerIsRefused) {
+  // Goal: nobody makes ids in another's name. Method: the peer says a life of this worker, then one
+  // of a third, then its own; the mark says whose greeting is believed.
+  const char* const believed =
+      "a peer computes with another LibTorch, instruction set or thread count";
+  greeting_.threads += 1;
+  greet(incarnation_of({0}, 77));
+  greet(incarnation_of({2}, 88));
+  EXPECT_EQ(trace.marked(believed), 0u);
+  greet(incarnation_of({1}, 88));
+  EXPECT_EQ(trace.marked(believed), 1u);
 }
 
 }  // namespace

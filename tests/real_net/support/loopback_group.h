@@ -38,7 +38,7 @@ class LoopbackGroup {
       made.node = options.node;
       made.lend_from = options.lend_from;
       made.node.id = {rank};
-      made.node.incarnation = {1000 + rank};
+      made.node.incarnation = incarnation_of({rank}, 1000);
       made.node.seed = kSeed;
       made.node.names = names;
       if (options.adjust) options.adjust(made.node);

@@ -22,7 +22,7 @@ CausalId id(const Hash128& path, uint64_t ordinal) { return {{11}, path, ordinal
 std::vector<NodeWaits> served_call() {
   const CausalId call = id(kMain, 4);
   return {{kFirst, "first", {{{kMain, "first", "add", call}}, {{call, kSecond, "add"}}, ""}},
-          {kSecond, "second", {{{call.place(), "add", "a future", {}}}, {}, ""}}};
+          {kSecond, "second", {{{call.execution_path(), "add", "a future", {}}}, {}, ""}}};
 }
 
 TEST(WaitGraph, LeadsFromAStackThroughItsCallToTheStackThatServesIt) {
@@ -40,10 +40,10 @@ TEST(WaitGraph, NamesACycle) {
   // that one for the future of the first call.
   std::vector<NodeWaits> nodes = served_call();
   const CausalId first_call = id(kMain, 4);
-  const Hash128 add = first_call.place();
+  const Hash128 add = first_call.execution_path();
   const CausalId second_call = id(add, 0);
   nodes[1].views = {{{add, "add", "ask", second_call}}, {{second_call, kFirst, "ask"}}, ""};
-  nodes[0].views.stacks.push_back({second_call.place(), "ask", "a future", first_call});
+  nodes[0].views.stacks.push_back({second_call.execution_path(), "ask", "a future", first_call});
   const std::string text = describe_wait_graph(nodes);
   EXPECT_NE(text.find("  a cycle: ask at first -> add at second -> ask at first\n"),
             std::string::npos)
@@ -55,10 +55,10 @@ TEST(WaitGraph, NamesACycle) {
 // for a call in turn, whose function waits for the mutex.
 std::vector<NodeWaits> locked_across_calls() {
   std::vector<NodeWaits> nodes = served_call();
-  const CausalId second_call = id(id(kMain, 4).place(), 0);
+  const CausalId second_call = id(id(kMain, 4).execution_path(), 0);
   nodes[1].views = {
       {{second_call.path, "add", "ask", second_call}}, {{second_call, kFirst, "ask"}}, ""};
-  Stack ask{second_call.place(), "ask", "a mutex", {}};
+  Stack ask{second_call.execution_path(), "ask", "a mutex", {}};
   ask.holder = kMain;
   nodes[0].views.stacks.push_back(ask);
   return nodes;
@@ -117,7 +117,7 @@ TEST(WaitGraph, AWaitForSeveralFuturesHasTheCallsOfItsExecution) {
       {kFirst,
        "first",
        {{{kMain, "first", "a future", {}}}, {{one, kSecond, "f"}, {two, kSecond, "g"}}, ""}},
-      {kSecond, "second", {{{two.place(), "g", "a future", {}}}, {}, ""}}};
+      {kSecond, "second", {{{two.execution_path(), "g", "a future", {}}}, {}, ""}}};
   EXPECT_NE(describe_wait_graph(nodes).find(
                 "call 00000000#1 of f, which nothing parked at second serves; "
                 "call 00000000#2 of g, which g at second serves\n"),

@@ -14,7 +14,9 @@ Json json_of(const PeerLimits& limits) {
   return {{"decoded_bytes", limits.decoded_bytes}, {"gaps", limits.gaps},
           {"contexts", limits.contexts},           {"failed_passes", limits.failed_passes},
           {"references", limits.references},       {"awaited_values", limits.awaited_values},
-          {"early_cancels", limits.early_cancels}, {"gatherings", limits.gatherings}};
+          {"early_cancels", limits.early_cancels}, {"owed_answers", limits.owed_answers},
+          {"unread_bytes", limits.unread_bytes},   {"unread_answers", limits.unread_answers},
+          {"gatherings", limits.gatherings}};
 }
 
 PeerLimits limits_of(const Json& json) {
@@ -26,6 +28,9 @@ PeerLimits limits_of(const Json& json) {
           .references = number("references"),
           .awaited_values = number("awaited_values"),
           .early_cancels = number("early_cancels"),
+          .owed_answers = number("owed_answers"),
+          .unread_bytes = number("unread_bytes"),
+          .unread_answers = number("unread_answers"),
           .gatherings = number("gatherings")};
 }
 

@@ -23,16 +23,14 @@ class Monitor {
     entered();
   }
 
-  // Lets the next one in. REQUIRES: held.
+  // Lets the next one in. REQUIRES: held. One that leaves as soon as it is let in comes back here:
+  // then the loop that has let it in goes on, however many there are. The monitor lives until then.
   void leave() {
     REHEARSAL_CHECK(held_);
-    if (queue_.empty()) {
-      held_ = false;
-      return;
-    }
-    Task next = std::move(queue_.front());
-    queue_.pop_front();
-    next();
+    left_ = true;
+    if (std::exchange(lets_in_, true)) return;
+    while (std::exchange(left_, false) && held_) let_next_in();
+    lets_in_ = false;
   }
 
   // Nobody will leave any more: what waits is the caller's to destroy. It may own this monitor.
@@ -46,7 +44,19 @@ class Monitor {
   void set_streams(Streams streams) { streams_ = std::move(streams); }
 
  private:
+  void let_next_in() {
+    if (queue_.empty()) {
+      held_ = false;
+      return;
+    }
+    Task next = std::move(queue_.front());
+    queue_.pop_front();
+    next();
+  }
+
   bool held_ = false;
+  bool left_ = false;     // by whoever has it, since the next one was let in
+  bool lets_in_ = false;  // `leave` is under way
   Streams streams_;
   std::deque<Task> queue_;
 };

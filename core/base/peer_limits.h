@@ -30,6 +30,12 @@ struct PeerLimits {
   uint64_t awaited_values = 1 << 17;
   // Cancellations whose calls may still come, on the other lane.
   uint64_t early_cancels = 1 << 17;
+  // Calls that this node has given up and the peer has not answered: it serves fewer at a time.
+  uint64_t owed_answers = 1 << 18;
+  // Bytes on their way to one peer, which it has not acknowledged, from which on no call of its
+  // begins and no answer to it is made; and answers, of which none has more.
+  uint64_t unread_bytes = uint64_t{256} << 20;
+  uint64_t unread_answers = 1 << 18;
   // Gatherings to which one member has come, and not all the others.
   uint64_t gatherings = 1 << 16;
 };

@@ -52,6 +52,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
       !prepared.ok())
     return fail_at_once(draft, prepared.error(), done);
 
+  if (is_owed(id)) return refuse_repeated(draft, done);
   const auto [place, fresh] = spare_.add(pending_, id);
   if (!fresh) return refuse_repeated(draft, done);
   Pending& pending = place->second;
@@ -91,6 +92,7 @@ SendOptions PendingCalls::send_options(const Draft& draft) {
       .on_withdrawn = {}};
   if (!draft.call.arguments.tensors.empty()) {
     auto changed = [this, id](const std::optional<std::string>& failure) {
+      owe_answer(id);
       complete(id, Error{.kind = ErrorKind::bad_arguments,
                          .text = failure.value_or(
                              "a tensor argument was changed in place before the call was "
@@ -189,7 +191,34 @@ void PendingCalls::give_up(const CallId& id, Error why) {
 void PendingCalls::tell_given_up(const CallId& id) {
   const Pending& pending = pending_.at(id);
   if (pending.stream && options_.mutants.on(Mutant::stream_cancel_lost)) return;
-  if (!sessions_.withdraw(pending.to, id)) sessions_.send(pending.to, Message{Cancel{id}});
+  if (sessions_.withdraw(pending.to, id)) return;
+  owe_answer(id);
+  sessions_.send(pending.to, Message{Cancel{id}});
+}
+
+void PendingCalls::owe_answer(const CallId& id) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end() || found->second.answered) return;
+  const WorkerId to = found->second.to;
+  if (to == options_.self || sessions_.lost(to) || !owed_.emplace(id, to).second) return;
+  if (owed_by_.add(to, options_.limits.owed_answers)) return;
+  strand_.post([this, to, life = sessions_.incarnation(to)] {
+    if (sessions_.incarnation(to) == life)
+      sessions_.accuse(to, {"Response", "is owed to more calls than one worker serves"});
+  });
+}
+
+void PendingCalls::forget_owed(const CallId& id, WorkerId from) {
+  const auto found = owed_.find(id);
+  if (found == owed_.end() || found->second != from) return;
+  owed_.erase(found);
+  owed_by_.remove(from);
+}
+
+std::optional<uint64_t> PendingCalls::number_of(const CallId& id) const {
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return std::nullopt;
+  return found->second.number;
 }
 
 Error PendingCalls::cancelled_error(WorkerId to, const std::string& function,
@@ -249,13 +278,16 @@ void PendingCalls::on_response(WorkerId from, Response&& response) {
   const auto found = pending_.find(id);
   const bool awaited = found != pending_.end();
   if (awaited) {
-    const Pending& pending = found->second;
+    Pending& pending = found->second;
     if (const std::string_view why = why_not_answered_by(from, pending, false); !why.empty())
       return sessions_.accuse(from, {"Response.id", why});
     if (response.autograd && !pending.in_context)
       return sessions_.accuse(from, {"Response.autograd", "is of a call outside any context"});
+    pending.answered = true;
+  } else {
+    strand_.mark("a response came after its call was given up");
+    forget_owed(id, from);
   }
-  if (!awaited) strand_.mark("a response came after its call was given up");
   if (!awaited && options_.mutants.on(Mutant::unwanted_response_unread)) return;
   if (awaited && response.value.forks.empty()) {
     if (response.error)
@@ -267,9 +299,9 @@ void PendingCalls::on_response(WorkerId from, Response&& response) {
       std::make_shared<Answer>(Answer{from, std::move(response.value), response.autograd});
   // The forks of an unwanted response are adopted all the same, and released with its payload.
   forks_->adopt_forks(from, answer->value,
-                      [this, id, answer, error = std::move(response.error),
+                      [this, id, number = number_of(id), answer, error = std::move(response.error),
                        exception = response.exception](Status confirmed) {
-                        if (!pending_.contains(id)) return strand_.release_later(answer);
+                        if (!is_pending(id, number)) return strand_.release_later(answer);
                         if (confirmed.ok() && !error) return complete(id, std::move(*answer));
                         // A reference in an exception that was refused says so when it is used.
                         complete(id, error
@@ -288,6 +320,8 @@ void PendingCalls::on_peer_fenced(WorkerId peer, const Error& why) {
   std::vector<std::pair<uint64_t, CallId>> calls;
   for (const auto& [id, pending] : pending_)
     if (pending.to == peer) calls.emplace_back(pending.number, CallId{id});
+  std::erase_if(owed_, [peer](const auto& entry) { return entry.second == peer; });
+  owed_by_.forget(peer);
   fail_in_order(std::move(calls), why);
 }
 
@@ -296,11 +330,13 @@ void PendingCalls::fail_all(const Error& why) {
   for (const auto& [id, pending] : pending_) calls.emplace_back(pending.number, CallId{id});
   fail_in_order(std::move(calls), why);
   cancelled_makers_.clear();
+  owed_.clear();
 }
 
 void PendingCalls::forget_all() {
   pending_.clear();
   cancelled_makers_.clear();
+  owed_.clear();
 }
 
 uint64_t PendingCalls::count_to(WorkerId worker) const {

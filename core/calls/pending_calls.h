@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "core/api/call_port.h"
 #include "core/api/draft.h"
+#include "core/base/peer_limits.h"
 #include "core/base/spare_nodes.h"
 #include "core/base/wait_view.h"
 #include "core/calls/deadlines.h"
@@ -72,7 +74,8 @@ class PendingCalls final : public CallPort {
  private:
   struct Pending {
     WorkerId to;
-    uint64_t number = 0;  // order of starting
+    uint64_t number = 0;    // order of starting
+    bool answered = false;  // the last message of it has come, whose references may be awaited
     std::string function;
     bool in_context = false;      // an autograd one
     bool outlasts_maker = false;  // it goes on when that is given up
@@ -92,6 +95,12 @@ class PendingCalls final : public CallPort {
   void time_out(const CallId& id, Duration after);
   void give_up(const CallId& id, Error why);
   void tell_given_up(const CallId& id);
+  // Nobody waits for the call any more, but its callee may serve it still.
+  void owe_answer(const CallId& id);
+  void forget_owed(const CallId& id, WorkerId from);
+  [[nodiscard]] bool is_owed(const CallId& id) const {
+    return !owed_.empty() && owed_.contains(id);
+  }
   [[nodiscard]] bool outlasts_maker(bool shielded) const;
   [[nodiscard]] SendOptions send_options(const Draft& draft);
   void refuse_cancelled(const Draft& draft, WhenAnswered done);
@@ -99,6 +108,13 @@ class PendingCalls final : public CallPort {
   [[nodiscard]] Error cancelled_error(WorkerId to, const std::string& function,
                                       std::string_view why) const;
   [[nodiscard]] IncomingStream* stream_of(const CallId& id, WorkerId from);
+  // Its number; none: nobody waits for it.
+  [[nodiscard]] std::optional<uint64_t> number_of(const CallId& id) const;
+  // Whether the call is that one still. Another one may have its id meanwhile, if a worker has
+  // called twice with one id.
+  [[nodiscard]] bool is_pending(const CallId& id, const std::optional<uint64_t>& number) const {
+    return number && number_of(id) == number;
+  }
   // Why `from` may not answer the call so: by a stream, or one value; empty: it may.
   [[nodiscard]] static std::string_view why_not_answered_by(WorkerId from, const Pending& pending,
                                                             bool by_stream);
@@ -121,6 +137,10 @@ class PendingCalls final : public CallPort {
   Table pending_;  // look-up only
   SpareNodes<Table> spare_;
   std::set<Hash128> cancelled_makers_;
+  // Calls that were given up and whose last message has not come: their ids are not free, or its
+  // callee would be asked twice, and its late answer would be another one's. Look-up only.
+  std::unordered_map<CausalId, WorkerId, CausalIdHash> owed_;
+  PeerTally owed_by_;
 };
 
 }  // namespace rehearsal

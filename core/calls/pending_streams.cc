@@ -30,10 +30,9 @@ void PendingCalls::on_item(WorkerId from, Item&& item) {
   auto answer = std::make_shared<Answer>(Answer{from, std::move(item.value), item.autograd});
   // The forks of an unwanted value are adopted all the same, and released with its payload.
   forks_->adopt_forks(from, answer->value,
-                      [this, id, position = item.position, answer,
+                      [this, id, number = number_of(id), position = item.position, answer,
                        error = std::move(item.error)](Status confirmed) {
-                        if (stream_of(id, answer->from) == nullptr)
-                          return strand_.release_later(answer);
+                        if (!is_pending(id, number)) return strand_.release_later(answer);
                         if (confirmed.ok() && !error)
                           return put_value(id, position, std::move(*answer));
                         put_value(id, position, error ? *error : confirmed.error());
@@ -52,9 +51,13 @@ void PendingCalls::put_value(const CallId& id, uint64_t position, Result<Answer>
 }
 
 void PendingCalls::on_end(WorkerId from, End&& end) {
-  if (const auto found = pending_.find(end.call); found != pending_.end())
+  if (const auto found = pending_.find(end.call); found != pending_.end()) {
     if (const std::string_view why = why_not_answered_by(from, found->second, true); !why.empty())
       return sessions_.accuse(from, {"End.call", why});
+    found->second.answered = true;
+  } else {
+    forget_owed(end.call, from);
+  }
   if (end.value.forks.empty()) {
     if (end.error) end.error = error_of(from, *end.error, end.exception, end.value);
     return end_stream(from, std::move(end));
@@ -62,12 +65,14 @@ void PendingCalls::on_end(WorkerId from, End&& end) {
   // The references in its exception are confirmed first; one that is refused says so when used.
   auto held = std::make_shared<End>(std::move(end));
   auto answer = std::make_shared<Answer>(Answer{from, std::move(held->value), {}});
-  forks_->adopt_forks(from, answer->value, [this, from, held, answer](Status) {
-    if (stream_of(held->call, from) != nullptr)
-      held->error = error_of(from, *held->error, held->exception, answer->value);
-    end_stream(from, std::move(*held));
-    strand_.release_later(answer);
-  });
+  forks_->adopt_forks(
+      from, answer->value, [this, from, held, answer, number = number_of(held->call)](Status) {
+        if (is_pending(held->call, number)) {
+          held->error = error_of(from, *held->error, held->exception, answer->value);
+          end_stream(from, std::move(*held));
+        }
+        strand_.release_later(answer);
+      });
 }
 
 void PendingCalls::end_stream(WorkerId from, End&& end) {

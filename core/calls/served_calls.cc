@@ -23,10 +23,12 @@ Error cancelled_error() {
 }  // namespace
 
 void ServedCalls::on_call(WorkerId from, Call&& call) {
-  if (served_.contains(call.id) && !session_options_.mutants.on(Mutant::no_deduplication))
-    return sessions_.accuse(from, {"Call.id", "is that of a call which is being served"});
   MaybeError refused = why_refused(from, call);
   if (sessions_.lost(from)) return;  // It has just been fenced.
+  if (served_.contains(call.id) && !session_options_.mutants.on(Mutant::no_deduplication)) {
+    refused = repeated();
+    call.order.reset();
+  }
   if (!refused && served_.size() >= options_.served_limit)
     refused = overloaded(options_.served_limit, "not answered yet");
   if (call.target || call.created)
@@ -120,6 +122,7 @@ void ServedCalls::clear() {
       objects_left_.push_back(std::move(run->target.object));
   strand_.release_later(ended);
   strand_.release_later(std::make_shared<decltype(queue_)>(std::exchange(queue_, {})));
+  strand_.release_later(std::make_shared<decltype(until_read_)>(std::exchange(until_read_, {})));
   strand_.release_later(std::make_shared<decltype(in_order_)>(std::exchange(in_order_, {})));
 }
 
@@ -149,6 +152,11 @@ void ServedCalls::run(const std::shared_ptr<ServedCall>& served, ServedTarget ta
 
 void ServedCalls::begin(std::shared_ptr<Run> run) {
   const std::shared_ptr<ServedCall>& served = run->served;
+  if (sessions_.leaves_unread(served->caller)) {
+    strand_.mark("a call waits until its caller has read answers");
+    return until_read_[served->caller].push_back(
+        [this, run = std::move(run)]() mutable { begin(std::move(run)); });
+  }
   // Nested calls never wait for those that wait for them; nor do creations, since what executes may
   // wait for their values.
   const bool is_awaited = served->call.depth > 0 || served->call.created.has_value();
@@ -170,6 +178,11 @@ void ServedCalls::launch(std::shared_ptr<Run> run) {
     return conclude(run, cancelled_error());
   }
   const Call& call = served->call;
+  run->is_nested = call.depth > 0 && !call.created && served->caller != strand_.self();
+  if (run->is_nested && !nested_of_.add(served->caller, options_.nested_limit)) {
+    run->is_nested = false;
+    return conclude(run, overloaded(options_.nested_limit, "nested in calls of this worker"));
+  }
   served->label = call.kind == CallKind::operator_
                       ? std::string_view(call.name)
                       : std::string_view(registry_.functions()[call.function].name);
@@ -330,6 +343,7 @@ void ServedCalls::ended(const std::shared_ptr<Run>& run, Result<Outcome>&& outco
   if (execution.monitor) std::exchange(execution.monitor, nullptr)->leave();
   --running_;
   if (run->counts) --running_outer_;
+  if (run->is_nested) nested_of_.remove(run->served->caller);
   conclude(run, std::move(outcome));
   start_queued();
   strand_.progressed();
@@ -398,6 +412,11 @@ void ServedCalls::await_value(const std::shared_ptr<Run>& run, PendingValue pend
 }
 
 void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget value, Task done) {
+  if (sessions_.leaves_unread(served->caller))
+    return until_read_[served->caller].push_back(
+        [this, served, value = std::move(value), done = std::move(done)]() mutable {
+          answer(served, std::move(value), std::move(done));
+        });
   if (!served->execution) {
     served->label = "fetch";
     if (MaybeError kept_out = why_not_fetched(served->caller, value.object.type->type)) {

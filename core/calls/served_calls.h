@@ -66,6 +66,9 @@ struct ServedCallsOptions {
   // value waits for no place, and a fetch waits for its value, so that a flood of them would grow
   // without end.
   uint32_t served_limit = 1 << 17;
+  // Nested calls of one worker that execute at once. They wait for no place, so one more is
+  // refused.
+  uint32_t nested_limit = 1 << 14;
 };
 
 // The calls that this node serves: decodes, runs and answers them, each at most once. On the
@@ -97,6 +100,8 @@ class ServedCalls {
   void on_cancel(WorkerId from, const Cancel& cancel);
   void on_credit(WorkerId from, const Credit& credit);
   void on_peer_fenced(WorkerId peer);
+  // It has acknowledged something: what waited for that goes on.
+  void on_read(WorkerId peer);
 
   // For the ReferenceHook. Takes the call in and adopts its forks; `ready` runs when these are
   // confirmed, or with why the call may not start.
@@ -147,6 +152,7 @@ class ServedCalls {
     Finisher created;
     Task done;
     bool counts = false;                     // against the limit
+    bool is_nested = false;                  // and against that of nested calls
     bool given_up = false;                   // while its value was awaited
     std::optional<Result<Outcome>> outcome;  // once it has run
   };
@@ -164,6 +170,7 @@ class ServedCalls {
                                         std::string_view called) const;
   [[nodiscard]] MaybeError why_not_fetched(WorkerId from, std::type_index type) const;
   [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
+  [[nodiscard]] Error repeated() const;
   [[nodiscard]] StackPlacement placement_of(const Call& call) const;
   void begin(std::shared_ptr<Run> run);
   void launch(std::shared_ptr<Run> run);
@@ -203,6 +210,7 @@ class ServedCalls {
   SpareNodes<Table> spare_;
   CallsInOrder in_order_;
   FairQueue<std::shared_ptr<Run>> queue_;
+  std::map<WorkerId, std::deque<Task>> until_read_;  // by caller: calls, and answers not made yet
   // Of calls that may still be on their way, on the other lane: until all has come of what had been
   // sent by then.
   struct EarlyCancels {
@@ -214,6 +222,7 @@ class ServedCalls {
   uint64_t decoded_peak_ = 0;
   uint64_t running_ = 0;        // executions
   uint64_t running_outer_ = 0;  // of them, not nested
+  PeerTally nested_of_;         // of them, nested, by caller
   // Calls that were given up before the value of their function was there. Their objects live until
   // it comes, or the node is gone.
   std::map<CausalId, std::weak_ptr<Run>> given_up_;

@@ -90,6 +90,18 @@ void ServedCalls::on_peer_fenced(WorkerId peer) {
   for (const auto& [id, served] : served_)
     if (served->caller == peer) given_up.push_back(served);
   for (const auto& served : given_up) give_up(served);
+  on_read(peer);
+}
+
+void ServedCalls::on_read(WorkerId peer) {
+  while (!until_read_.empty() && !sessions_.leaves_unread(peer)) {
+    const auto found = until_read_.find(peer);
+    if (found == until_read_.end()) return;
+    Task next = std::move(found->second.front());
+    found->second.pop_front();
+    if (found->second.empty()) until_read_.erase(found);
+    next();  // Others may come behind it.
+  }
 }
 
 }  // namespace rehearsal

@@ -1,12 +1,22 @@
 // The callee's side of calls that it does not take.
 #include "core/calls/served_calls.h"
 #include "core/functions/operator_call.h"
+#include "core/session/authority.h"
 
 namespace rehearsal {
 
 Error ServedCalls::overloaded(uint32_t calls, const char* which) const {
   return {.kind = ErrorKind::overloaded,
           .text = std::to_string(calls) + " calls are " + which,
+          .worker = strand_.name()};
+}
+
+// The caller need not know: it may have called for another one, which has called it twice with one
+// id, and then what it calls has one id, too.
+Error ServedCalls::repeated() const {
+  strand_.mark("a call came with the id of one that is being served");
+  return {.kind = ErrorKind::protocol,
+          .text = "a call of this id is being served: a worker has called twice with one id",
           .worker = strand_.name()};
 }
 
@@ -30,6 +40,9 @@ MaybeError ServedCalls::why_not_fetched(WorkerId from, std::type_index type) con
 MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
   if (call.context)
     if (Status met = records_->meet_context(*call.context, from); !met.ok()) return met.error();
+  if (call.depth + 1 >= kCallDepthMax)
+    return Error{.kind = ErrorKind::bad_arguments,
+                 .text = "it is nested as deeply as calls can be"};
   if (call.credit > 0 && call.kind != CallKind::function)
     return Error{.kind = ErrorKind::protocol, .text = "a stream of what is not a function"};
   if (call.kind == CallKind::fetch || call.kind == CallKind::await) {

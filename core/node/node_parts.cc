@@ -142,6 +142,7 @@ NodeParts::NodeParts(NodeOptions given, const Program& given_program,
   strand->set_on_progress([this] { progressed(); });
   sessions.set_on_progress([this] { progressed(); });
   sessions.set_on_tick([this] { group->on_tick(); });
+  sessions.set_on_read([this](WorkerId peer) { served.on_read(peer); });
   sessions.set_on_link([this](WorkerId peer) { group->on_link(peer); });
   rrefs.set_on_progress([this] { progressed(); });
   contexts.set_on_progress([this] { progressed(); });

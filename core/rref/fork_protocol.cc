@@ -1,7 +1,7 @@
 // The fork of a reference, in protocol order: the sender prepares it, the receiver adopts it, asks
 // the owner, is answered, tells its parent, and at last deletes it. Four tables: pending_children_
 // at the sender, users_ at the receiver, owners_ (their forks) and to_come_ at the owner.
-#include <algorithm>
+#include <unordered_set>
 
 #include "core/base/check.h"
 #include "core/rref/rref_context.h"
@@ -16,6 +16,7 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
   if (payload.handles.empty()) return Unit{};
   for (const auto& handle : payload.handles)
     if (MaybeError error = why_unusable(*handle)) return *error;
+  if (MaybeError too_many = why_too_many_held(to, payload.handles.size())) return *too_many;
   const Hash128 path = mix(call.place(), which);
   uint64_t ordinal = 0;
   const ForkId first{{options_.incarnation, path, 0}};
@@ -38,6 +39,7 @@ Status RRefContext::prepare_forks(WorkerId to, const CausalId& call, uint64_t wh
     } else {
       const bool fresh = pending_children_.emplace(fork, PendingChild{to, *handle->fork()}).second;
       REHEARSAL_CHECK(fresh, fork);
+      if (to != options_.self) (void)held_by_.add(to, options_.limits.references);
       ++users_.at(*handle->fork()).children;  // G2
     }
     payload.forks.push_back({handle->id(), fork, handle->is_owner()});
@@ -54,6 +56,7 @@ void RRefContext::undo_forks(WorkerId to, const std::vector<Fork>& forks) {
     if (fork.owner_is_parent) {
       const auto owner = owners_.find(fork.rref);
       if (owner == owners_.end() || owner->second.forks.erase({fork.id, to}) == 0) continue;
+      held_by_.remove(to);
       trace_fork(EventKind::fork_deleted, fork.id, fork.rref, to);
       drop_if_unused(fork.rref);
     } else {
@@ -66,11 +69,11 @@ void RRefContext::undo_forks(WorkerId to, const std::vector<Fork>& forks) {
 
 void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) {
   if (payload.forks.empty()) return ready(Unit{});
+  if (MaybeError too_many = why_too_many_given(from, payload.forks.size())) return ready(*too_many);
   if (MaybeError impossible = why_impossible(payload.forks)) {
     strand_.mark("forks arrived that cannot be");
     return ready(*impossible);
   }
-  if (MaybeError too_many = why_too_many_given(from, payload.forks.size())) return ready(*too_many);
   struct Gate {
     size_t missing;
     UniqueFunction<void(Status)> ready;
@@ -104,20 +107,32 @@ void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<vo
   }
 }
 
-// Why an honest peer never sends these forks: an owner does not exist, or a fork comes for the
-// second time.
+// Why an honest peer never sends these forks: an owner does not exist, a fork comes for the second
+// time, or a value is said to be created here and was not.
 MaybeError RRefContext::why_impossible(const std::vector<Fork>& forks) const {
-  for (size_t i = 0; i < forks.size(); ++i) {
-    const bool again = std::any_of(forks.begin(), forks.begin() + static_cast<ptrdiff_t>(i),
-                                   [&](const Fork& other) { return other.id == forks[i].id; });
-    if (!again && !users_.contains(forks[i].id) &&
-        forks[i].rref.owner.value < options_.names.size())
-      continue;
-    return Error{.kind = ErrorKind::protocol,
-                 .text = "a reference came twice, or of a worker that does not exist",
-                 .worker = strand_.name()};
+  std::unordered_set<CausalId, CausalIdHash> seen;
+  for (const Fork& fork : forks) {
+    const bool again = !seen.insert(fork.id).second || users_.contains(fork.id);
+    if (again || fork.rref.owner.value >= options_.names.size())
+      return Error{.kind = ErrorKind::protocol,
+                   .text = "a reference came twice, or of a worker that does not exist",
+                   .worker = strand_.name()};
+    if (is_ours_and_not_created(fork.rref))
+      return Error{.kind = ErrorKind::protocol,
+                   .text = "a reference came to a value that this worker has not created",
+                   .worker = strand_.name()};
   }
   return std::nullopt;
+}
+
+// Its owner would wait for us to create it, and the fork for the owner.
+bool RRefContext::is_ours_and_not_created(const RRefId& id) const {
+  if (id.causal.incarnation != options_.incarnation || id.owner == options_.self ||
+      sessions_.incarnation(id.owner) != id.owner_incarnation)
+    return false;
+  const auto next = next_counters_.find(id.owner);
+  const bool any = next != next_counters_.end() && next->second.first == id.owner_incarnation;
+  return id.counter >= (any ? next->second.second : 0);
 }
 
 void RRefContext::adopt_as_user(WorkerId from, const Fork& fork) {
@@ -171,8 +186,8 @@ void RRefContext::register_fork(const RRefId& id, const CausalId& fork, WorkerId
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return;  // Only where a rule is left out.
   const bool fresh = owner->second.forks.emplace(fork, holder).second;
-  if (fresh && is_counted(fork, holder) && !held_by_.add(holder, options_.limits.references))
-    accuse_later(holder, {"ForkRequest.fork", "is one more than one worker may hold"});
+  if (fresh && holder != options_.self && !held_by_.add(holder, options_.limits.references))
+    accuse_later(holder, {"Call.created_fork", "is one more than one worker may hold"});
   trace_fork(EventKind::fork_registered, fork, id, holder);
 }
 
@@ -188,8 +203,9 @@ void RRefContext::on_fork_request(WorkerId from, const ForkRequest& request) {
                    sessions_.send(from, Message{ForkConfirm{request.fork, created.error()}});
                    return;
                  }
-                 register_fork(request.rref, request.fork, from);
-                 sessions_.send(from, Message{ForkConfirm{request.fork, std::nullopt}});
+                 MaybeError too_many = why_too_many_held(from, 1);
+                 if (!too_many) register_fork(request.rref, request.fork, from);
+                 sessions_.send(from, Message{ForkConfirm{request.fork, std::move(too_many)}});
                });
 }
 
@@ -244,6 +260,7 @@ void RRefContext::settle_child(const CausalId& fork) {
   if (child == pending_children_.end())
     return strand_.mark("an acceptance came for a child that is settled");
   const CausalId parent = child->second.parent;
+  held_by_.remove(child->second.holder);
   pending_children_.erase(child);
   UserRRef& user = users_.at(parent);
   REHEARSAL_CHECK(user.children > 0, parent);
@@ -277,7 +294,7 @@ void RRefContext::on_user_delete(WorkerId from, const UserDelete& user_delete) {
   if (owner == owners_.end() || owner->second.forks.erase({user_delete.fork, from}) == 0)
     return strand_.mark("a delete came for a fork that is not registered");
   trace_fork(EventKind::fork_deleted, user_delete.fork, user_delete.rref, from);
-  if (is_counted(user_delete.fork, from)) held_by_.remove(from);
+  held_by_.remove(from);
   drop_if_unused(user_delete.rref);
 }
 

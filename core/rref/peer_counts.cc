@@ -74,6 +74,16 @@ void RRefContext::forget_counts(WorkerId peer) {
   for (PeerTally* tally : {&created_by_, &held_by_, &given_by_, &awaited_by_}) tally->forget(peer);
 }
 
+// Whoever asks may have been given so many by another one: it is refused, not fenced.
+MaybeError RRefContext::why_too_many_held(WorkerId holder, uint64_t more) const {
+  if (holder == options_.self || held_by_.count(holder) + more <= options_.limits.references)
+    return std::nullopt;
+  return Error{.kind = ErrorKind::overloaded,
+               .text = "worker '" + name(holder) + "' would hold more than " +
+                       std::to_string(options_.limits.references) + " references of this one",
+               .worker = strand_.name()};
+}
+
 std::string RRefContext::describe_awaited() const {
   if (to_come_.empty()) return {};
   const auto& [place, waiting] = *to_come_.begin();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -123,15 +124,14 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   [[nodiscard]] MaybeError why_too_many_awaited(const RRefId& id, WorkerId asker,
                                                 std::string_view field);
   [[nodiscard]] MaybeError why_too_many_given(WorkerId from, uint64_t forks);
+  [[nodiscard]] MaybeError why_too_many_held(WorkerId holder, uint64_t more) const;
   void accuse_later(WorkerId peer, const Violation& violation);
   [[nodiscard]] std::optional<Violation> why_too_many_created(WorkerId from, const RRefId& id);
   void end_awaited(const RRefId& created);
   void drop_awaited(WorkerId peer, Incarnation incarnation, const Error& why);
   void forget_counts(WorkerId peer);
-  [[nodiscard]] bool is_counted(const CausalId& fork, WorkerId holder) const {
-    return holder != options_.self && fork.incarnation != options_.incarnation;
-  }
   void complete_value(const RRefId& id, Result<HeldValue> value);
+  void run_due();
   void drop_if_unused(const RRefId& id);
   void end_use(const RRefId& id);
   void register_fork(const RRefId& id, const CausalId& fork, WorkerId holder);
@@ -154,6 +154,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   void settle_user(const CausalId& fork, UserState state, MaybeError error);
   void when_confirmed(const CausalId& fork, UniqueFunction<void(Status)> ready);
   [[nodiscard]] MaybeError why_impossible(const std::vector<Fork>& forks) const;
+  [[nodiscard]] bool is_ours_and_not_created(const RRefId& id) const;
   void adopt_as_owner(WorkerId from, const Fork& fork, std::shared_ptr<RRefHandle> handle,
                       UniqueFunction<void(Status)> ready);
   void adopt_as_user(WorkerId from, const Fork& fork);
@@ -192,9 +193,12 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   std::set<CausalId> released_unconfirmed_;
   std::map<CausalId, PendingChild> pending_children_;
   std::vector<HeldValue> values_left_;
+  std::deque<Task> due_;  // what waited for a value that is there now; empty between messages
+  bool runs_due_ = false;
   std::map<WorkerId, std::pair<Incarnation, uint64_t>> next_counters_;  // by owner
-  // By peer: values that it has created here, forks that it has had registered, forks that it has
-  // given to this worker, and its uses of values that are to come. See PeerLimits.
+  // By peer: values that it has created here, forks that it holds of values of this worker or has
+  // not accepted yet, forks that it has given to this worker, and its uses of values that are to
+  // come. See PeerLimits.
   PeerTally created_by_;
   PeerTally held_by_;
   PeerTally given_by_;

@@ -75,8 +75,21 @@ void RRefContext::complete_value(const RRefId& id, Result<HeldValue> value) {
   owner.waiting.clear();
   if (!owner.value->ok() && options_.mutants.on(Mutant::failed_creation_wakes_nobody))
     waiting.clear();
-  for (Task& task : waiting) task();
-  end_use(id);
+  for (Task& task : waiting) due_.push_back(std::move(task));
+  due_.push_back([this, id] { end_use(id); });
+  run_due();
+}
+
+// One after another: the error of a value is at once that of each value made of it, in a chain that
+// may be as long as its creator likes.
+void RRefContext::run_due() {
+  if (std::exchange(runs_due_, true)) return;
+  while (!due_.empty()) {
+    Task task = std::move(due_.front());
+    due_.pop_front();
+    task();
+  }
+  runs_due_ = false;
 }
 
 void RRefContext::end_use(const RRefId& id) {

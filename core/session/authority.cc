@@ -12,9 +12,6 @@ constexpr std::string_view kNotMadeHere = "is no id that its receiver has made";
 constexpr std::string_view kNoWorker = "names a worker that does not exist";
 constexpr std::string_view kNotOwnedHere = "is a reference to a value of another worker";
 
-// No program nests its calls so deeply.
-constexpr uint32_t kDepthMax = uint32_t{1} << 24;
-
 // So that the next ones can be counted.
 constexpr uint32_t kPhaseMax = uint32_t{1} << 30;
 
@@ -28,7 +25,7 @@ class Judge {
   void operator()(const Call& call) {
     demand(is_senders(call.id), "Call.id", kNotItsOwn);
     judge_forks(call.arguments, "Call.forks");
-    demand(call.depth < kDepthMax, "Call.depth", "is deeper than calls can be nested");
+    demand(call.depth < kCallDepthMax, "Call.depth", "is deeper than calls can be nested");
     demand(call.name.size() <= kOperatorNameMax, "Call.name", "is longer than a name can be");
     if (call.target) demand(call.target->owner == pair_.self, "Call.target", kNotOwnedHere);
     if (call.created) judge_creation(call);

@@ -23,6 +23,9 @@ struct Pair {
   Incarnation receiver;
 };
 
+// No program nests its calls so deeply.
+inline constexpr uint32_t kCallDepthMax = uint32_t{1} << 24;
+
 // Judges what a message says by itself: that each worker in it exists, and that each id which only
 // its sender, or only its receiver, can have made says so. It never blames a worker for what an
 // honest one may have been told by another: who passes on false names of contexts, passes or

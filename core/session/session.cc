@@ -233,6 +233,7 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
   unacked.of_group = is_of_group(message);
   if (unacked.of_group) ++to.unacked_of_group;
   if (unacked.of_shutdown) ++to.unacked_of_shutdown;
+  count_answer(id, unacked, message);
   const std::shared_ptr<FrameBody> body = codec_.encode(message);
   if (has_copies(message)) leave_while_copied(id, message, unacked.sequence, *body);
   unacked.body = body;
@@ -389,6 +390,7 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
     from.unacked_bytes -= unacked.body->bytes();
     if (unacked.of_shutdown) --from.unacked_of_shutdown;
     if (unacked.of_group) --from.unacked_of_group;
+    if (unacked.is_answer) --from.unread_answers;
     note_arrival(from, unacked);
     any = true;
     if (unacked.on_acknowledged) unacked.on_acknowledged();
@@ -397,6 +399,7 @@ void Sessions::take_acknowledgement(WorkerId id, uint64_t acknowledged) {
   }
   if (!any) return;
   note_progress(from);
+  if (on_read_) on_read_(id);
   if (from.queued_count() > 0 && !options_.mutants.on(Mutant::room_wakes_nobody)) admit_queued(id);
   if (!options_.mutants.on(Mutant::acknowledgement_wakes_no_shutdown)) progressed();
 }

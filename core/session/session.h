@@ -92,6 +92,12 @@ class Sessions final : public FrameSink {
   // How a message of `from` breaks the protocol, as far as it shows by itself.
   [[nodiscard]] std::optional<Violation> judge(WorkerId from, const Message& message) const;
 
+  // Whether so much is on its way to the peer that no answer is to be made for it meanwhile: it
+  // does not read (PeerLimits::unread_bytes).
+  [[nodiscard]] bool leaves_unread(WorkerId peer) const;
+  // Runs when a peer has acknowledged something, or is lost.
+  void set_on_read(UniqueFunction<void(WorkerId)> task) { on_read_ = std::move(task); }
+
   // Why `peer` cannot be reached for good, if so.
   [[nodiscard]] const MaybeError& lost(WorkerId peer) const;
   // Why nothing new may be asked of it, if so: it is lost, or leaves.
@@ -182,6 +188,7 @@ class Sessions final : public FrameSink {
     bool on_large_lane = false;  // however small it is
     bool of_shutdown = false;
     bool of_group = false;
+    bool is_answer = false;
     bool replaced = false;  // by `instead`, which may go on another lane
     bool sent = false;      // on this link; of a paced one
     bool arrived = false;   // the peer has said so, though not yet acknowledged it; the same
@@ -243,6 +250,7 @@ class Sessions final : public FrameSink {
     uint64_t unacked_bytes = 0;
     uint64_t unacked_of_shutdown = 0;
     uint64_t unacked_of_group = 0;
+    uint64_t unread_answers = 0;
     std::array<std::list<Queued>, 2> queued;  // by lane: small calls do not wait for large ones
     [[nodiscard]] size_t queued_count() const { return queued[0].size() + queued[1].size(); }
     IntervalSet received{1};
@@ -294,6 +302,7 @@ class Sessions final : public FrameSink {
   void transmit_or_instead(WorkerId id, Queued&& message);
   void send_to_self(const Message& message, SendOptions&& options);
   void transmit_new(WorkerId id, const Message& message, SendOptions&& options);
+  void count_answer(WorkerId id, Unacked& unacked, const Message& message);
   void transmit(WorkerId id, const Unacked& unacked);
   void transmit_bare(WorkerId id, FrameKind kind);
   [[nodiscard]] FrameHeader header_to(Peer& to, FrameKind kind, uint64_t sequence);
@@ -349,6 +358,7 @@ class Sessions final : public FrameSink {
   Task on_progress_;
   Task on_tick_;
   UniqueFunction<void(WorkerId)> on_link_;  // null: nobody is told
+  UniqueFunction<void(WorkerId)> on_read_;  // null: nobody is told
 };
 
 }  // namespace rehearsal

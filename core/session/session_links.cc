@@ -136,6 +136,7 @@ void Sessions::end_session(WorkerId id, const Error& why) {
   from.unacked_bytes = 0;
   from.unacked_of_shutdown = 0;
   from.unacked_of_group = 0;
+  from.unread_answers = 0;
   auto queued = std::exchange(from.queued, {});
   for (std::list<Queued>& lane : queued)
     for (Queued& message : lane) drop_unsent(std::move(message));

@@ -60,6 +60,7 @@ class CallNode final : public SessionListener {
           CallContext context(Calls(caller, &rrefs), call);
           body(context);
         });
+    sessions.set_on_read([this](WorkerId peer) { served.on_read(peer); });
     runtime->run_as(main.get());
     network.attach(self().value, *runtime, sessions, {self(), incarnation(), strand->name()});
     runtime->post([this] { sessions.start(); });

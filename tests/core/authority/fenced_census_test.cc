@@ -168,7 +168,7 @@ const std::vector<std::pair<std::string, Flood>>& floods() {
        {"Call.created", [](const Cast& cast, uint64_t n) { return cast.creation(n, 2 * n + 1); },
         &PeerPeaks::gaps}},
       {"Forks",
-       {"ForkRequest.fork",
+       {"",
         [](const Cast& cast, uint64_t n) {
           if (n == 0) return cast.creation(0, 0);
           return Message{ForkRequest{cast.value(cast.mad, 0), ForkId{{cast.mad, {4, 4}, n}}}};

@@ -53,8 +53,11 @@ void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   group_changed(peer);
 }
 
+// With the phase after it less than kPhaseMax, also where thousands of workers say that they have
+// lived as often as anybody can.
 uint32_t StaticGroup::first_phase() const {
-  return 2 * std::accumulate(lives_.begin(), lives_.end(), uint32_t{0});
+  const uint64_t lives = std::accumulate(lives_.begin(), lives_.end(), uint64_t{0});
+  return static_cast<uint32_t>(std::min<uint64_t>(2 * lives, kPhaseMax - 2));
 }
 
 uint64_t StaticGroup::lives_of_living() const {

@@ -15,9 +15,6 @@ constexpr std::string_view kNotOwnedHere = "is a reference to a value of another
 // No program nests its calls so deeply.
 constexpr uint32_t kDepthMax = uint32_t{1} << 24;
 
-// So that the next ones can be counted.
-constexpr uint32_t kPhaseMax = uint32_t{1} << 30;
-
 class Judge {
  public:
   Judge(const Pair& pair, const SessionOptions& options)
@@ -136,6 +133,8 @@ class Judge {
     for (const MetMember& other : view.met) {
       demand(exists(other.worker), "GroupView.met", kNoWorker);
       demand(other.worker != pair_.self, "GroupView.met", "names its receiver");
+      demand(other.worker != pair_.from, "GroupView.met", "names its sender");
+      demand(other.life < kLivesMax, "GroupView.met", "names a life that no worker has");
     }
     demand(ascends(view.met), "GroupView.met", "is not in rank order");
   }

@@ -28,8 +28,8 @@ using WorkerId = Id<struct WorkerTag, uint32_t>;
 // One life of a worker. Fresh at each init, never zero; two lives never share one.
 using Incarnation = Id<struct IncarnationTag, uint64_t>;
 
-// A worker has at most so many lives, which are numbered from 0. One that says it is in a later life
-// is refused: so sums of lives, and what is counted by them, stay small numbers.
+// A worker has at most so many lives, which are numbered from 0. One that says it is in a later
+// life is refused: so sums of lives, and what is counted by them, stay small numbers.
 inline constexpr uint32_t kLivesMax = uint32_t{1} << 16;
 
 // The origin of every random stream of a run.

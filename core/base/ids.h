@@ -41,6 +41,10 @@ inline constexpr uint64_t kWorkersMax = uint64_t{1} << kWorkerBits;
   return {static_cast<uint32_t>(incarnation.value % kWorkersMax)};
 }
 
+// A worker has at most so many lives, which are numbered from 0. One that says it is in a later
+// life is refused: so sums of lives, and what is counted by them, stay small numbers.
+inline constexpr uint32_t kLivesMax = uint32_t{1} << 16;
+
 // The origin of every random stream of a run.
 using Seed = Id<struct SeedTag, uint64_t>;
 

@@ -12,7 +12,7 @@ namespace rehearsal {
 namespace {
 
 constexpr const char* kFile = "ended-lives";
-constexpr size_t kLivesMax = 100;
+constexpr size_t kLivesKept = 100;
 
 c10::IValue as_value(const std::vector<EndedLife>& lives) {
   c10::impl::GenericList list(c10::AnyType::get());
@@ -63,7 +63,7 @@ Status add_ended_life(Checkpoints& disk, const EndedLife& ended) {
   if (!saved.ok()) return saved.error();
   Result<std::vector<EndedLife>> known = lives_in(saved.value());
   std::vector<EndedLife> lives = known.ok() ? std::move(known).value() : std::vector<EndedLife>();
-  if (lives.size() >= kLivesMax) lives.erase(lives.begin());
+  if (lives.size() >= kLivesKept) lives.erase(lives.begin());
   lives.push_back(ended);
   return disk.save(kFile, plain_pickle(as_value(lives)));
 }

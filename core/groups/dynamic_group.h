@@ -30,6 +30,11 @@ class Sessions;
 // its references, tells the others that it goes (Leave), and goes. A worker that is lost meanwhile
 // is waited for no longer. One that has no main leaves when all that have one have come and
 // left, or none of them has been there for as long as a join may take.
+//
+// Each member is believed about whom it has met: what one says of another cannot be told from the
+// truth by a newcomer, which may meet that other one yet. A member that lies, or says nothing,
+// keeps newcomers out for the time of their joins, and those that leave for that of their
+// shutdowns.
 class DynamicGroup final : public Group {
  public:
   // `has_main`: by worker.

@@ -53,8 +53,11 @@ void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   group_changed(peer);
 }
 
+// With the phase after it less than kPhaseMax, also where thousands of workers say that they have
+// lived as often as anybody can.
 uint32_t StaticGroup::first_phase() const {
-  return 2 * std::accumulate(lives_.begin(), lives_.end(), uint32_t{0});
+  const uint64_t lives = std::accumulate(lives_.begin(), lives_.end(), uint64_t{0});
+  return static_cast<uint32_t>(std::min<uint64_t>(2 * lives, kPhaseMax - 2));
 }
 
 uint64_t StaticGroup::lives_of_living() const {
@@ -201,7 +204,9 @@ void StaticGroup::on_probe(WorkerId from, const ShutdownProbe& probe) {
   on_all_arrived();
   if (probe.phase > phase_) enter_phase(probe.phase);
   report(probe.wave);
-  if (probe.wave != 0 && last_report_->quiet) may_dismiss_ = from;
+  if (probe.wave == 0 || !last_report_->quiet) return;
+  may_dismiss_ = from;
+  quiet_in_ = phase_;
 }
 
 void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
@@ -216,15 +221,40 @@ void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
 // At the coordinator. A former one may have told some that all have arrived, or of the next phase,
 // and not all, and their reports may have come before we knew that we are the coordinator now.
 void StaticGroup::settle_phases(WorkerId reporter) {
+  catch_up();
   for (const auto& [worker, report] : reports_) {
     if (worker == options_.self || (reporter != options_.self && reporter != worker)) continue;
-    if (arrived_ && report.phase > phase_) {
-      enter_phase(report.phase);
-      progressed();
-    }
     if (must_be_told(report))
       sessions_.send(worker, Message{ShutdownProbe{phase_, 0}}, {.of_shutdown = true});
   }
+}
+
+// Enters the latest phase that is reported, once all living workers have reported: nothing can end
+// before, so that nobody waits for this, and who works on keeps its references whatever a mad one
+// says.
+void StaticGroup::catch_up() {
+  if (!arrived_ || !have_reported(living())) return;
+  uint32_t latest = phase_;
+  for (const auto& [worker, report] : reports_)
+    if (can_have_begun(report.phase)) latest = std::max(latest, report.phase);
+  if (latest == phase_) return;
+  enter_phase(latest);
+  progressed();
+}
+
+// An even phase begins with a life that we may not have met. An odd one follows the even one before
+// it, which a former coordinator has ended: each worker that it had not lost has said in a wave of
+// that phase that all is quiet there. We are one of these in our first life: whoever has arrived
+// has met it, and those who have lost it tell us nothing any more. A later life of ours may have
+// come when that phase had ended.
+bool StaticGroup::can_have_begun(uint32_t phase) const {
+  if (phase % 2 == 0 || options_.life > 0) return true;
+  return quiet_in_ && phase == *quiet_in_ + 1;
+}
+
+bool StaticGroup::have_reported(const std::vector<WorkerId>& workers) const {
+  return std::all_of(workers.begin(), workers.end(),
+                     [this](WorkerId worker) { return reports_.contains(worker); });
 }
 
 // Whether its sender knows less than we do. A sender that has yet to meet a worker that has come
@@ -243,9 +273,7 @@ void StaticGroup::coordinate() {
     for (const WorkerId worker : sessions_.lost_workers()) workers.push_back(worker);
   if (options_.mutants.on(Mutant::partial_barrier))
     std::erase_if(workers, [&](WorkerId worker) { return !reports_.contains(worker); });
-  if (std::all_of(workers.begin(), workers.end(),
-                  [&](WorkerId worker) { return reports_.contains(worker); }))
-    on_all_arrived();
+  if (have_reported(workers)) on_all_arrived();
   const std::vector<WorkerId> lost = sessions_.lost_workers();
   const bool calm = std::all_of(workers.begin(), workers.end(), [&](WorkerId worker) {
     const auto found = reports_.find(worker);

@@ -32,6 +32,12 @@ class Sessions;
 // a worker comes back meanwhile, the group works again, and begins with calls once more: phases
 // count on from twice the number of lives that have been before the present ones, which all who
 // have met the same lives know, so that who has not is told from who has.
+//
+// Its members believe each other: a coordinator that all have arrived and are quiet, each worker
+// that it is quiet itself. A false coordinator can begin the end, and dismiss those that are quiet,
+// as soon as they have arrived. Others cannot: what they say of phases counts when all living
+// workers have reported, and of references only at a worker that a former coordinator has asked, or
+// that has lived before (SECURITY.md).
 class StaticGroup final : public Group {
  public:
   StaticGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
@@ -83,6 +89,9 @@ class StaticGroup final : public Group {
   void report(uint64_t wave);
   void recheck();
   void settle_phases(WorkerId reporter);
+  void catch_up();
+  [[nodiscard]] bool can_have_begun(uint32_t phase) const;
+  [[nodiscard]] bool have_reported(const std::vector<WorkerId>& workers) const;
   void coordinate();
   void on_all_arrived();
   void start_wave();
@@ -125,6 +134,7 @@ class StaticGroup final : public Group {
   uint32_t phase_ = 0;           // even: calls; odd: references
   std::optional<ShutdownReport> last_report_;
   std::optional<WorkerId> may_dismiss_;         // it has asked, and was told that all is quiet here
+  std::optional<uint32_t> quiet_in_;            // the last phase in which a wave was told so
   std::map<WorkerId, ShutdownReport> reports_;  // at the coordinator: the latest of each
   std::map<WorkerId, ShutdownReport> first_wave_;  // what they were when the wave started
   std::set<WorkerId> wave_answers_;

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "core/base/ids.h"
+
 namespace rehearsal {
 namespace {
 
@@ -90,6 +92,11 @@ Result<Greeting> greeting_from_text(const std::string& text) {
       !number(threads, greeting.threads) || (kind != "dynamic" && kind != "static") ||
       !number(peer_timeout, nanoseconds) || nanoseconds < 0 || !devices)
     return refused("the peer's greeting is malformed", greeting.name);
+  if (greeting.life >= kLivesMax)
+    return refused("worker '" + greeting.name + "' says that it has had " +
+                       std::to_string(greeting.life) + " lives before; a worker has at most " +
+                       std::to_string(kLivesMax) + ": start the whole group anew",
+                   greeting.name);
   greeting.dynamic = kind == "dynamic";
   greeting.peer_timeout = Duration(nanoseconds);
   greeting.devices = *std::move(devices);

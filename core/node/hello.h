@@ -13,7 +13,7 @@ namespace rehearsal {
 // every registered function. A text, so that a difference can be shown.
 struct Greeting {
   std::string name;
-  uint32_t life = 0;
+  uint32_t life = 0;  // less than kLivesMax
   size_t world_size = 0;
   bool dynamic = false;     // the group is
   Duration peer_timeout{};  // silence after which it takes a peer for dead; zero: not told
@@ -27,6 +27,7 @@ struct Greeting {
 [[nodiscard]] Greeting greeting_of_this_process(std::string name, size_t world_size,
                                                 std::string functions);
 [[nodiscard]] std::string to_text(const Greeting& greeting);
+// Fails with kind protocol if the text is no greeting, or of a life that no worker has.
 [[nodiscard]] Result<Greeting> greeting_from_text(const std::string& text);
 
 // Why the two cannot work together, naming the first function that differs; or fine.

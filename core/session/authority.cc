@@ -12,9 +12,6 @@ constexpr std::string_view kNotMadeHere = "is no id that its receiver has made";
 constexpr std::string_view kNoWorker = "names a worker that does not exist";
 constexpr std::string_view kNotOwnedHere = "is a reference to a value of another worker";
 
-// So that the next ones can be counted.
-constexpr uint32_t kPhaseMax = uint32_t{1} << 30;
-
 class Judge {
  public:
   Judge(const Pair& pair, const SessionOptions& options)
@@ -133,6 +130,8 @@ class Judge {
     for (const MetMember& other : view.met) {
       demand(exists(other.worker), "GroupView.met", kNoWorker);
       demand(other.worker != pair_.self, "GroupView.met", "names its receiver");
+      demand(other.worker != pair_.from, "GroupView.met", "names its sender");
+      demand(other.life < kLivesMax, "GroupView.met", "names a life that no worker has");
     }
     demand(ascends(view.met), "GroupView.met", "is not in rank order");
   }

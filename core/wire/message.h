@@ -190,6 +190,9 @@ struct Ready {
   uint32_t round = 0;
 };
 
+// All phases of a shutdown are smaller: they are counted by the lives of all workers (kLivesMax).
+inline constexpr uint32_t kPhaseMax = uint32_t{1} << 30;
+
 // Asks a worker that waits for the end of a graceful shutdown how it is. In even phases calls end,
 // in odd ones references do.
 struct ShutdownProbe {
@@ -221,7 +224,7 @@ struct Goodbye {
 // A worker that another one has met, and in which of its lives.
 struct MetMember {
   WorkerId worker;
-  uint32_t life = 0;
+  uint32_t life = 0;  // less than kLivesMax
   auto operator<=>(const MetMember&) const = default;
 };
 

@@ -63,6 +63,11 @@ class GroupMember final : public SessionListener {
       group.progressed();
     });
   }
+  // Sends what an honest worker would not send now.
+  void say(uint32_t peer, Message message) {
+    runtime->post(
+        [&] { sessions.send(WorkerId{peer}, std::move(message), {.of_shutdown = true}); });
+  }
   void fence(uint32_t peer) {
     runtime->post([&] {
       sessions.fence(
@@ -73,6 +78,8 @@ class GroupMember final : public SessionListener {
 
   // SessionListener.
   void on_message(WorkerId from, Message&& message) override {
+    if (const std::optional<Violation> violation = sessions.judge(from, message))
+      return sessions.accuse(from, *violation);
     group.on_message(from, message);
     if (std::holds_alternative<Cancel>(message.content)) ++activity;  // Any other message.
     group.progressed();

@@ -98,6 +98,65 @@ TEST_F(JoinTest, AGreetingThatComesAgainChangesNothing) {
   EXPECT_EQ(a().sessions.fenced().size(), 0u);
 }
 
+TEST_F(JoinTest, ALifeThatNoWorkerHasIsRefused) {
+  // Goal: nobody counts what one worker says of its lives beyond what all can have together.
+  // Method: the first life that cannot be, and one whose double was the end of all phases.
+  for (const uint32_t life : {kLivesMax, uint32_t{1} << 29}) {
+    members.clear();
+    members.push_back(make(0));
+    members.push_back(make(1));
+    members.push_back(make(2, "f () -> int\n", life));
+    for (const auto& member : members) member->join();
+    network.connect_all();
+    deliver_all();
+    for (GroupMember* member : {&a(), &b()}) {
+      ASSERT_TRUE(member->joined.has_value());
+      EXPECT_EQ(member->joined->error().kind, ErrorKind::protocol);
+      EXPECT_EQ(member->joined->error().worker, "c");
+      EXPECT_EQ(member->joined->error().text,
+                "worker 'c' says that it has had " + std::to_string(life) +
+                    " lives before; a worker has at most 65536: start the whole group anew");
+    }
+  }
+}
+
+TEST_F(JoinTest, TheLastLivesOfAllWorkersJoinAndLeave) {
+  for (const uint32_t worker : {0u, 1u, 2u})
+    members.push_back(make(worker, "f () -> int\n", kLivesMax - 1));
+  for (const auto& member : members) member->join();
+  network.connect_all();
+  deliver_all();
+  for (const auto& member : members) {
+    ASSERT_TRUE(member->joined && member->joined->ok());
+    member->shut_down();
+  }
+  deliver_all();
+  for (const auto& member : members) {
+    ASSERT_TRUE(member->left.has_value()) << member->group.describe();
+    EXPECT_TRUE(member->left->ok()) << member->left->error().text;
+    EXPECT_TRUE(member->sessions.fenced().empty());
+  }
+}
+
+TEST_F(JoinTest, AViewThatCannotBeFencesItsSender) {
+  // Goal: what one worker says that it has met is bounded, too. Method: b, whom a has met and who
+  // waits for c, names a life that nobody has, and itself.
+  const auto says = [&](const MetMember& met) {
+    members.clear();
+    begin();
+    for (const auto& member : members) member->join();
+    network.connect(0, 1);
+    deliver_all();
+    b().say(0, Message{GroupView{.member = false, .met = {met}}});
+    deliver_all();
+    return a().joined && !a().joined->ok() ? a().joined->error().text : "joins on";
+  };
+  const std::string broke = "worker 'b' broke the protocol: GroupView.met ";
+  EXPECT_EQ(says({WorkerId{2}, kLivesMax}), broke + "names a life that no worker has");
+  EXPECT_EQ(says({WorkerId{1}, 0}), broke + "names its sender");
+  EXPECT_EQ(says({WorkerId{2}, kLivesMax - 1}), "joins on");
+}
+
 // ---- shutting down ----
 
 using ShutdownTest = ShutdownFixture;
@@ -183,7 +242,8 @@ TEST_F(ShutdownTest, AMessageBetweenTheWavesAsksAgain) {
 
 TEST_F(ShutdownTest, AnUnacknowledgedMessageKeepsItsSenderBusy) {
   // b sends to c; the frame is held: nobody may leave although all else is quiet.
-  b().runtime->post([&] { b().sessions.send(WorkerId{2}, Message{Cancel{}}); });
+  const CallId of_b{{b().sessions.incarnation(WorkerId{1}), {}, 0}};
+  b().runtime->post([&] { b().sessions.send(WorkerId{2}, Message{Cancel{of_b}}); });
   const auto held = network.take(0);
   shut_down_all();
   deliver_all();

@@ -80,6 +80,25 @@ TEST(Hello, NonsenseIsRefused) {
         << wrong;
 }
 
+TEST(Hello, ALifeThatNoWorkerHasIsRefused) {
+  // Goal: what a peer says of its lives overflows nothing that is counted by them. Method: the last
+  // life that there can be, the next one, and the largest numbers that fit and do not.
+  const auto error_of = [](const std::string& life) {
+    const Result<Greeting> theirs =
+        greeting_from_text("rehearsal 7\nps\n" + life + "\n3\nstatic\n4000\nx\ny\n1\n0;;;\n");
+    return theirs.ok() ? Error{} : theirs.error();
+  };
+  EXPECT_EQ(error_of("65535").text, "");
+  for (const std::string life : {"65536", "536870912", "4294967294", "4294967295"}) {
+    EXPECT_EQ(error_of(life).text,
+              "worker 'ps' says that it has had " + life +
+                  " lives before; a worker has at most 65536: start the whole group anew");
+    EXPECT_EQ(error_of(life).kind, ErrorKind::protocol);
+    EXPECT_EQ(error_of(life).worker, "ps");
+  }
+  EXPECT_EQ(error_of("4294967296").text, "the peer's greeting is malformed");
+}
+
 TEST(Hello, WhatDiffersIsNamed) {
   EXPECT_EQ(refusal(greeting()), "fits");
   Greeting theirs = greeting();

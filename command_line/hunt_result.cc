@@ -1,11 +1,11 @@
 #include "command_line/hunt_result.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
 
+#include "command_line/named_file.h"
 #include "command_line/printed.h"
 #include "command_line/wrong_use.h"
 #include "core/base/printable.h"
@@ -73,10 +73,9 @@ HuntResult result_from_json(const Json& json) {
 }
 
 HuntResult read_result(const std::string& file) {
-  std::ifstream input(file);
-  if (!input) throw WrongUse(file + ": cannot be read; name a file that 'hunt --json' wrote");
+  const std::string text = read_named(file, file, "a file that 'hunt --json' wrote");
   try {
-    return result_from_json(Json::parse(input));
+    return result_from_json(Json::parse(text));
   } catch (const std::exception&) {
     throw WrongUse(file + ": not an output of 'hunt --json'");
   }

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "command_line/named_file.h"
 #include "command_line/wrong_use.h"
 #include "sim/decisions/decision_words.h"
 
@@ -50,8 +51,7 @@ void write_run_file(const std::string& name, const RunSettings& settings,
 }
 
 std::vector<std::string> read_run_file(const std::string& name) {
-  std::ifstream file(name);
-  if (!file) throw WrongUse(name + ": cannot be read; name a file that 'shrink --out' wrote");
+  std::istringstream file(read_named(name, name, "a file that 'shrink --out' wrote"));
   std::vector<std::string> words;
   bool ended = false;
   for (std::string line; !ended && std::getline(file, line);) {

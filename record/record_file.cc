@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <utility>
 
 #include "core/base/hash.h"
+#include "core/base/regular_file.h"
 #include "record/ring_file.h"
 
 namespace rehearsal::record {
 namespace {
 
-constexpr size_t kFirstPieceBytes = size_t{1} << 16;
-constexpr size_t kPieceBytesMax = size_t{1} << 24;
+// The largest ring, and a header.
+constexpr uint64_t kFileBytesMax = (uint64_t{1} << 32) + (uint64_t{1} << 26);
 
 Error wrong(const std::string& path, const std::string& text) {
   return {.kind = ErrorKind::bad_arguments, .text = path + ": " + text};
@@ -62,31 +63,20 @@ std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offse
   return std::nullopt;
 }
 
-// In pieces that grow with it: a record may have hundreds of megabytes.
-bool read_whole(const std::string& path, std::string& bytes) {
-  std::ifstream file(path, std::ios::binary);
-  size_t read = 0;
-  while (file) {
-    const size_t piece = std::clamp(read, kFirstPieceBytes, kPieceBytesMax);
-    bytes.resize(read + piece);
-    file.read(bytes.data() + read, static_cast<std::streamsize>(piece));
-    read += static_cast<size_t>(file.gcount());
-  }
-  bytes.resize(read);
-  return file.eof();
-}
-
 }  // namespace
 
 bool looks_like_record(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  const Result<OpenFile> file = open_regular(path);
   char magic[sizeof kMagic] = {};
-  return file.read(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof magic) == 0;
+  return file.ok() && std::fread(magic, sizeof magic, 1, file.value().get()) == 1 &&
+         std::memcmp(magic, kMagic, sizeof magic) == 0;
 }
 
 Result<std::unique_ptr<Record>> read_record(const std::string& path) {
   auto record = std::make_unique<Record>();
-  if (!read_whole(path, record->bytes)) return wrong(path, "cannot be read");
+  Result<std::string> read = read_regular(path, kFileBytesMax);
+  if (!read.ok()) return wrong(path, "cannot be read: " + read.error().text);
+  record->bytes = std::move(read).value();
   const std::string_view bytes = record->bytes;
   const Result<Preface> preface = preface_of(path, bytes);
   if (!preface.ok()) return Result<Preface>(preface).error();

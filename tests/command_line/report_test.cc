@@ -62,7 +62,8 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
             "rehearsal report: type rehearsal report FILE, a file that 'shrink --out' or 'hunt "
             "--out' wrote\n");
   EXPECT_EQ(refusal(path("none")), "rehearsal report: " + path("none") +
-                                       ": cannot be read; name a file that 'shrink --out' wrote\n");
+                                       ": cannot be read (No such file or directory); name a file "
+                                       "that 'shrink --out' wrote\n");
   EXPECT_EQ(refusal(good + " other"),
             "rehearsal report: 'other' was not expected; one FILE at a time: type rehearsal report "
             "--help\n");

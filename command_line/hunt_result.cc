@@ -8,6 +8,7 @@
 #include "command_line/named_file.h"
 #include "command_line/printed.h"
 #include "command_line/wrong_use.h"
+#include "core/base/json_bounds.h"
 #include "core/base/printable.h"
 #include "record/json_number.h"
 
@@ -75,7 +76,7 @@ HuntResult result_from_json(const Json& json) {
 HuntResult read_result(const std::string& file) {
   const std::string text = read_named(file, file, "a file that 'hunt --json' wrote");
   try {
-    return result_from_json(Json::parse(text));
+    return result_from_json(parse_bounded<Json>(text));
   } catch (const std::exception&) {
     throw WrongUse(file + ": not an output of 'hunt --json'");
   }

@@ -9,6 +9,7 @@
 
 #include "command_line/named_file.h"
 #include "command_line/wrong_use.h"
+#include "core/base/json_bounds.h"
 #include "record/json_number.h"
 #include "sim/hunt/choice_lists.h"
 #include "sim/world/fault_words.h"
@@ -218,7 +219,7 @@ Comparison read_comparison(const std::string& file) {
   const std::string text = read_named("--compare " + file, file, "a file that 'run --json' wrote");
   try {
     Comparison comparison{file, {}};
-    const Json report = Json::parse(text);
+    const Json report = parse_bounded<Json>(text);
     for (const Json& tensor : report.at("tensors")) {
       comparison.tensors.emplace(tensor.at("name").get<std::string>(), tensor_from_json(tensor));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_bounds.h"
 #include "record/json_number.h"
 
 namespace rehearsal::record {
@@ -105,7 +106,7 @@ std::string text_of(const RecordHeader& header) {
 
 std::optional<RecordHeader> header_of(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_bounded<Json>(text);
     RecordHeader header;
     header.build = json.at("build").get<std::string>();
     header.greeting = json.at("greeting").get<std::string>();

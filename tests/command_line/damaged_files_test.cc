@@ -91,6 +91,29 @@ TEST_F(DamagedFiles, OfARunToCompareWith) {
   expect_one_line(whole, "run toy --compare");
 }
 
+TEST_F(DamagedFiles, WhoseJsonNestsDeeplyAreRefusedInOneLine) {
+  // Goal: no stack is used up. Method: 200,000 levels in place of a number, and where any value may
+  // be.
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const auto refused = [&](Json json, const std::string& path, const std::string& command) {
+    json[Json::json_pointer(path)] = "deep";
+    std::string text = json.dump();
+    text.replace(text.find("\"deep\""), 6, deep);
+    write(text);
+    const ToolRun run = run_tool(command + " " + file_);
+    EXPECT_EQ(run.status, 2) << path;
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  const Json hunt = Json::parse(run_tool("hunt toy --seeds 6 --set fail_at=3 --jobs 1 --json").out);
+  for (const char* path : {"/first_seed", "/other_failures", "/unknown"})
+    EXPECT_EQ(refused(hunt, path, "merge"),
+              "rehearsal merge: " + file_ + ": not an output of 'hunt --json'\n");
+  const Json run = Json::parse(run_tool("run toy --json").out);
+  EXPECT_EQ(refused(run, "/tensors/0/shape/0", "run toy --compare"),
+            "rehearsal run: --compare " + file_ + ": not an output of 'run --json'\n");
+}
+
 TEST_F(DamagedFiles, OfARunThatWasWrittenDown) {
   const std::string whole =
       "# toy FAILED\nrun toy\n--seed 3\n--set fail_at=3\n--faults hostile\n"

@@ -147,5 +147,19 @@ TEST_F(DamagedRecord, OfManySmallPartsHoldsNoMoreThanAMultipleOfItsSize) {
   EXPECT_TRUE(is_refused(record_of(std::string(10'000, '['), {})));
 }
 
+TEST_F(DamagedRecord, WhoseHeaderNestsDeeplyIsRefused) {
+  // Goal: no stack is used up, neither by the values nor by the words for what is wrong with them.
+  // Method: a number's place holds arrays in arrays, of a few levels and of very many.
+  const std::string number = "\"torch_threads\":2";
+  const std::string good = header_text();
+  ASSERT_NE(good.find(number), std::string::npos) << good;
+  for (const size_t levels : {size_t{1}, size_t{50}, size_t{200'000}}) {
+    std::string text = good;
+    text.replace(text.find(number), number.size(),
+                 "\"torch_threads\":" + std::string(levels, '[') + std::string(levels, ']'));
+    EXPECT_TRUE(is_refused(record_of(text, items()))) << levels;
+  }
+}
+
 }  // namespace
 }  // namespace rehearsal::record

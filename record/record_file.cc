@@ -42,8 +42,18 @@ Result<Preface> preface_of(const std::string& path, std::string_view bytes) {
   return preface;
 }
 
-// Up to `written` bytes of items; what is wrong with them, if something is.
-std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offset,
+// Whether a transport of a group of so many workers can have brought it: a link, and what comes by
+// it, is to one of them. (A node itself overlooks who comes or refuses by another number.)
+bool can_have_come(const Item& item, size_t workers) {
+  if (const auto* frame = std::get_if<FrameReceived>(&item)) return frame->peer.value < workers;
+  if (const auto* lost = std::get_if<PeerLost>(&item)) return lost->peer.value < workers;
+  const auto* drained = std::get_if<Drained>(&item);
+  return drained == nullptr || drained->peer.value < workers;
+}
+
+// Up to `written` bytes of items, of a node in a group of so many workers; what is wrong with them,
+// if something is.
+std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offset, size_t workers,
                                       std::vector<Item>& items) {
   uint64_t place = 0;
   while (place < ring.size()) {
@@ -56,7 +66,7 @@ std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offse
     if (checksum_of(bytes, place + sizeof frame) != frame.checksum)
       return damaged_at(ring_offset + place);
     std::optional<Item> item = item_of(bytes);
-    if (!item) return damaged_at(ring_offset + place);
+    if (!item || !can_have_come(*item, workers)) return damaged_at(ring_offset + place);
     items.push_back(std::move(*item));
     place += sizeof frame + bytes.size();
   }
@@ -90,8 +100,9 @@ Result<std::unique_ptr<Record>> read_record(const std::string& path) {
     return wrong(path, "has lost its beginning: of " + std::to_string(known.written) +
                            " bytes it holds the last " + std::to_string(known.ring_bytes) +
                            "; record again with a larger --record-size");
-  if (const auto damage = read_items(bytes.substr(known.ring_offset, known.written),
-                                     known.ring_offset, record->items))
+  if (const auto damage =
+          read_items(bytes.substr(known.ring_offset, known.written), known.ring_offset,
+                     record->header.node.names.size(), record->items))
     return wrong(path, *damage);
   return record;
 }

@@ -9,6 +9,9 @@
 namespace rehearsal::record {
 namespace {
 
+// LibTorch starts as many threads as it is told to.
+constexpr int kTorchThreadsMax = 1024;
+
 using Json = nlohmann::ordered_json;
 
 Json json_of(const PeerLimits& limits) {
@@ -118,7 +121,8 @@ std::optional<RecordHeader> header_of(const std::string& text) {
       return worker.value < header.node.names.size();
     });
     const bool fits = exist && header.node.id.value < header.node.names.size() &&
-                      header.node.incarnation.value != 0 && header.torch_threads > 0;
+                      header.node.incarnation.value != 0 && header.torch_threads > 0 &&
+                      header.torch_threads <= kTorchThreadsMax;
     if (!fits) return std::nullopt;
     return header;
   } catch (const std::exception&) {

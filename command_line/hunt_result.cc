@@ -42,6 +42,7 @@ HuntIdentity identity_from_json(const Json& json) {
   identity.crash_sweep = json.at("crash_sweep").get<bool>();
   identity.shard = record::number_of<uint64_t>(json.at("shard"));
   identity.shard_count = record::number_of<uint64_t>(json.at("shards"));
+  if (identity.shard >= identity.shard_count) throw WrongUse("of a shard that there is not");
   return identity;
 }
 
@@ -105,8 +106,8 @@ void add(HuntResult& whole, const HuntResult& part) {
 void print_spent(const HuntResult& result) {
   const char* separator = "hunt: ";
   for (const auto& [strategy, spent] : result.spent) {
-    std::cout << separator << strategy << " " << spent.runs << " runs, " << spent.decisions
-              << " decisions";
+    std::cout << separator << printable(strategy) << " " << spent.runs << " runs, "
+              << spent.decisions << " decisions";
     separator = "; ";
   }
   std::cout << std::endl;

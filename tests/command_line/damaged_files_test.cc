@@ -88,6 +88,31 @@ TEST_F(DamagedFiles, OfAHunt) {
   expect_one_line(whole, "merge");
 }
 
+TEST_F(DamagedFiles, OfAHuntThatHoldsCannotGiveATerminalOrders) {
+  // Goal: the names of strategies are text of others, too. Method: one that clears the screen.
+  Json json = Json::parse(run_tool("hunt toy --seeds 6 --jobs 1 --json").out);
+  json["strategies"] = {{"a", {{"runs", 1}, {"decisions", 2}}},
+                        {"\x1b]0;x\x07\x1b[2J", {{"runs", 3}, {"decisions", 4}}}};
+  write(json.dump());
+  const ToolRun run = run_tool("merge " + file_);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(is_plain(run.out)) << run.out;
+  EXPECT_EQ(run.out_lines().back(),
+            R"(hunt: \x1b]0;x\x07\x1b[2J 3 runs, 4 decisions; a 1 runs, 2 decisions)");
+}
+
+TEST_F(DamagedFiles, OfAShardThatThereIsNotIsRefused) {
+  // Goal: what no hunt has run is not counted. Method: beside a whole hunt a second shard of one.
+  Json json = Json::parse(run_tool("hunt toy --seeds 6 --jobs 1 --json").out);
+  const std::string whole = folder_.file("whole");
+  std::ofstream(whole) << json.dump();
+  json["shard"] = 1;
+  write(json.dump());
+  const ToolRun run = run_tool("merge " + whole + " " + file_);
+  EXPECT_EQ(run.status, 2) << run.out;
+  EXPECT_EQ(run.err, "rehearsal merge: " + file_ + ": not an output of 'hunt --json'\n");
+}
+
 TEST_F(DamagedFiles, OfARunToCompareWith) {
   const std::string whole = run_tool("run toy --json").out;
   expect_refused_or_taken(whole, [this] { static_cast<void>(read_comparison(file_)); });

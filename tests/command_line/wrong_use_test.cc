@@ -229,6 +229,15 @@ TEST(WrongUseTest, WhatIsNoFileIsRefusedAtOnce) {
     }
 }
 
+TEST(WrongUseTest, AWordThatIsTooLongForAFileIsNoScenarioEither) {
+  // Goal: `shrink` takes a file or a scenario, and neither way fails otherwise. Method: a name that
+  // no file system has.
+  const std::string name(5'000, 'x');
+  const ToolRun run = run_tool("shrink " + name);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err, "rehearsal shrink: no scenario '" + name + "'; there are toy, other\n");
+}
+
 TEST(WrongUseTest, TheVersionIsOneLine) {
   // Goal: a report of a failure can say which program it was. Method: what the flag prints.
   const ToolRun run = run_tool("--version");

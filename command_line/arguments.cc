@@ -436,10 +436,11 @@ WorkerCommand Parser::worker_command() const {
 std::vector<std::string> with_run_file(const std::vector<std::string>& words,
                                        const std::vector<Scenario>& scenarios) {
   std::vector<std::string> rest(words.begin() + 1, words.end());
+  std::error_code no_file;
   if (rest.empty() || rest.front().starts_with("-") ||
       std::any_of(scenarios.begin(), scenarios.end(),
                   [&rest](const Scenario& scenario) { return scenario.name == rest.front(); }) ||
-      !std::filesystem::is_regular_file(rest.front()))
+      !std::filesystem::is_regular_file(rest.front(), no_file))
     return rest;
   std::vector<std::string> run = read_run_file(rest.front());
   if (run.front() == "explore")

@@ -1,13 +1,14 @@
 #include "command_line/hunt_result.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
 
+#include "command_line/named_file.h"
 #include "command_line/printed.h"
 #include "command_line/wrong_use.h"
+#include "core/base/json_bounds.h"
 #include "core/base/printable.h"
 #include "record/json_number.h"
 
@@ -41,6 +42,7 @@ HuntIdentity identity_from_json(const Json& json) {
   identity.crash_sweep = json.at("crash_sweep").get<bool>();
   identity.shard = record::number_of<uint64_t>(json.at("shard"));
   identity.shard_count = record::number_of<uint64_t>(json.at("shards"));
+  if (identity.shard >= identity.shard_count) throw WrongUse("of a shard that there is not");
   return identity;
 }
 
@@ -73,10 +75,9 @@ HuntResult result_from_json(const Json& json) {
 }
 
 HuntResult read_result(const std::string& file) {
-  std::ifstream input(file);
-  if (!input) throw WrongUse(file + ": cannot be read; name a file that 'hunt --json' wrote");
+  const std::string text = read_named(file, file, "a file that 'hunt --json' wrote");
   try {
-    return result_from_json(Json::parse(input));
+    return result_from_json(parse_bounded<Json>(text));
   } catch (const std::exception&) {
     throw WrongUse(file + ": not an output of 'hunt --json'");
   }
@@ -105,8 +106,8 @@ void add(HuntResult& whole, const HuntResult& part) {
 void print_spent(const HuntResult& result) {
   const char* separator = "hunt: ";
   for (const auto& [strategy, spent] : result.spent) {
-    std::cout << separator << strategy << " " << spent.runs << " runs, " << spent.decisions
-              << " decisions";
+    std::cout << separator << printable(strategy) << " " << spent.runs << " runs, "
+              << spent.decisions << " decisions";
     separator = "; ";
   }
   std::cout << std::endl;

@@ -4,11 +4,12 @@
 #include <torch/version.h>
 
 #include <cmath>
-#include <fstream>
 #include <iomanip>
 #include <sstream>
 
+#include "command_line/named_file.h"
 #include "command_line/wrong_use.h"
+#include "core/base/json_bounds.h"
 #include "record/json_number.h"
 #include "sim/hunt/choice_lists.h"
 #include "sim/world/fault_words.h"
@@ -215,13 +216,10 @@ std::string report_text(const RunSettings& settings, const RunOutcome& outcome,
 }
 
 Comparison read_comparison(const std::string& file) {
-  std::ifstream input(file);
-  if (!input) {
-    throw WrongUse("--compare " + file + ": cannot be read; name a file that 'run --json' wrote");
-  }
+  const std::string text = read_named("--compare " + file, file, "a file that 'run --json' wrote");
   try {
     Comparison comparison{file, {}};
-    const Json report = Json::parse(input);
+    const Json report = parse_bounded<Json>(text);
     for (const Json& tensor : report.at("tensors")) {
       comparison.tensors.emplace(tensor.at("name").get<std::string>(), tensor_from_json(tensor));
     }

@@ -1,11 +1,11 @@
 #include "command_line/replay_arguments.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "command_line/help_texts.h"
+#include "command_line/named_file.h"
 #include "command_line/replay_command.h"
 #include "command_line/run_file.h"
 #include "command_line/wrong_use.h"
@@ -19,7 +19,7 @@ const std::string kReplayable = "a file that 'shrink --out' or '--record' wrote"
 // One word that is a file: a record or a run that was written down.
 ParsedCommand parse_file(const std::string& file, const std::string& trace, bool json,
                          const std::vector<Scenario>& scenarios, const Backends& backends) {
-  if (!std::ifstream(file)) throw WrongUse(file + ": cannot be read; name " + kReplayable);
+  check_named(file, file, kReplayable);
   try {
     if (record::looks_like_record(file)) {
       ReplayCommand command = read_replay(file, scenarios, backends);

@@ -10,6 +10,7 @@
 #include "command_line/terminal.h"
 #include "command_line/wrong_use.h"
 #include "core/base/printable.h"
+#include "core/base/short_text.h"
 #include "sim/hunt/crash_report.h"
 #include "sim/replay/replay.h"
 #include "sim/world/event_lines.h"
@@ -70,6 +71,25 @@ Json json_of(const ReplayCommand& command, const sim::ReplayReport& report,
   return json;
 }
 
+// Of the run that was recorded. A record may hold anything: a command that is no run, or flags that
+// no run is repeated with, are not even parsed.
+RunSettings recorded_settings(const std::string& file, const record::RecordHeader& header,
+                              const std::vector<Scenario>& scenarios, const Backends& backends) {
+  if (header.arguments.empty())
+    throw WrongUse(file + ": was recorded by a program that runs no scenario of this tool");
+  if (header.arguments.front() != "run")
+    throw WrongUse(file + ": says of no run that it was recorded in");
+  if (const auto foreign = foreign_argument(header.arguments, Net::tcp))
+    throw WrongUse(file + ": says that it was recorded with '" + short_name(*foreign) +
+                   "', with which no run is repeated");
+  try {
+    ParsedCommand parsed = parse_arguments(header.arguments, scenarios, backends);
+    return std::get<RunCommand>(std::move(parsed.command)).settings;
+  } catch (const WrongUse& wrong) {
+    throw WrongUse(file + ": " + wrong.what());
+  }
+}
+
 // The texts that the process writes if it dies, as the worker may have: with the same signal as
 // then.
 sim::LastWords last_words(const Tool& tool, const ReplayCommand& command) {
@@ -86,15 +106,9 @@ ReplayCommand read_replay(const std::string& file, const std::vector<Scenario>& 
   Result<std::unique_ptr<record::Record>> record = record::read_record(file);
   if (!record.ok()) throw WrongUse(record.error().text);
   ReplayCommand command{.file = file, .record = std::move(record).value()};
-  const record::RecordHeader& header = command.record->header;
   // Before anything else: another build may not even know the scenario.
   if (const auto why = sim::refusal(*command.record)) throw WrongUse(file + ": " + *why);
-  if (header.arguments.empty())
-    throw WrongUse(file + ": was recorded by a program that runs no scenario of this tool");
-  ParsedCommand parsed = parse_arguments(header.arguments, scenarios, backends);
-  auto* run = std::get_if<RunCommand>(&parsed.command);
-  if (run == nullptr) throw WrongUse(file + ": says of no run that it was recorded in");
-  command.settings = std::move(run->settings);
+  command.settings = recorded_settings(file, command.record->header, scenarios, backends);
   return command;
 }
 

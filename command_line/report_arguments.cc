@@ -42,8 +42,6 @@ RunSettings settings_in(const std::string& file, const std::vector<Scenario>& sc
     if (auto* one = std::get_if<ExploreCommand>(&parsed.command)) return std::move(one->settings);
     auto* run = std::get_if<RunCommand>(&parsed.command);
     if (run == nullptr) throw WrongUse("it holds no run");
-    if (run->settings.net != Net::sim)
-      throw WrongUse("only a simulated run can be told, not one over TCP");
     return std::move(run->settings);
   } catch (const WrongUse& wrong) {
     const std::string text = wrong.what();

@@ -1,11 +1,14 @@
 #include "command_line/run_file.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
+#include "command_line/named_file.h"
 #include "command_line/wrong_use.h"
+#include "core/base/short_text.h"
 #include "sim/decisions/decision_words.h"
 
 namespace rehearsal::command_line {
@@ -50,8 +53,7 @@ void write_run_file(const std::string& name, const RunSettings& settings,
 }
 
 std::vector<std::string> read_run_file(const std::string& name) {
-  std::ifstream file(name);
-  if (!file) throw WrongUse(name + ": cannot be read; name a file that 'shrink --out' wrote");
+  std::istringstream file(read_named(name, name, "a file that 'shrink --out' wrote"));
   std::vector<std::string> words;
   bool ended = false;
   for (std::string line; !ended && std::getline(file, line);) {
@@ -67,6 +69,11 @@ std::vector<std::string> read_run_file(const std::string& name) {
   if (words.empty() || !is_run(words.front()))
     throw WrongUse(name + ": is no file of 'shrink --out': its first line is 'run NAME --seed N'");
   if (!ended) throw WrongUse(name + ": is cut short: its last line is not 'end'");
+  if (const auto foreign = foreign_argument(words, Net::sim))
+    throw WrongUse(name + ": holds '" + short_name(*foreign) +
+                   "', which 'shrink --out' never writes; take that line out");
+  if (words.front() == "explore" && std::ranges::find(words, "--schedule") == words.end())
+    throw WrongUse(name + ": names no --schedule; type rehearsal explore NAME to run all of them");
   return words;
 }
 

@@ -16,8 +16,9 @@ namespace rehearsal::command_line {
 void write_run_file(const std::string& name, const RunSettings& settings,
                     const sim::RunFailure& failure);
 
-// The words of `run` or `explore` that it holds, as parse_arguments takes them. Throws WrongUse,
-// with a line that begins with the name.
+// The words of `run` or `explore` that it holds, as parse_arguments takes them: only those that
+// write_run_file writes, so that whoever wrote the file cannot make the tool write another one or
+// start a process. Throws WrongUse, with a line that begins with the name.
 [[nodiscard]] std::vector<std::string> read_run_file(const std::string& name);
 
 }  // namespace rehearsal::command_line

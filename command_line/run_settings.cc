@@ -1,7 +1,9 @@
 #include "command_line/run_settings.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "command_line/devices_flag.h"
 #include "command_line/suggestion.h"
@@ -14,6 +16,37 @@ namespace rehearsal::command_line {
 namespace {
 
 constexpr const char* kRunSize = "full";
+
+// The flags that run_arguments() writes.
+constexpr std::string_view kBenign = "--benign";  // alone has no value
+constexpr std::array<std::string_view, 20> kFlags = {"--seed",
+                                                     "--set",
+                                                     "--faults",
+                                                     "--crashes",
+                                                     "--mad",
+                                                     "--devices",
+                                                     "--restarts",
+                                                     "--partitions",
+                                                     "--pauses",
+                                                     "--network",
+                                                     "--without",
+                                                     "--crash-at",
+                                                     "--strategy",
+                                                     "--redraw",
+                                                     "--mutant",
+                                                     "--watchdog",
+                                                     "--virtual-time-max",
+                                                     kBenign,
+                                                     "--decide",
+                                                     "--schedule"};
+constexpr std::array<std::string_view, 3> kFlagsOverTcp = {"--net", "--checkpoints",
+                                                           "--collectives"};
+
+bool is_run_flag(const std::string& word, Net net) {
+  const bool always = std::find(kFlags.begin(), kFlags.end(), word) != kFlags.end();
+  return always || (net == Net::tcp && std::find(kFlagsOverTcp.begin(), kFlagsOverTcp.end(),
+                                                 word) != kFlagsOverTcp.end());
+}
 
 bool needs_quotes(const std::string& word) {
   const auto plain = [](char letter) {
@@ -131,12 +164,23 @@ std::vector<std::string> run_arguments(const RunSettings& settings) {
   if (settings.watchdog) add("--watchdog", seconds_text(*settings.watchdog));
   if (settings.virtual_time_max)
     add("--virtual-time-max", seconds_text(*settings.virtual_time_max));
-  if (settings.benign) arguments.emplace_back("--benign");
+  if (settings.benign) arguments.emplace_back(kBenign);
   if (settings.decisions.empty()) return arguments;
   const std::vector<std::string> workers = worker_names(settings);
   for (const sim::Override& decision : settings.decisions)
     add("--decide", sim::with_names(to_string(decision), workers));
   return arguments;
+}
+
+std::optional<std::string> foreign_argument(const std::vector<std::string>& arguments, Net net) {
+  bool flag_is_next = false;  // the scenario comes first
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool fits = flag_is_next ? is_run_flag(word, net) : !word.starts_with("-");
+    if (!fits) return word;
+    flag_is_next = !flag_is_next || word == kBenign;
+  }
+  return std::nullopt;
 }
 
 std::string replay_command(const std::string& program, const RunSettings& settings) {

@@ -81,6 +81,13 @@ struct RunSettings {
 // name.
 [[nodiscard]] std::vector<std::string> run_arguments(const RunSettings& settings);
 
+// The first of such arguments (a command, a scenario, then flags) that is no flag of
+// run_arguments() and no value of one, and so may make the tool write a file or start a process: of
+// files that anybody may have written. Nothing if all are; `net` says which of the two worlds' runs
+// they are.
+[[nodiscard]] std::optional<std::string> foreign_argument(const std::vector<std::string>& arguments,
+                                                          Net net);
+
 // The command that repeats this run, quoted for a shell; `program` is what the person typed.
 [[nodiscard]] std::string replay_command(const std::string& program, const RunSettings& settings);
 

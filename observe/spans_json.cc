@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_bounds.h"
 #include "observe/spans.h"
 
 namespace rehearsal::observe {
@@ -218,7 +219,7 @@ std::string perfetto_text(const SpanFile& file) {
 
 Result<SpanFile> read_spans(const std::string& text) {
   try {
-    return parse_file(Json::parse(text));
+    return parse_file(parse_bounded<Json>(text));
   } catch (const std::exception& wrong) {
     return Error{.kind = ErrorKind::bad_arguments,
                  .text = std::string("this is no file of spans: ") + wrong.what()};

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace rehearsal::record {
@@ -18,7 +19,7 @@ template <class Whole, class Json>
     if (const auto number = json.template get<int64_t>(); std::in_range<Whole>(number))
       return static_cast<Whole>(number);
   }
-  throw std::range_error("not a whole number of this place: " + json.dump());
+  throw std::range_error(std::string("not a whole number of this place: ") + json.type_name());
 }
 
 }  // namespace rehearsal::record

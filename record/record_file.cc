@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <utility>
 
 #include "core/base/hash.h"
+#include "core/base/regular_file.h"
 #include "record/ring_file.h"
 
 namespace rehearsal::record {
 namespace {
 
-constexpr size_t kFirstPieceBytes = size_t{1} << 16;
-constexpr size_t kPieceBytesMax = size_t{1} << 24;
+// The largest ring, and a header.
+constexpr uint64_t kFileBytesMax = (uint64_t{1} << 32) + (uint64_t{1} << 26);
 
 Error wrong(const std::string& path, const std::string& text) {
   return {.kind = ErrorKind::bad_arguments, .text = path + ": " + text};
@@ -41,8 +42,18 @@ Result<Preface> preface_of(const std::string& path, std::string_view bytes) {
   return preface;
 }
 
-// Up to `written` bytes of items; what is wrong with them, if something is.
-std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offset,
+// Whether a transport of a group of so many workers can have brought it: a link, and what comes by
+// it, is to one of them. (A node itself overlooks who comes or refuses by another number.)
+bool can_have_come(const Item& item, size_t workers) {
+  if (const auto* frame = std::get_if<FrameReceived>(&item)) return frame->peer.value < workers;
+  if (const auto* lost = std::get_if<PeerLost>(&item)) return lost->peer.value < workers;
+  const auto* drained = std::get_if<Drained>(&item);
+  return drained == nullptr || drained->peer.value < workers;
+}
+
+// Up to `written` bytes of items, of a node in a group of so many workers; what is wrong with them,
+// if something is.
+std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offset, size_t workers,
                                       std::vector<Item>& items) {
   uint64_t place = 0;
   while (place < ring.size()) {
@@ -55,38 +66,27 @@ std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offse
     if (checksum_of(bytes, place + sizeof frame) != frame.checksum)
       return damaged_at(ring_offset + place);
     std::optional<Item> item = item_of(bytes);
-    if (!item) return damaged_at(ring_offset + place);
+    if (!item || !can_have_come(*item, workers)) return damaged_at(ring_offset + place);
     items.push_back(std::move(*item));
     place += sizeof frame + bytes.size();
   }
   return std::nullopt;
 }
 
-// In pieces that grow with it: a record may have hundreds of megabytes.
-bool read_whole(const std::string& path, std::string& bytes) {
-  std::ifstream file(path, std::ios::binary);
-  size_t read = 0;
-  while (file) {
-    const size_t piece = std::clamp(read, kFirstPieceBytes, kPieceBytesMax);
-    bytes.resize(read + piece);
-    file.read(bytes.data() + read, static_cast<std::streamsize>(piece));
-    read += static_cast<size_t>(file.gcount());
-  }
-  bytes.resize(read);
-  return file.eof();
-}
-
 }  // namespace
 
 bool looks_like_record(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  const Result<OpenFile> file = open_regular(path);
   char magic[sizeof kMagic] = {};
-  return file.read(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof magic) == 0;
+  return file.ok() && std::fread(magic, sizeof magic, 1, file.value().get()) == 1 &&
+         std::memcmp(magic, kMagic, sizeof magic) == 0;
 }
 
 Result<std::unique_ptr<Record>> read_record(const std::string& path) {
   auto record = std::make_unique<Record>();
-  if (!read_whole(path, record->bytes)) return wrong(path, "cannot be read");
+  Result<std::string> read = read_regular(path, kFileBytesMax);
+  if (!read.ok()) return wrong(path, "cannot be read: " + read.error().text);
+  record->bytes = std::move(read).value();
   const std::string_view bytes = record->bytes;
   const Result<Preface> preface = preface_of(path, bytes);
   if (!preface.ok()) return Result<Preface>(preface).error();
@@ -100,8 +100,9 @@ Result<std::unique_ptr<Record>> read_record(const std::string& path) {
     return wrong(path, "has lost its beginning: of " + std::to_string(known.written) +
                            " bytes it holds the last " + std::to_string(known.ring_bytes) +
                            "; record again with a larger --record-size");
-  if (const auto damage = read_items(bytes.substr(known.ring_offset, known.written),
-                                     known.ring_offset, record->items))
+  if (const auto damage =
+          read_items(bytes.substr(known.ring_offset, known.written), known.ring_offset,
+                     record->header.node.names.size(), record->items))
     return wrong(path, *damage);
   return record;
 }

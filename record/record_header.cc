@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_bounds.h"
 #include "record/json_number.h"
 
 namespace rehearsal::record {
 namespace {
+
+// LibTorch starts as many threads as it is told to.
+constexpr int kTorchThreadsMax = 1024;
 
 using Json = nlohmann::ordered_json;
 
@@ -110,7 +114,7 @@ std::string text_of(const RecordHeader& header) {
 
 std::optional<RecordHeader> header_of(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_bounded<Json>(text);
     RecordHeader header;
     header.build = json.at("build").get<std::string>();
     header.greeting = json.at("greeting").get<std::string>();
@@ -123,7 +127,8 @@ std::optional<RecordHeader> header_of(const std::string& text) {
     });
     const bool fits = exist && header.node.id.value < header.node.names.size() &&
                       worker_of(header.node.incarnation) == header.node.id &&
-                      header.node.incarnation.value != 0 && header.torch_threads > 0;
+                      header.node.incarnation.value != 0 && header.torch_threads > 0 &&
+                      header.torch_threads <= kTorchThreadsMax;
     if (!fits) return std::nullopt;
     return header;
   } catch (const std::exception&) {

@@ -20,7 +20,8 @@ struct RecordHeader {
 };
 
 [[nodiscard]] std::string text_of(const RecordHeader& header);
-// Nothing if the text says no such thing.
+// Nothing if the text says no such thing, or what cannot be: workers that there are none of, more
+// than 1,024 threads.
 [[nodiscard]] std::optional<RecordHeader> header_of(const std::string& text);
 
 }  // namespace rehearsal::record

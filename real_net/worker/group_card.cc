@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/hash.h"
+#include "core/base/json_bounds.h"
 #include "core/base/printable.h"
 #include "core/node/hello.h"
 
@@ -79,7 +80,7 @@ std::string encode(const GroupCard& card) {
 
 std::optional<GroupCard> decode_card(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_bounded<Json>(text);
     return GroupCard{.run = json.at("run").get<std::string>(),
                      .dynamic = json.at("dynamic").get<bool>(),
                      .names = json.at("names").get<std::vector<std::string>>(),
@@ -87,7 +88,7 @@ std::optional<GroupCard> decode_card(const std::string& text) {
                      .functions = json.at("functions").get<std::string>(),
                      .settings = json.at("settings").get<std::map<std::string, std::string>>(),
                      .begun = json.at("begun").get<std::string>()};
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     return std::nullopt;
   }
 }

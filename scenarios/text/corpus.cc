@@ -1,16 +1,16 @@
 #include "scenarios/text/corpus.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <utility>
 
 #include "command_line/wrong_use.h"
+#include "core/base/regular_file.h"
 
 namespace rehearsal::text {
 namespace {
+
+constexpr uint64_t kBytesMax = uint64_t{1} << 28;
 
 struct Utf8Lead {
   size_t length = 0;  // 0: no character starts with this byte
@@ -50,14 +50,12 @@ std::string read_bytes(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) {
     throw WrongUse("text file '" + path + "' is a directory; name a UTF-8 text file");
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw WrongUse("text file '" + path + "' cannot be read (" + std::strerror(errno) +
+  Result<std::string> bytes = read_regular(path, kBytesMax);
+  if (!bytes.ok()) {
+    throw WrongUse("text file '" + path + "' cannot be read (" + bytes.error().text +
                    "); name a UTF-8 text file with --set text=FILE");
   }
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) throw WrongUse("text file '" + path + "' could not be read to its end");
-  return bytes;
+  return std::move(bytes).value();
 }
 
 }  // namespace

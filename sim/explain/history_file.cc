@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/base/json_bounds.h"
 #include "record/json_number.h"
 
 namespace rehearsal::sim {
@@ -101,7 +102,7 @@ History read_history(std::istream& in) {
     while (std::getline(in, line)) {
       ++number;
       if (in.eof() && number > 1) break;  // Its end was not written.
-      const Json json = Json::parse(line);
+      const Json json = parse_bounded<Json>(line);
       if (number > 1) {
         history.add(entry_of(json));
         continue;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/regular_file.h"
 #include "sim/hunt/environment.h"
 #include "sim/world/fault_words.h"
 
@@ -114,8 +115,10 @@ bool write_run(const std::string& file, const ChosenRun& run, const std::string&
 }
 
 ChosenRun read_run(const std::string& file) {
-  std::ifstream input(file);
-  if (!input) throw std::invalid_argument(file + " cannot be read");
+  constexpr uint64_t kBytesMax = uint64_t{1} << 28;
+  Result<std::string> text = read_regular(file, kBytesMax);
+  if (!text.ok()) throw std::invalid_argument(file + " cannot be read: " + text.error().text);
+  std::istringstream input(std::move(text).value());
   std::string flags;
   for (std::string line; std::getline(input, line);)
     if (!line.starts_with("#")) flags += line + " ";

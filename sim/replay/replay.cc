@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/mutants.h"
 #include "core/fibers/inspection.h"
 #include "core/node/hello.h"
 #include "core/node/node.h"
@@ -405,6 +406,11 @@ std::optional<std::string> refusal(const record::Record& record) {
   if (record.header.build != build)
     return "was recorded by another build (" + record.header.build + ", this one is " + build +
            "): replay it with the program that recorded it";
+  const std::vector<std::string> known = mutant_names();
+  for (const std::string& mutant : record.header.node.mutants)
+    if (std::find(known.begin(), known.end(), mutant) == known.end())
+      return "was recorded without the rule '" + mutant + "', and this build leaves out none of " +
+             "that name: replay it with the program that recorded it";
   for (const Item& item : record.items) {
     const auto* posted = std::get_if<record::Posted>(&item);
     if (posted != nullptr && posted->from.kind == record::Source::Kind::stranger)

@@ -8,7 +8,9 @@
 #include "command_line/outcome.h"
 #include "command_line/replay_arguments.h"
 #include "command_line/report_arguments.h"
+#include "command_line/run_file.h"
 #include "command_line/wrong_use.h"
+#include "sim/hunt/choice_lists.h"
 #include "sim/hunt/chosen_run.h"
 #include "tests/command_line/toy.h"
 #include "tests/effort.h"
@@ -16,6 +18,7 @@
 #include "tests/mutations.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -85,10 +88,58 @@ TEST_F(DamagedFiles, OfAHunt) {
   expect_one_line(whole, "merge");
 }
 
+TEST_F(DamagedFiles, OfAHuntThatHoldsCannotGiveATerminalOrders) {
+  // Goal: the names of strategies are text of others, too. Method: one that clears the screen.
+  Json json = Json::parse(run_tool("hunt toy --seeds 6 --jobs 1 --json").out);
+  json["strategies"] = {{"a", {{"runs", 1}, {"decisions", 2}}},
+                        {"\x1b]0;x\x07\x1b[2J", {{"runs", 3}, {"decisions", 4}}}};
+  write(json.dump());
+  const ToolRun run = run_tool("merge " + file_);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(is_plain(run.out)) << run.out;
+  EXPECT_EQ(run.out_lines().back(),
+            R"(hunt: \x1b]0;x\x07\x1b[2J 3 runs, 4 decisions; a 1 runs, 2 decisions)");
+}
+
+TEST_F(DamagedFiles, OfAShardThatThereIsNotIsRefused) {
+  // Goal: what no hunt has run is not counted. Method: beside a whole hunt a second shard of one.
+  Json json = Json::parse(run_tool("hunt toy --seeds 6 --jobs 1 --json").out);
+  const std::string whole = folder_.file("whole");
+  std::ofstream(whole) << json.dump();
+  json["shard"] = 1;
+  write(json.dump());
+  const ToolRun run = run_tool("merge " + whole + " " + file_);
+  EXPECT_EQ(run.status, 2) << run.out;
+  EXPECT_EQ(run.err, "rehearsal merge: " + file_ + ": not an output of 'hunt --json'\n");
+}
+
 TEST_F(DamagedFiles, OfARunToCompareWith) {
   const std::string whole = run_tool("run toy --json").out;
   expect_refused_or_taken(whole, [this] { static_cast<void>(read_comparison(file_)); });
   expect_one_line(whole, "run toy --compare");
+}
+
+TEST_F(DamagedFiles, WhoseJsonNestsDeeplyAreRefusedInOneLine) {
+  // Goal: no stack is used up. Method: 200,000 levels in place of a number, and where any value may
+  // be.
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const auto refused = [&](Json json, const std::string& path, const std::string& command) {
+    json[Json::json_pointer(path)] = "deep";
+    std::string text = json.dump();
+    text.replace(text.find("\"deep\""), 6, deep);
+    write(text);
+    const ToolRun run = run_tool(command + " " + file_);
+    EXPECT_EQ(run.status, 2) << path;
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  const Json hunt = Json::parse(run_tool("hunt toy --seeds 6 --set fail_at=3 --jobs 1 --json").out);
+  for (const char* path : {"/first_seed", "/other_failures", "/unknown"})
+    EXPECT_EQ(refused(hunt, path, "merge"),
+              "rehearsal merge: " + file_ + ": not an output of 'hunt --json'\n");
+  const Json run = Json::parse(run_tool("run toy --json").out);
+  EXPECT_EQ(refused(run, "/tensors/0/shape/0", "run toy --compare"),
+            "rehearsal run: --compare " + file_ + ": not an output of 'run --json'\n");
 }
 
 TEST_F(DamagedFiles, OfARunThatWasWrittenDown) {
@@ -101,6 +152,85 @@ TEST_F(DamagedFiles, OfARunThatWasWrittenDown) {
       whole, [this] { static_cast<void>(parse_report({file_}, scenarios_, backends_)); });
   expect_one_line(whole, "replay");
   expect_one_line(whole, "report");
+}
+
+TEST_F(DamagedFiles, OfARunThatNamesAFileToWriteAreRefusedAndWriteNone) {
+  // Goal: a run that was written down repeats itself, and does nothing else. Method: every flag of
+  // `run`, `shrink` and `explore` that names a file, starts processes or is typed by people only.
+  const std::string victim = folder_.file("victim");
+  std::ofstream(victim) << "mine";
+  const auto refused = [&](const std::string& text, const std::string& flag) {
+    write(text);
+    const std::string why =
+        file_ + ": holds '" + flag + "', which 'shrink --out' never writes; take that line out\n";
+    for (const std::string command : {"replay", "report", "shrink"}) {
+      const ToolRun run = run_tool(command + " " + file_);
+      EXPECT_EQ(run.status, 2) << command << "\n" << text;
+      EXPECT_EQ(run.out, "");
+      EXPECT_EQ(run.err, "rehearsal " + command + ": " + why);
+    }
+    EXPECT_EQ(read_whole_file(victim), "mine") << text;
+  };
+  for (const std::string flag :
+       {"--junit", "--spans", "--compare", "--trace", "--record", "--record-size", "--checkpoints",
+        "--net", "--collectives", "--spin", "--peer-timeout", "--out", "--for", "--only"}) {
+    refused("run toy\n--seed 3\n" + flag + " " + victim + "\nend\n", flag);
+    refused("explore toy\n--schedule 1\n" + flag + " " + victim + "\nend\n", flag);
+  }
+  refused("run toy\n--exception-traces\nend\n", "--exception-traces");
+  refused("run toy\n--junit=" + victim + "\nend\n", "--junit=" + victim);
+  refused("run toy\n--seed --junit\n" + victim + "\nend\n", "--junit");
+  refused("run --junit\n--seed 1\nend\n", "--junit");
+  refused("run toy\n--benign\n--set\n--spans " + victim + "\nend\n", "--spans");
+  refused("run toy\nother\nend\n", "other");
+}
+
+TEST_F(DamagedFiles, OfAnExplorationHoldAScheduleOrAreRefused) {
+  // Goal: a file never starts a search without an end. Method: one of `explore` without a schedule.
+  write("explore toy\n--seed 3\nend\n");
+  const ToolRun run = run_tool("replay " + file_);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err, "rehearsal replay: " + file_ +
+                         ": names no --schedule; type rehearsal explore NAME to run all of them\n");
+}
+
+TEST_F(DamagedFiles, AreNotWhatTheToolItselfHasWrittenDown) {
+  // Goal: each flag that a run may be written down with is read again. Method: a run with all of
+  // them, and a schedule with all of its own.
+  RunSettings settings;
+  settings.scenario = &scenarios_.front();
+  settings.options = settings.scenario->options.parse({"followers=2"}, "full");
+  settings.seed = Seed{7};
+  settings.faults = sim::FaultLevel::hostile;
+  settings.crashes = 1;
+  settings.mad = 1;
+  settings.devices = "2";
+  settings.restarts = sim::Restart::amnesia;
+  settings.long_partitions = true;
+  settings.long_pauses = false;
+  settings.network = "far";
+  settings.without = {"resets", "partitions"};
+  settings.crash_at = CrashAt{"leader", 2};
+  settings.strategy = "walk";
+  settings.redraws = {"1/2"};
+  settings.mutants = {"no_fencing"};
+  settings.watchdog = 5;
+  settings.virtual_time_max = 60;
+  settings.benign = true;
+  settings.decisions = sim::parse_overrides({"cut:1.0>0.0#7.0=1", "hold:1.2#0.2=3"});
+  const sim::RunFailure failure{"toy oracle", "object 7", "it broke"};
+  write_run_file(file_, settings, failure);
+  EXPECT_EQ(read_run_file(file_), run_arguments(settings));
+  settings.decisions.clear();
+  settings.schedule = "cut:0,1@3=1";
+  write_run_file(file_, settings, failure);
+  EXPECT_EQ(read_run_file(file_), run_arguments(settings));
+  EXPECT_EQ(read_run_file(file_).front(), "explore");
+  settings = {.scenario = settings.scenario, .options = settings.options, .net = Net::tcp};
+  settings.checkpoints = "saved";
+  settings.collectives = "gloo";
+  EXPECT_EQ(foreign_argument(run_arguments(settings), Net::tcp), std::nullopt);
+  EXPECT_EQ(foreign_argument(run_arguments(settings), Net::sim), "--net");
 }
 
 TEST_F(DamagedFiles, OfARunOfATest) {

@@ -62,7 +62,8 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
             "rehearsal report: type rehearsal report FILE, a file that 'shrink --out' or 'hunt "
             "--out' wrote\n");
   EXPECT_EQ(refusal(path("none")), "rehearsal report: " + path("none") +
-                                       ": cannot be read; name a file that 'shrink --out' wrote\n");
+                                       ": cannot be read (No such file or directory); name a file "
+                                       "that 'shrink --out' wrote\n");
   EXPECT_EQ(refusal(good + " other"),
             "rehearsal report: 'other' was not expected; one FILE at a time: type rehearsal report "
             "--help\n");
@@ -83,8 +84,9 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
   EXPECT_EQ(refusal(path("cut")),
             "rehearsal report: " + path("cut") + ": is cut short: its last line is not 'end'\n");
   std::ofstream(path("tcp")) << "run toy\n--seed 2\n--net tcp\nend\n";
-  EXPECT_EQ(refusal(path("tcp")), "rehearsal report: " + path("tcp") +
-                                      ": only a simulated run can be told, not one over TCP\n");
+  EXPECT_EQ(refusal(path("tcp")),
+            "rehearsal report: " + path("tcp") +
+                ": holds '--net', which 'shrink --out' never writes; take that line out\n");
 }
 
 TEST_F(ReportTest, AFailureIsToldBeforeTheLineThatRepeatsIt) {

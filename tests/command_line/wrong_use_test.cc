@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -111,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
              " run: --junit /no/such/file: cannot be written; name another file"},
         Case{"merge", " merge: name the files that 'hunt --json' wrote, of all shards"},
         Case{"merge /no/such",
-             " merge: /no/such: cannot be read; name a file that 'hunt --json' wrote"},
+             " merge: /no/such: cannot be read (No such file or directory); name a file that "
+             "'hunt --json' wrote"},
         Case{"merge /proc/version", " merge: /proc/version: not an output of 'hunt --json'"},
         Case{"hunt toy --shrink-for x",
              " hunt: --shrink-for x: type a time, for example 60s, 5m or 2h, a time of "
@@ -131,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"replay",
              " replay: type rehearsal replay FILE, a file that 'shrink --out' or '--record' wrote"},
         Case{"replay /no/such",
-             " replay: /no/such: cannot be read; name a file that 'shrink --out' or '--record' "
-             "wrote"},
+             " replay: /no/such: cannot be read (No such file or directory); name a file that "
+             "'shrink --out' or '--record' wrote"},
         Case{"replay /proc/version",
              " replay: /proc/version: is no file of 'shrink --out': its first line is 'run NAME "
              "--seed N'"},
@@ -206,6 +208,34 @@ TEST(WrongUseTest, AClusterUnderALauncherIsRefusedWithTheLineThatStartsIt) {
             std::string::npos)
       << run.err;
   EXPECT_EQ(refused("TORCHELASTIC_RUN_ID=none WORLD_SIZE=1 RANK=0").status, 0);
+}
+
+TEST(WrongUseTest, WhatIsNoFileIsRefusedAtOnce) {
+  // Goal: no wait, and no memory without end. Method: a pipe that nobody writes, and a device that
+  // has no end, wherever a command reads a file of an earlier run.
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& file : {pipe, std::string("/dev/zero")})
+    for (const std::string command : {"replay ", "report ", "merge ", "run toy --compare "}) {
+      const ToolRun run = run_tool(command + file);
+      EXPECT_EQ(run.status, 2) << command;
+      EXPECT_EQ(run.out, "");
+      EXPECT_EQ(run.err_lines().size(), 1u) << run.err;
+      EXPECT_NE(run.err.find(file + ": cannot be read (it is no file: a pipe, a device or a "
+                                    "socket); name a file that "),
+                std::string::npos)
+          << run.err;
+    }
+}
+
+TEST(WrongUseTest, AWordThatIsTooLongForAFileIsNoScenarioEither) {
+  // Goal: `shrink` takes a file or a scenario, and neither way fails otherwise. Method: a name that
+  // no file system has.
+  const std::string name(5'000, 'x');
+  const ToolRun run = run_tool("shrink " + name);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.err, "rehearsal shrink: no scenario '" + name + "'; there are toy, other\n");
 }
 
 TEST(WrongUseTest, TheVersionIsOneLine) {

@@ -81,6 +81,17 @@ void read_whole_record(std::string bytes) {
   (void)looks_like_record(file.path());
   auto read = read_record(file.path());
   must(read.ok() || read.error().text.starts_with(file.path()), "an error of a file names it");
+  if (!read.ok()) return;
+  const size_t workers = read.value()->header.node.names.size();
+  for (const Item& item : read.value()->items) {
+    const auto* frame = std::get_if<FrameReceived>(&item);
+    const auto* lost = std::get_if<PeerLost>(&item);
+    const auto* drained = std::get_if<Drained>(&item);
+    must((frame == nullptr || frame->peer.value < workers) &&
+             (lost == nullptr || lost->peer.value < workers) &&
+             (drained == nullptr || drained->peer.value < workers),
+         "a record's links are to workers that there are");
+  }
 }
 
 void read_record_bytes(Bytes bytes) {
@@ -115,6 +126,7 @@ std::vector<std::string> items() {
 RecordHeader some_header() {
   RecordHeader header{.build = "0123", .greeting = "hello", .torch_threads = 2};
   header.node.id = {1};
+  header.node.incarnation = {77};
   header.node.names = {"ps", "trainer"};
   header.arguments = {"run", "storm", "--seed", "3"};
   return header;

@@ -17,10 +17,10 @@ void must_be_one_line(const std::string& text) {
   must(!text.empty() && text.find('\n') == std::string::npos, "wrong use is told in one line");
 }
 
-void parse(const std::vector<std::string>& words) {
+command_line::ParsedCommand parse(const std::vector<std::string>& words) {
   static const std::vector<Scenario> scenarios = command_line::toy::scenarios();
   static const command_line::Backends backends = command_line::toy::backends();
-  (void)command_line::parse_arguments(words, scenarios, backends);
+  return command_line::parse_arguments(words, scenarios, backends);
 }
 
 void read_flags(Bytes bytes) {
@@ -30,17 +30,32 @@ void read_flags(Bytes bytes) {
   for (const std::string& word : words)
     if (word.find('/') != std::string::npos || word.starts_with(".")) return;  // Other files.
   try {
-    parse(words);
+    (void)parse(words);
   } catch (const WrongUse& wrong) {
     must_be_one_line(wrong.what());
   }
+}
+
+void must_touch_nothing(const command_line::ParsedCommand& parsed) {
+  if (const auto* run = std::get_if<command_line::RunCommand>(&parsed.command)) {
+    const command_line::RunSettings& settings = run->settings;
+    must(run->junit_file.empty() && run->compare_file.empty() && settings.spans_file.empty() &&
+             settings.trace_file.empty() && settings.record_folder.empty() &&
+             settings.checkpoints.empty(),
+         "a run that was written down names no file");
+    must(settings.net == command_line::Net::sim, "a run that was written down is simulated");
+  }
+  if (const auto* one = std::get_if<command_line::ExploreCommand>(&parsed.command))
+    must(one->directory.empty() && one->settings.trace_file.empty() &&
+             !one->settings.schedule.empty(),
+         "a schedule that was written down is run alone and names no file");
 }
 
 void read_run(Bytes bytes) {
   static MemoryFile file;
   file.set(Input(bytes).rest());
   try {
-    parse({"replay", file.path()});
+    must_touch_nothing(parse({"replay", file.path()}));
   } catch (const WrongUse& wrong) {
     must_be_one_line(wrong.what());
   }
@@ -81,7 +96,7 @@ std::vector<std::string> first_flags() {
 
 std::vector<std::string> first_runs() {
   return {"# why\nrun toy\n--seed 3\n--decide cut:1.0>0.0#7.0=1  # words\nend\n",
-          "explore toy --schedule 1.2\nend\n"};
+          "explore toy\n--schedule 1.2\nend\n"};
 }
 
 std::vector<std::string> first_results() {

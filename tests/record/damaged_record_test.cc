@@ -131,6 +131,33 @@ TEST_F(DamagedRecord, WhoseChecksumsAreRightIsRefusedOrReadAsItSays) {
   EXPECT_GT(refused, tries(kMutations) / 4);
 }
 
+TEST_F(DamagedRecord, OfALinkToNobodyIsRefused) {
+  // Goal: a node is given nothing that a transport cannot bring it. Method: each item of a link, of
+  // the last worker that there is and of numbers beyond it.
+  const Frame frame{{.source = {3}, .destination = {4}, .sequence = 300}, nullptr};
+  const Error error{.kind = ErrorKind::peer_lost, .text = "gone"};
+  for (const uint32_t worker : {1U, 2U, 4'000'000'000U, UINT32_MAX}) {
+    const WorkerId peer{worker};
+    for (const std::string& item :
+         {bytes_of(peer, frame), bytes_of(PeerLost{peer, error, false}), bytes_of(Drained{peer})}) {
+      std::vector<std::string> all = items();
+      all.push_back(item);
+      EXPECT_EQ(is_refused(record_of(header_text(), all)), worker > 1) << worker;
+    }
+  }
+}
+
+TEST_F(DamagedRecord, OfMoreThreadsThanAnyMachineHasIsRefused) {
+  // Goal: LibTorch is not told to start them. Method: the last number that may be, and the next.
+  const std::string number = "\"torch_threads\":2";
+  for (const auto& [threads, refused] :
+       {std::pair{"1024", false}, {"1025", true}, {"2147483647", true}, {"0", true}}) {
+    std::string text = header_text();
+    text.replace(text.find(number), number.size(), "\"torch_threads\":" + std::string(threads));
+    EXPECT_EQ(is_refused(record_of(text, items())), refused) << threads;
+  }
+}
+
 TEST_F(DamagedRecord, OfManySmallPartsHoldsNoMoreThanAMultipleOfItsSize) {
   // Goal: numbers of a byte do not become objects of a hundred. Method: a chain of empty names,
   // readings without contents, segments without bytes, items of a byte; and a header of brackets.
@@ -145,6 +172,20 @@ TEST_F(DamagedRecord, OfManySmallPartsHoldsNoMoreThanAMultipleOfItsSize) {
   const std::vector<std::string> small(5'000, bytes_of(Fired{1}));
   EXPECT_FALSE(is_refused(record_of(header_text(), small)));
   EXPECT_TRUE(is_refused(record_of(std::string(10'000, '['), {})));
+}
+
+TEST_F(DamagedRecord, WhoseHeaderNestsDeeplyIsRefused) {
+  // Goal: no stack is used up, neither by the values nor by the words for what is wrong with them.
+  // Method: a number's place holds arrays in arrays, of a few levels and of very many.
+  const std::string number = "\"torch_threads\":2";
+  const std::string good = header_text();
+  ASSERT_NE(good.find(number), std::string::npos) << good;
+  for (const size_t levels : {size_t{1}, size_t{50}, size_t{200'000}}) {
+    std::string text = good;
+    text.replace(text.find(number), number.size(),
+                 "\"torch_threads\":" + std::string(levels, '[') + std::string(levels, ']'));
+    EXPECT_TRUE(is_refused(record_of(text, items()))) << levels;
+  }
 }
 
 }  // namespace

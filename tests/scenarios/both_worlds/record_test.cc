@@ -1,9 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
+#include "core/base/hash.h"
+#include "record/record_header.h"
+#include "record/ring_file.h"
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
 #include "tests/whole_file.h"
@@ -103,6 +108,62 @@ TEST_F(Record, ThatCannotBeReplayedIsRefusedInOneLine) {
   std::string damaged = good;
   damaged[8192] = static_cast<char>(damaged[8192] ^ 1);
   EXPECT_NE(complaint(damaged).find("is damaged"), std::string::npos);
+}
+
+// The record with another header, as somebody writes it who knows the format: its checksums are
+// right.
+std::string forged(const std::string& good,
+                   const std::function<void(record::RecordHeader&)>& change) {
+  record::Preface preface{};
+  std::memcpy(&preface, good.data(), sizeof preface);
+  record::RecordHeader header =
+      record::header_of(good.substr(record::kTextOffset, preface.text_bytes)).value();
+  change(header);
+  const std::string text = record::text_of(header);
+  const std::string ring = good.substr(preface.ring_offset);
+  preface.text_bytes = static_cast<uint32_t>(text.size());
+  preface.text_checksum = hash_bytes(text.data(), text.size());
+  preface.ring_offset = record::kTextOffset + text.size();
+  std::string bytes(record::kTextOffset, '\0');
+  std::memcpy(bytes.data(), &preface, sizeof preface);
+  return bytes + text + ring;
+}
+
+TEST_F(Record, OfAForgedHeaderIsRefusedInOneLine) {
+  // Goal: a record of this very build makes the tool do nothing but replay a run. Method: commands
+  // and flags in place of those of the run, and a rule of the protocol that there is none of;
+  // `check` finds the same as `replay`.
+  record("quickstart --set size=tiny");
+  const std::string good = read_whole_file(file("ps"));
+  const std::string bad = file("ps");
+  const auto expect_refused = [&](const std::function<void(record::RecordHeader&)>& change,
+                                  const std::string& why) {
+    std::ofstream(bad, std::ios::binary | std::ios::trunc) << forged(good, change);
+    for (const std::string& words : {"replay " + bad, "check " + folder_.string()}) {
+      const ToolRun run = run_tool(words);
+      EXPECT_EQ(run.status, 2) << words << run.out << run.err;
+      EXPECT_EQ(run.out, "");
+      EXPECT_EQ(run.err,
+                "rehearsal " + words.substr(0, words.find(' ')) + ": " + bad + ": " + why + "\n");
+    }
+  };
+  const auto with = [](const std::vector<std::string>& arguments) {
+    return [arguments](record::RecordHeader& header) { header.arguments = arguments; };
+  };
+  const std::string no_run = "says of no run that it was recorded in";
+  const std::string victim = made_.file("victim");
+  expect_refused(with({"replay", bad}), no_run);
+  expect_refused(with({"check", folder_.string()}), no_run);
+  expect_refused(with({"hunt", "quickstart", "--out", victim}), no_run);
+  for (const std::string flag : {"--junit", "--spans", "--record", "--compare"})
+    expect_refused(with({"run", "quickstart", "--net", "tcp", flag, victim}),
+                   "says that it was recorded with '" + flag + "', with which no run is repeated");
+  expect_refused(with({"run", "quickstart", "--seed", "x\x1b[2J"}),
+                 R"(--seed x\x1b[2J: type a whole number from 0 to 18446744073709551615)");
+  expect_refused([](record::RecordHeader& header) { header.node.mutants = {"x"}; },
+                 "was recorded without the rule 'x', and this build leaves out none of that name: "
+                 "replay it with the program that recorded it");
+  EXPECT_FALSE(std::filesystem::exists(victim));
 }
 
 TEST_F(Record, ItsReplayEndsWithTheLineThatStartsADebuggerWithItsCommands) {

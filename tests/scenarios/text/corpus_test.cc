@@ -93,6 +93,13 @@ TEST(Corpus, DirectoryIsRefused) {
   EXPECT_EQ(refusal_of("/usr"), "text file '/usr' is a directory; name a UTF-8 text file");
 }
 
+TEST(Corpus, DeviceIsRefused) {
+  // Goal: nobody reads for ever. Method: a device without an end.
+  EXPECT_EQ(refusal_of("/dev/zero"),
+            "text file '/dev/zero' cannot be read (it is no file: a pipe, a device or a socket); "
+            "name a UTF-8 text file with --set text=FILE");
+}
+
 TEST(Corpus, EmptyFileIsRefused) {
   // Goal: no division by zero words later. Method: a file of no bytes.
   const TextFile file("");

@@ -77,7 +77,8 @@ TEST(ChosenRun, WhatIsNoneIsRefusedWithALine) {
             false);
   EXPECT_EQ(refusal([] { static_cast<void>(parse_flags("17")); }),
             "'17' is none of --seed, --faults, --without, --strategy, --benign, --decide");
-  EXPECT_EQ(refusal([] { static_cast<void>(read_run("/no/such")); }), "/no/such cannot be read");
+  EXPECT_EQ(refusal([] { static_cast<void>(read_run("/no/such")); }),
+            "/no/such cannot be read: No such file or directory");
   EXPECT_FALSE(write_run("/no/such/file", {}, ""));
 }
 

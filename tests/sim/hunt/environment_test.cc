@@ -65,7 +65,8 @@ TEST(Environment, WhatCannotBeUnderstoodIsRefusedWithTheNameOfTheVariable) {
   EXPECT_EQ(refusal_of("REHEARSAL_RUN", "17"),
             "REHEARSAL_RUN: '17' is none of --seed, --faults, --without, --strategy, --benign, "
             "--decide");
-  EXPECT_EQ(refusal_of("REHEARSAL_RUN", "@/no/such"), "REHEARSAL_RUN: /no/such cannot be read");
+  EXPECT_EQ(refusal_of("REHEARSAL_RUN", "@/no/such"),
+            "REHEARSAL_RUN: /no/such cannot be read: No such file or directory");
   EXPECT_EQ(refusal_of("REHEARSAL_COMMIT", "main"),
             "REHEARSAL_COMMIT: 'main' is no commit: give its id, 7 to 64 hexadecimal digits");
   EXPECT_EQ(refusal_of("REHEARSAL_SEEDS", "0"), "REHEARSAL_SEEDS: 0: give a whole number from 1");

@@ -91,7 +91,7 @@ void Connection::shake_hands(Arrivals& arrivals) {
     channel_ = std::move(opened).value();
   }
   std::array<std::byte, kProofBytesPerTurn> bytes;
-  iovec room{bytes.data(), bytes.size()};
+  iovec room{bytes.data(), std::min<uint64_t>(bytes.size(), kProofBytesMax - proof_bytes_)};
   const size_t count = receive_plain({&room, 1}, arrivals);
   if (count > 0) channel_->feed(std::span(bytes).first(count));
   proof_bytes_ += count;

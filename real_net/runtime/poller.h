@@ -38,9 +38,9 @@ class Poller {
   // While `held`, bytes that come (EPOLLIN) are not reported, whatever `change` asks for. No effect
   // on what has been removed.
   void hold_input(uint64_t id, bool held);
-  // What lasts (EPOLLHUP, EPOLLERR, which cannot be declined) is reported once more at most, until
-  // `change`: for a handler that has passed it on and would be called again and again until the
-  // strand comes to it. No effect on what has been removed.
+  // Events that last and cannot be declined (EPOLLHUP, EPOLLERR) are reported once more at most,
+  // until `change`: for a handler that has passed them on and would be called again and again until
+  // the strand comes to it. No effect on what has been removed.
   void quieten(uint64_t id);
   // Before the descriptor is closed. A call of the handler may still be under way.
   void remove(uint64_t id, int fd);

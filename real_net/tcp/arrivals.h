@@ -8,7 +8,7 @@
 
 namespace rehearsal::real {
 
-// What is read of one connection in a turn, and what is written.
+// So many bytes of one connection are read in a turn, and as many are written.
 inline constexpr uint64_t kBytesPerTurn = 256 * 1024;
 
 inline constexpr size_t kRecordBytes = 16 * 1024;

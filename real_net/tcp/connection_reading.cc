@@ -78,8 +78,8 @@ void Connection::pause() {
 }
 
 // All that a stranger can say: nothing is kept of it but OpenSSL's state, and no time is given to
-// it on the strand. What he says beyond a turn's bytes waits for the next one, so that the others
-// have theirs. So few bytes as a handshake has always fit into a socket's buffer.
+// it on the strand. More than a turn's bytes wait for the next turn, so that the others have
+// theirs. So few bytes as a handshake has always fit into a socket's buffer.
 void Connection::shake_hands(Arrivals& arrivals) {
   if (channel_ == nullptr) {
     Result<std::unique_ptr<SecureChannel>> opened = context_.credentials->open(connecting_);

@@ -60,7 +60,7 @@ class Question {
   }
 
   [[nodiscard]] size_t receive_plain(std::span<std::byte> room) {
-    // What is there is readable also when the time is over.
+    // Bytes that are there are readable also when the time is over.
     while (Clock::now() < deadline_ && wait_readable(socket_.get(), deadline_)) {
       const ssize_t count = recv(socket_.get(), room.data(), room.size(), 0);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -165,7 +165,7 @@ TEST(RealRuntimeDeathTest, AStrandThatFindsNoMemorySaysSoAndEndsTheProcess) {
   };
   start(*executions.front());
   if (!wait_until(runtime, [&] { return parked == 1; })) std::_Exit(2);
-  // What is not for stacks has its memory already.
+  // All that is not for stacks has its memory already.
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   {
     std::vector<std::unique_ptr<char[]>> kept;

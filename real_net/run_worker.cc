@@ -10,7 +10,6 @@
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <thread>
 
 #include "core/base/check.h"
@@ -25,6 +24,7 @@
 #include "real_net/worker/proof.h"
 #include "real_net/worker/real_node.h"
 #include "real_net/worker/rendezvous.h"
+#include "real_net/worker/shortage.h"
 #include "real_net/worker/spin_choice.h"
 #include "real_net/worker/threads_choice.h"
 
@@ -195,13 +195,8 @@ Status run_observed(const RealNodeOptions& options, const Program& program, Rend
     starts_again = !status.ok() && node.starts_again();
     if (node.stuck().empty()) return status;
     leave_stuck(node, status, observers.log());
-  } catch (const RpcError& error) {
-    rendezvous.give_up(error.error());
-    return error.error();
-  } catch (const std::system_error& error) {
-    const bool shortage = is_shortage(error.code().value());
-    const Error why = shortage ? shortage_error(error.code().value())
-                               : Error{.kind = ErrorKind::overloaded, .text = error.what()};
+  } catch (const std::exception&) {
+    const Error why = error_of_failure(options.node.names[options.node.id.value]);
     rendezvous.give_up(why);
     return why;
   }
@@ -254,6 +249,8 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
   const std::vector<std::string> names = program.names();
   if (Status fits = check_placement(placement, names); !fits.ok()) return fits.error();
   if (Status fits = check_switches(options.environment); !fits.ok()) return fits.error();
+  const size_t peers = program.is_dynamic() ? 0 : names.size() - 1;
+  if (Status fits = check_descriptors(placement, peers); !fits.ok()) return fits.error();
   Result<std::unique_ptr<Observers>> watching =
       Observers::make(options.observe, options.environment, names, {placement.rank}, options.trace);
   if (!watching.ok()) return watching.error();
@@ -302,6 +299,16 @@ Result<Equipment> equip(const WorkerOptions& options, const Program& program,
   return made;
 }
 
+// The same; what it throws, as an error that the others can be told.
+Result<Equipment> equip_or_say_why(const WorkerOptions& options, const Program& program,
+                                   const Placement& placement) {
+  try {
+    return equip(options, program, placement);
+  } catch (const std::exception&) {
+    return error_of_failure(std::to_string(placement.rank));
+  }
+}
+
 RendezvousOptions rendezvous_options(const WorkerOptions& options, const Program& program,
                                      const Placement& placement) {
   return {.placement = placement,
@@ -326,7 +333,7 @@ Status run_placed(const WorkerOptions& options, const Program& program, bool& st
   if (!placement.ok()) return placement.error();
   placement.value().for_others = may_have_others(options);
   RendezvousOptions meeting = rendezvous_options(options, program, placement.value());
-  Result<Equipment> equipped = equip(options, program, placement.value());
+  Result<Equipment> equipped = equip_or_say_why(options, program, placement.value());
   if (!equipped.ok()) {
     if (const auto auth = choose_auth(options.auth, options.environment); auth.ok())
       meeting.auth = auth.value();
@@ -363,6 +370,15 @@ Status run_placed(const WorkerOptions& options, const Program& program, bool& st
   return status;
 }
 
+Status run_or_say_why(const WorkerOptions& options, const Program& program, bool& starts_again) {
+  try {
+    return run_placed(options, program, starts_again);
+  } catch (const std::exception&) {
+    starts_again = false;
+    return error_of_failure("");
+  }
+}
+
 }  // namespace
 
 void tell_torchrun(const Environment& environment, const Error& error) {
@@ -380,10 +396,10 @@ void tell_torchrun(const Environment& environment, const Error& error) {
 
 Status run_worker(const WorkerOptions& options, const Program& program) {
   bool starts_again = false;
-  Status status = run_placed(options, program, starts_again);
+  Status status = run_or_say_why(options, program, starts_again);
   while (std::exchange(starts_again, false)) {
     std::this_thread::sleep_for(kStartAgain);
-    status = run_placed(options, program, starts_again);
+    status = run_or_say_why(options, program, starts_again);
   }
   if (!status.ok()) tell_torchrun(options.environment, status.error());
   return status;

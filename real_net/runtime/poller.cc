@@ -55,13 +55,32 @@ void Poller::change(uint64_t id, int fd, uint32_t events) {
   const std::lock_guard lock(mutex_);
   Watched& watched = watched_.at(id);
   REHEARSAL_CHECK(watched.fd == fd, watched.fd, fd);
+  watched.quiet = false;
   set_events(id, watched, events);
+}
+
+void Poller::hold_input(uint64_t id, bool held) {
+  const std::lock_guard lock(mutex_);
+  const auto found = watched_.find(id);
+  if (found == watched_.end() || found->second.held == held) return;
+  found->second.held = held;
+  set_events(id, found->second, found->second.events);
+}
+
+void Poller::quieten(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = watched_.find(id);
+  if (found == watched_.end() || found->second.quiet) return;
+  found->second.quiet = true;
+  set_events(id, found->second, found->second.events);
 }
 
 // Under the lock: whoever removes the descriptor comes before or after.
 void Poller::set_events(uint64_t id, Watched& watched, uint32_t events) {
   watched.events = events;
-  epoll_event event{.events = events, .data = {.u64 = id}};
+  // Of an edge-triggered descriptor the kernel tells only what is new.
+  const uint32_t wanted = watched.held ? events & ~uint32_t{EPOLLIN} : events;
+  epoll_event event{.events = watched.quiet ? uint32_t{EPOLLET} : wanted, .data = {.u64 = id}};
   const int status = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watched.fd, &event);
   REHEARSAL_CHECK(status == 0, errno, watched.fd);
 }

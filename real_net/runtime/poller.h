@@ -35,6 +35,13 @@ class Poller {
   static constexpr uint64_t kNotAdded = 0;
   [[nodiscard]] uint64_t add(int fd, uint32_t events, std::shared_ptr<IoHandler> handler);
   void change(uint64_t id, int fd, uint32_t events);
+  // While `held`, bytes that come (EPOLLIN) are not reported, whatever `change` asks for. No effect
+  // on what has been removed.
+  void hold_input(uint64_t id, bool held);
+  // Events that last and cannot be declined (EPOLLHUP, EPOLLERR) are reported once more at most,
+  // until `change`: for a handler that has passed them on and would be called again and again until
+  // the strand comes to it. No effect on what has been removed.
+  void quieten(uint64_t id);
   // Before the descriptor is closed. A call of the handler may still be under way.
   void remove(uint64_t id, int fd);
 
@@ -52,6 +59,8 @@ class Poller {
     int fd = -1;
     uint32_t events = 0;
     std::shared_ptr<IoHandler> handler;
+    bool held = false;   // see hold_input
+    bool quiet = false;  // see quieten
   };
 
   [[nodiscard]] int wait_for_events(epoll_event* events, int count, Duration limit);

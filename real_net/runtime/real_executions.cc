@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <system_error>
 
 #include "core/base/check.h"
@@ -8,6 +9,12 @@
 
 // Executions of a RealRuntime: fibers, each pinned to the thread on which it starts.
 namespace rehearsal::real {
+namespace {
+
+// From one look for a stack to the next.
+constexpr Duration kStacksApart = std::chrono::milliseconds(100);
+
+}  // namespace
 
 std::unique_ptr<FiberRecord> RealRuntime::record_of(Execution& execution, Task body) {
   auto record = std::make_unique<FiberRecord>();
@@ -33,12 +40,14 @@ void RealRuntime::start_execution(std::unique_ptr<FiberRecord> fiber, Nudges& nu
     return;
   }
   ThreadRecord* host = choose_host(lock);
-  if (host != nullptr) return assign(*host, std::move(fiber), nudges);
   unassigned_.push_back(std::move(fiber));
+  if (host == nullptr) return;
+  for (auto& waiting : unassigned_) assign(*host, std::move(waiting), nudges);
+  unassigned_.clear();
 }
 
 // The thread for a new execution: one without any, else a new one while there may be more, else
-// the one with the fewest. Null only before there is a main thread to host them.
+// the one with the fewest. Null only while there is no main thread to host them.
 ThreadRecord* RealRuntime::choose_host(Lock& lock) {
   const auto least = std::min_element(
       hosts_.begin(), hosts_.end(),
@@ -53,12 +62,17 @@ ThreadRecord* RealRuntime::start_pool_thread(Lock& lock) {
   record.in_pool = true;
   lock.unlock();
   try {
-    pool_threads_.emplace_back([this, &record] { pool_loop(record); });
-  } catch (const std::system_error& error) {
-    // The system has no room for a thread: the ones that run have to do.
+    pool_threads_.emplace_back([this, &record] {
+      try {
+        pool_loop(record);
+      } catch (const std::bad_alloc&) {
+        leave_without_memory();
+      }
+    });
+  } catch (const std::system_error&) {
+    // The system has no room for a thread: the ones that run have to do, or else the main one.
     lock.lock();
-    REHEARSAL_CHECK(!hosts_.empty(), "no thread can be started:", error.what());
-    return hosts_.front();
+    return hosts_.empty() ? main_ : hosts_.front();
   }
   lock.lock();
   hosts_.push_back(&record);
@@ -134,11 +148,7 @@ bool RealRuntime::make_fiber(ThreadRecord& me, FiberRecord& fiber) {
   }
   Result<fibers::Stack> stack = me.stacks->take();
   if (!stack.ok()) {
-    std::fprintf(stderr, "rehearsal: '%s' waits for a stack: %s\n", printable(fiber.label).c_str(),
-                 stack.error().text.c_str());
-    const std::lock_guard lock(mutex_);
-    me.stackless.push_back(&fiber);
-    ++stackless_;
+    wait_for_stack(me, fiber, stack.error());
     return false;
   }
   fiber.fiber = std::make_unique<fibers::Fiber>(fiber.label, std::move(stack).value(),
@@ -152,6 +162,37 @@ bool RealRuntime::make_fiber(ThreadRecord& me, FiberRecord& fiber) {
   fiber.fiber->set_on_terminate(
       [&fiber] { return fiber.execution->terminated_by(std::current_exception()); });
   return true;
+}
+
+// Until another execution ends, or for a while: memory may come back from elsewhere.
+void RealRuntime::wait_for_stack(ThreadRecord& me, FiberRecord& fiber, const Error& why) {
+  if (!std::exchange(fiber.told_stackless, true))
+    std::fprintf(stderr, "rehearsal: '%s' waits for a stack: %s\n", printable(fiber.label).c_str(),
+                 why.text.c_str());
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    (killed_ ? me.runnable : me.stackless).push_back(&fiber);
+    if (!killed_) first = stackless_++ == 0;
+  }
+  if (!first) return;
+  post([this] {
+    call_at(now() + kStacksApart, [this] {
+      const std::lock_guard lock(mutex_);
+      try_stacks_again(strand_holder_->nudges);
+    });
+  });
+}
+
+// Under the lock.
+void RealRuntime::try_stacks_again(Nudges& nudges) {
+  if (stackless_ == 0) return;
+  threads_.for_each([&](ThreadRecord& host) {
+    for (FiberRecord* waiting : host.stackless) host.runnable.push_back(waiting);
+    if (!host.stackless.empty()) role_.notify(host.seat, nudges);
+    host.stackless.clear();
+  });
+  stackless_ = 0;
 }
 
 void RealRuntime::end_fiber(ThreadRecord& me, FiberRecord& fiber) {
@@ -169,14 +210,7 @@ void RealRuntime::end_fiber(ThreadRecord& me, FiberRecord& fiber) {
   me.live.pop_back();
   --live_;
   for (PollingRole::Seat* watcher : idle_watchers_) role_.notify(*watcher, nudges);
-  if (stackless_ > 0) {
-    threads_.for_each([&](ThreadRecord& host) {
-      for (FiberRecord* waiting : host.stackless) host.runnable.push_back(waiting);
-      if (!host.stackless.empty()) role_.notify(host.seat, nudges);
-      host.stackless.clear();
-    });
-    stackless_ = 0;
-  }
+  try_stacks_again(nudges);
   unlock_and_carry_out(lock, nudges);
 }
 

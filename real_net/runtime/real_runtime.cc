@@ -1,8 +1,13 @@
 #include "real_net/runtime/real_runtime.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
 
 #include "core/base/check.h"
+#include "core/base/printable.h"
 #include "real_net/runtime/engine_guard.h"
 #include "real_net/runtime/processors.h"
 
@@ -18,14 +23,27 @@ constexpr int kTimersPerFlush = 256;
 // Room for so many tasks stays after a burst.
 constexpr size_t kTasksKept = 4096;
 
+std::string no_memory_line(const std::string& worker) {
+  return "rehearsal: " + (worker.empty() ? "the worker" : "worker '" + printable(worker) + "'") +
+         " has no memory left, and ends: raise its limit (ulimit -v, memory.max of the control "
+         "group), or have it hold less\n";
+}
+
 }  // namespace
 
 RealRuntime::RealRuntime(const RuntimeOptions& options)
     : options_(options),
+      no_memory_(no_memory_line(options.worker)),
       processors_(static_cast<int>(usable_processors())),
       spin_(options.spin_max) {
   set_up_thread();
-  relief_ = std::thread([this] { relief_loop(); });
+  relief_ = std::thread([this] {
+    try {
+      relief_loop();
+    } catch (const std::bad_alloc&) {
+      leave_without_memory();
+    }
+  });
 }
 
 RealRuntime::~RealRuntime() { stop(); }
@@ -74,22 +92,33 @@ void RealRuntime::run_strand(ThreadRecord& me) noexcept {
   strand_holder_ = &me;
   me.on_strand = true;
   me.strand_state.swap_with_thread();
-  {
-    const fibers::ScopedExecution none(nullptr);
-    for (int i = 0; i < kBatchesPerFlush && strand_.take_batch(me.batch); ++i) {
-      for (Task& task : me.batch) {
-        task();
-        me.garbage.push_back(std::move(task));
-      }
-      me.batch.clear();
-      if (me.batch.capacity() > kTasksKept) me.batch.shrink_to_fit();
-    }
-    run_due_timers(me);
-    if (flush_) flush_();
+  try {
+    run_tasks(me);
+  } catch (const std::bad_alloc&) {
+    leave_without_memory();
   }
   me.strand_state.swap_with_thread();
   me.on_strand = false;
   strand_.release();
+}
+
+void RealRuntime::run_tasks(ThreadRecord& me) {
+  const fibers::ScopedExecution none(nullptr);
+  for (int i = 0; i < kBatchesPerFlush && strand_.take_batch(me.batch); ++i) {
+    for (Task& task : me.batch) {
+      task();
+      me.garbage.push_back(std::move(task));
+    }
+    me.batch.clear();
+    if (me.batch.capacity() > kTasksKept) me.batch.shrink_to_fit();
+  }
+  run_due_timers(me);
+  if (flush_) flush_();
+}
+
+void RealRuntime::leave_without_memory() const {
+  [[maybe_unused]] const ssize_t told = write(STDERR_FILENO, no_memory_.data(), no_memory_.size());
+  std::_Exit(1);
 }
 
 void RealRuntime::run_due_timers(ThreadRecord& me) {
@@ -178,6 +207,7 @@ void RealRuntime::kill() {
     }
     if (!record.runnable.empty()) role_.notify(record.seat, nudges);
   });
+  try_stacks_again(nudges);
   unlock_and_carry_out(lock, nudges);
   drop_timers();
 }
@@ -238,20 +268,23 @@ RealRuntime::MainGuard::MainGuard(RealRuntime& runtime, Execution& execution)
     : runtime_(runtime), hosts_(runtime.options_.worker_threads == 0), execution_(&execution) {
   runtime_.set_up_thread();
   runtime_.threads_.current().comes_again = true;
-  if (!hosts_) return;
   ThreadRecord& me = runtime_.threads_.current();
   const std::lock_guard lock(runtime_.mutex_);
-  REHEARSAL_CHECK(runtime_.hosts_.empty());
-  runtime_.hosts_.push_back(&me);
+  runtime_.main_ = &me;
+  if (hosts_) {
+    REHEARSAL_CHECK(runtime_.hosts_.empty());
+    runtime_.hosts_.push_back(&me);
+  }
   Nudges nobody_sleeps;
   for (auto& fiber : runtime_.unassigned_) runtime_.assign(me, std::move(fiber), nobody_sleeps);
   runtime_.unassigned_.clear();
 }
 
 RealRuntime::MainGuard::~MainGuard() {
-  if (!hosts_) return;
   const std::lock_guard lock(runtime_.mutex_);
-  if (runtime_.hosts_.front()->live.empty()) runtime_.hosts_.clear();
+  if (runtime_.main_ == nullptr || !runtime_.main_->live.empty()) return;
+  runtime_.main_ = nullptr;
+  if (hosts_) runtime_.hosts_.clear();
 }
 
 void RealRuntime::set_up_thread() const { at::set_num_threads(options_.torch_threads); }

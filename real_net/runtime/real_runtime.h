@@ -32,6 +32,8 @@ struct RuntimeOptions {
   int torch_threads = 1;
   // Of which each stack has a current one, and a current stream of each.
   DevicesHere devices;
+  // Named in the last line of a process that has no memory left; may be empty.
+  std::string worker;
 };
 
 // The Runtime over real threads. See the README for who does what.
@@ -39,6 +41,9 @@ struct RuntimeOptions {
 // Any thread may post and park; who posts holds a reference to the runtime meanwhile. A thread that
 // waits polls the network; while none does, the relief thread does. Timers are run by whoever
 // polls. The clock is the monotonic one.
+//
+// A process that finds no memory in the middle of the protocol, where nothing can be undone, says
+// so in one line on standard error and ends with exit status 1.
 class RealRuntime final : public Runtime, public Executions {
  public:
   explicit RealRuntime(const RuntimeOptions& options);
@@ -120,6 +125,8 @@ class RealRuntime final : public Runtime, public Executions {
   // The strand (real_runtime.cc).
   void run_held_strand();
   void run_strand(ThreadRecord& me) noexcept;
+  void run_tasks(ThreadRecord& me);
+  [[noreturn]] void leave_without_memory() const;
   void run_due_timers(ThreadRecord& me);
   void clean_up(ThreadRecord& me);
   void run_inline_bodies(ThreadRecord& me);
@@ -154,13 +161,16 @@ class RealRuntime final : public Runtime, public Executions {
   void resume_fiber(ThreadRecord& me, FiberRecord& fiber);
   [[nodiscard]] bool make_fiber(ThreadRecord& me, FiberRecord& fiber);
   void end_fiber(ThreadRecord& me, FiberRecord& fiber);
+  void wait_for_stack(ThreadRecord& me, FiberRecord& fiber, const Error& why);
+  void try_stacks_again(Nudges& nudges);
   ParkOutcome park_fiber(FiberRecord& fiber, Waiter& waiter);
   [[nodiscard]] bool ends_park(const Waiter& waiter) const;
   void go_on(Waiter& waiter, Nudges& nudges);
   void set_up_thread() const;
 
   const RuntimeOptions options_;
-  const int processors_;  // that this process may use, whole ones
+  const std::string no_memory_;  // the line of leave_without_memory, made while there is some
+  const int processors_;         // that this process may use, whole ones
   ThreadTable threads_;
   StrandQueue strand_;
   Poller poller_;
@@ -182,6 +192,7 @@ class RealRuntime final : public Runtime, public Executions {
   SpinBudget spin_;
   std::deque<InlineBody> left_bodies_;  // that their threads had no time for
   std::vector<ThreadRecord*> hosts_;
+  ThreadRecord* main_ = nullptr;  // hosts what no other thread can be started for; null: none does
   std::vector<std::unique_ptr<FiberRecord>>
       unassigned_;  // executions before there is a main thread
   std::vector<PollingRole::Seat*> idle_watchers_;

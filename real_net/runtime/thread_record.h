@@ -35,7 +35,8 @@ struct FiberRecord {
   std::unique_ptr<fibers::Fiber> fiber;   // made when it is resumed first
   std::optional<CurrentDevices> devices;  // what is current on it; none: there are no devices
   Parked parked;
-  size_t place = 0;  // among its thread's live ones
+  size_t place = 0;             // among its thread's live ones
+  bool told_stackless = false;  // it was said that there is no stack for it
 };
 
 // User code that the thread which leaves the strand runs: to completion, or, on a stack of its own,

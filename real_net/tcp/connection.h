@@ -56,8 +56,11 @@ struct ConnectionContext {
   std::atomic<uint64_t> reads{0};      // system calls, for measurements
   std::atomic<uint64_t> writes{0};     // the same
   Credentials* credentials = nullptr;  // null: nobody proves anything
-  RareReport shortage;                 // no descriptor, or no memory: errors of kind overloaded
-  RareReport unproven;                 // who connects, or answers, is not of this group
+  // Whether the text of a hello will be of use: it may be long, and if not, it is not read, nor is
+  // the header's checksum looked at. Asked by the polling thread. Null: it always is.
+  std::function<bool(const Handshake&)> wants_text;
+  RareReport shortage;  // no descriptor, or no memory: errors of kind overloaded
+  RareReport unproven;  // who connects, or answers, is not of this group
 
   void note_shortage(const Error& error) {
     if (error.kind == ErrorKind::overloaded) shortage.note(error, runtime->now());
@@ -129,11 +132,14 @@ class Connection final : public IoHandler, public std::enable_shared_from_this<C
   void on_secured();
   void on_writable();
   void take(Arrivals& arrivals);
+  void note_taken(uint64_t bytes);
   void break_off(const Error& why);
 
   // The polling thread.
+  void pause();
   void shake_hands(Arrivals& arrivals);
   void read_handshake(Arrivals& arrivals);
+  [[nodiscard]] bool may_be_read(const Handshake& hello) const;
   void read_frames(Arrivals& arrivals);
   void read_to_end(Arrivals& arrivals);
   // Bytes read; 0 if the stream has ended or must rest, which is noted in `arrivals`. Fewer than
@@ -143,14 +149,22 @@ class Connection final : public IoHandler, public std::enable_shared_from_this<C
   size_t receive_secured(std::span<iovec> room, Arrivals& arrivals);
   [[nodiscard]] bool feed_channel(Arrivals& arrivals);
 
+  // More bytes of frames are not read while the strand has yet to take so many.
+  static constexpr uint64_t kUnderWayMax = uint64_t{1} << 20;
+
   ConnectionContext& context_;
   const FileDescriptor fd_;
+  std::atomic<uint64_t> poll_id_{Poller::kNotAdded};
   std::atomic<Mode> mode_{Mode::rest};
   std::atomic<uint64_t> unfinished_frame_{0};
+  // Of frames that were given to the strand and that it has not taken. The polling thread looks at
+  // it after it has set `paused_`, the strand at `paused_` after it has lowered this: one of them
+  // sees both.
+  std::atomic<uint64_t> under_way_{0};
+  std::atomic<bool> paused_{false};  // input is held back at the poller until the strand has taken
 
   // The strand's.
   ConnectionOwner* owner_;
-  uint64_t poll_id_ = Poller::kNotAdded;
   uint32_t interest_ = 0;
   FrameWriter writer_;
   bool blocked_ = false;  // waits for room in the kernel, or for its next turn
@@ -172,6 +186,10 @@ class Connection final : public IoHandler, public std::enable_shared_from_this<C
   std::optional<HandshakeHeader> header_;
   std::optional<FrameParser> parser_;
   uint64_t bytes_read_ = 0;
+  uint64_t unposted_ = 0;     // of them, not counted as under way yet
+  uint64_t proof_bytes_ = 0;  // read before the other end has proved itself
+  uint64_t fed_in_vain_ = 0;  // to the channel, since it has last given data
+  bool told_broken_ = false;
   Lane lane_ = Lane::small;
 };
 

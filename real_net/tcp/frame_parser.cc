@@ -171,7 +171,7 @@ Status FrameParser::begin_segment() {
   if (segment_ == body_->segments.size()) return Unit{};
   Segment& segment = body_->segments[segment_];
   try {
-    segment = pool_.take(segment.bytes, segment.use);
+    segment = memory_for(segment);
   } catch (const std::bad_alloc&) {
     Error error;
     error.kind = ErrorKind::protocol;
@@ -180,6 +180,19 @@ Status FrameParser::begin_segment() {
   }
   checksum_.begin_segment();
   return Unit{};
+}
+
+Segment FrameParser::memory_for(const Segment& promised) {
+  const bool believed = promised.use != SegmentUse::device || promised.bytes <= pinned_max_;
+  Segment segment = pool_.take(promised.bytes, believed ? promised.use : SegmentUse::host);
+  segment.use = promised.use;
+  return segment;
+}
+
+void FrameParser::end_segment() {
+  checksum_.end_segment();
+  const Segment& segment = body_->segments[segment_++];
+  if (segment.use == SegmentUse::device) pinned_max_ = std::max(pinned_max_, 4 * segment.bytes);
 }
 
 void FrameParser::advance_segment(uint64_t bytes) {
@@ -198,8 +211,7 @@ Result<bool> FrameParser::on_segments(std::vector<Frame>& frames) {
       advance_segment(count);
     }
     if (segment_filled_ < segment.bytes) return false;
-    checksum_.end_segment();
-    ++segment_;
+    end_segment();
     if (Status begun = begin_segment(); !begun.ok()) return begun.error();
   }
   if (body_->segments.empty()) {

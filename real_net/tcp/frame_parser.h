@@ -19,9 +19,14 @@ namespace rehearsal::real {
 // Turns the bytes of one lane into frames. Tells where the next bytes belong, so that they are read
 // straight into the memory of their segment; headers and small data go through a buffer. Every
 // length is checked before memory is taken for it, and memory for long headers grows with the bytes
-// that have come. After an error, or a `closing` record, nothing more is read.
+// that have come. Of a segment that devices read no more is pinned before it has come than
+// kPinnedFromTheStart, or four times the largest one that the lane has brought: a larger one is
+// read into memory that is not pinned, as it costs nothing until its bytes are there. After an
+// error, or a `closing` record, nothing more is read.
 class FrameParser {
  public:
+  static constexpr uint64_t kPinnedFromTheStart = uint64_t{64} << 20;
+
   FrameParser(BufferPool& pool, Lane lane);
 
   // Where the next bytes go: one or two stretches, `bytes_max` in all at most.
@@ -51,6 +56,8 @@ class FrameParser {
   [[nodiscard]] Status start_body(std::span<const std::byte> prefix);
   [[nodiscard]] Result<bool> on_segments(std::vector<Frame>& frames);
   [[nodiscard]] Status begin_segment();
+  [[nodiscard]] Segment memory_for(const Segment& promised);
+  void end_segment();
   void advance_segment(uint64_t bytes);
   [[nodiscard]] Result<bool> on_trailer(std::vector<Frame>& frames);
   void complete(std::vector<Frame>& frames);
@@ -75,6 +82,7 @@ class FrameParser {
   std::shared_ptr<FrameBody> body_;
   size_t segment_ = 0;
   uint64_t segment_filled_ = 0;
+  uint64_t pinned_max_ = kPinnedFromTheStart;
   SegmentChecksum checksum_;
 };
 

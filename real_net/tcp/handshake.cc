@@ -116,6 +116,8 @@ Result<HandshakeHeader> parse_handshake_header(std::span<const std::byte> bytes)
   if (header.text_bytes > kHandshakeTextMax + before_text)
     return malformed_handshake("text too long");
   if (header.text_bytes < before_text) return malformed_handshake("no position");
+  if (header.kind >= static_cast<uint8_t>(HandshakeKind::question) && header.text_bytes > 0)
+    return malformed_handshake("a text where there is none");
   HandshakeHeader parsed;
   parsed.handshake = {.kind = static_cast<HandshakeKind>(header.kind),
                       .lane = static_cast<Lane>(header.lane),

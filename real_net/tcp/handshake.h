@@ -20,7 +20,7 @@ enum class HandshakeKind : uint8_t {
   refusal,  // text: an error. Do not connect again
   retry,    // not now, or not without the texts
   closing,  // text: an error. The last on a lane: the link is closed for good
-  // Not of a link: somebody asks whether a worker runs there, and it answers.
+  // Not of a link, and without a text: somebody asks whether a worker runs there, and it answers.
   question,
   presence,
 };

@@ -78,6 +78,13 @@ Error shortage_error(int error) {
   return shortage;
 }
 
+Error watch_error() {
+  return {.kind = ErrorKind::overloaded,
+          .text =
+              "no connection can be watched: the kernel has no room for another (see "
+              "/proc/sys/fs/epoll/max_user_watches)"};
+}
+
 Error network_error(std::string text) {
   Error error;
   error.kind = ErrorKind::protocol;

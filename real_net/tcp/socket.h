@@ -27,6 +27,9 @@ struct KeepAlive {
 // The error of that, of kind overloaded: it tells the limit, and how to raise it.
 [[nodiscard]] Error shortage_error(int error);
 
+// The same where epoll has no room to watch another descriptor.
+[[nodiscard]] Error watch_error();
+
 // Any other error of the network, of kind protocol.
 [[nodiscard]] Error network_error(std::string text);
 

@@ -60,6 +60,7 @@ TcpTransport::TcpTransport(RealRuntime& runtime, BufferPool& pool, TransportOpti
   context_.credentials = options_.credentials.get();
   context_.shortage.set_tell(options_.on_shortage);
   context_.unproven.set_tell(options_.on_unproven);
+  context_.wants_text = [this](const Handshake& hello) { return may_link(hello); };
 }
 
 TcpTransport::~TcpTransport() {
@@ -75,6 +76,8 @@ Status TcpTransport::listen(const Address& address) {
   if (!socket.ok()) return socket.error();
   listener_ = std::make_shared<Listener>(*this, std::move(socket).value());
   address_ = listener_->address();
+  listening_id_ = runtime_.poller().add(listener_->fd(), 0, listener_);
+  if (listening_id_ == Poller::kNotAdded) return watch_error();
   return Unit{};
 }
 
@@ -90,10 +93,9 @@ void TcpTransport::start(Hello hello, FrameSink& sink) {
   hello_ = std::move(hello);
   sink_ = &sink;
   if (ended_) return;
-  REHEARSAL_CHECK(listener_ != nullptr);
-  runtime_.set_flush([this] { flush(); });
-  listening_id_ = runtime_.poller().add(listener_->fd(), EPOLLIN, listener_);
   REHEARSAL_CHECK(listening_id_ != Poller::kNotAdded);
+  runtime_.set_flush([this] { flush(); });
+  runtime_.poller().change(listening_id_, listener_->fd(), EPOLLIN);
 }
 
 TcpLink& TcpTransport::link(WorkerId peer) {
@@ -224,8 +226,19 @@ void TcpTransport::pause_listening(int error) {
   });
 }
 
+bool TcpTransport::is_for_us(const Handshake& hello) const {
+  return hello.to == hello_.worker && hello.token != 0 && hello.incarnation.value != 0;
+}
+
+// By what does not change after `start`: the polling thread asks, too.
+bool TcpTransport::may_link(const Handshake& hello) const {
+  const auto& names = options_.names;
+  return is_for_us(hello) && hello.kind == HandshakeKind::hello &&
+         (names.empty() || hello.from.value < names.size()) && hello.run == run_hash(options_.run);
+}
+
 void TcpTransport::on_hello(std::shared_ptr<Connection> connection, Handshake hello) {
-  const bool for_us = hello.to == hello_.worker && hello.token != 0 && hello.incarnation.value != 0;
+  const bool for_us = is_for_us(hello);
   if (for_us && hello.kind == HandshakeKind::question)
     return answer(std::move(connection), hello, HandshakeKind::presence, {});
   const auto found = links_.find(hello.from);
@@ -236,6 +249,7 @@ void TcpTransport::on_hello(std::shared_ptr<Connection> connection, Handshake he
   if (hello.run != run_hash(options_.run))
     return answer(std::move(connection), hello, HandshakeKind::refusal,
                   error_to_text(of_another_run()));
+  if (!may_link(hello)) return connection->abort();  // without its text
   found->second->on_arrival(std::move(connection), std::move(hello));
 }
 

@@ -23,7 +23,8 @@ class TcpTransport final : public Transport, private LinkHost {
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
 
-  // Binds; connections are taken from `start` on. Port 0: any free one. Before `start`.
+  // Binds; connections are taken from `start` on. Port 0: any free one. Before `start`. The error
+  // is of kind overloaded if the kernel has no room to watch the socket.
   [[nodiscard]] Status listen(const Address& address);
   // Where it listens, or did.
   [[nodiscard]] const Address& address() const { return address_; }
@@ -79,6 +80,8 @@ class TcpTransport final : public Transport, private LinkHost {
   void flush();
   void on_accepted(FileDescriptor socket);
   void pause_listening(int error);
+  [[nodiscard]] bool is_for_us(const Handshake& hello) const;
+  [[nodiscard]] bool may_link(const Handshake& hello) const;
   void on_hello(std::shared_ptr<Connection> connection, Handshake hello);
   void answer(std::shared_ptr<Connection> connection, const Handshake& hello, HandshakeKind kind,
               std::string text);

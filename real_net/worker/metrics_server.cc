@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 
-#include "core/base/check.h"
 #include "real_net/worker/http_answer.h"
 
 namespace rehearsal::real {
@@ -126,6 +125,8 @@ MetricsServer::MetricsServer(RealRuntime& runtime, MetricsServerOptions options,
     : runtime_(runtime), options_(std::move(options)), page_(std::move(page)) {
   listener_ = std::make_shared<Listener>(*this, listen_on(options_.address).or_throw());
   address_ = local_address(listener_->socket());
+  listening_id_ = runtime_.poller().add(listener_->socket().get(), 0, listener_);
+  if (listening_id_ == Poller::kNotAdded) throw RpcError(watch_error());
 }
 
 MetricsServer::~MetricsServer() {
@@ -134,8 +135,8 @@ MetricsServer::~MetricsServer() {
 }
 
 void MetricsServer::start() {
-  listening_id_ = runtime_.poller().add(listener_->socket().get(), kReadable, listener_);
-  REHEARSAL_CHECK(listening_id_ != Poller::kNotAdded);
+  if (listening_id_ == Poller::kNotAdded) return;  // It has stopped.
+  runtime_.poller().change(listening_id_, listener_->socket().get(), kReadable);
 }
 
 void MetricsServer::stop() {

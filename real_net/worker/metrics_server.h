@@ -22,8 +22,8 @@ struct MetricsServerOptions {
 class MetricsServer {
  public:
   // Listens; answers from `start` on. `page` is called on the strand. Throws RpcError if the
-  // address cannot be listened on. The runtime outlives the server, which is destroyed when the
-  // runtime has stopped.
+  // address cannot be listened on, or the kernel has no room to watch another socket. The runtime
+  // outlives the server, which is destroyed when the runtime has stopped.
   MetricsServer(RealRuntime& runtime, MetricsServerOptions options,
                 std::function<std::string()> page);
   ~MetricsServer();

@@ -60,7 +60,8 @@ class Question {
   }
 
   [[nodiscard]] size_t receive_plain(std::span<std::byte> room) {
-    while (wait_readable(socket_.get(), deadline_)) {
+    // Bytes that are there are readable also when the time is over.
+    while (Clock::now() < deadline_ && wait_readable(socket_.get(), deadline_)) {
       const ssize_t count = recv(socket_.get(), room.data(), room.size(), 0);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       return count < 0 ? 0 : static_cast<size_t>(count);

@@ -23,6 +23,7 @@ TransportOptions transport_options(const RealNodeOptions& options) {
 RuntimeOptions runtime_options(const RealNodeOptions& options) {
   RuntimeOptions runtime = options.runtime;
   runtime.devices = options.node.devices;
+  runtime.worker = options.node.names.at(options.node.id.value);
   return runtime;
 }
 

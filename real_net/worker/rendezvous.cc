@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "real_net/worker/meeting.h"
@@ -63,12 +64,22 @@ class Rendezvous::Follower {
       for (uint32_t rank = 0; rank < news.size(); ++rank)
         if (news[rank]) listener_.moved({rank}, news[rank]->address);
       return true;
+    } catch (const std::system_error&) {
+      return true;  // No thread can be started now: it looks again.
     } catch (const std::exception&) {
-      // The store is gone. A group goes on without, if all of it is there. The worker that
-      // served it may have said goodbye, and why: that comes first.
+      return look_for_store();
+    }
+  }
+
+  // The store is gone. A group goes on without, if all of it is there. The worker that served it
+  // may have said goodbye, and why: that comes first. False when there is nothing more to see.
+  bool look_for_store() {
+    try {
       const MaybeError why = meeting_.ended_with_store();
       if (why && sleep(kGoodbye)) listener_.over(*why);
       return false;
+    } catch (const std::exception&) {
+      return true;
     }
   }
 

@@ -2,9 +2,14 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/resource.h>
 
+#include <fstream>
+#include <new>
 #include <set>
 
+#include "tests/real_net/support/no_threads.h"
 #include "tests/real_net/support/tcp_world.h"
 
 namespace rehearsal::real {
@@ -107,6 +112,83 @@ TEST(RealRuntime, WithoutWorkerThreadsExecutionsRunOnTheMainThreadWhileItWaits) 
   EXPECT_EQ(pause(runtime, milliseconds(20)), ParkOutcome::woken);
   EXPECT_EQ(ran, 2);
   EXPECT_EQ(runtime.running(), &main);
+}
+
+TEST(RealRuntime, WhereNoThreadCanBeStartedExecutionsRunOnTheMainThreadWhileItWaits) {
+  // Method: one before there is a main thread, one after; then threads can be started again.
+  RealRuntime runtime({.worker_threads = 2});
+  Starter starter(runtime);
+  Execution main({}, "main", Seed{1});
+  const std::thread::id here = std::this_thread::get_id();
+  std::atomic<int> ran{0};
+  const auto body = [&] {
+    EXPECT_EQ(std::this_thread::get_id(), here);
+    EXPECT_EQ(pause(runtime, milliseconds(2)), ParkOutcome::woken);
+    ++ran;
+  };
+  std::optional<NoThreads> none(std::in_place);
+  starter.start(body);
+  const auto guard = runtime.register_main(main);
+  starter.start(body);
+  EXPECT_TRUE(wait_until(runtime, [&] { return ran == 2; }));
+  none.reset();
+  std::atomic<bool> elsewhere{false};
+  starter.start([&] { elsewhere = std::this_thread::get_id() != here; });
+  EXPECT_TRUE(wait_until(runtime, [&] { return elsewhere.load(); }));
+}
+
+TEST(RealRuntimeDeathTest, AStrandThatFindsNoMemorySaysSoAndEndsTheProcess) {
+  const auto find_none = [] {
+    RealRuntime runtime({.worker_threads = 1, .worker = "ps"});
+    runtime.post([] { throw std::bad_alloc(); });
+  };
+  EXPECT_EXIT(find_none(), ::testing::ExitedWithCode(1),
+              "rehearsal: worker 'ps' has no memory left, and ends: raise its limit");
+}
+
+// Leaves with 0 if executions that wait for a stack end when they are killed.
+[[noreturn]] void kill_without_stacks() {
+  RealRuntime runtime({.worker_threads = 1});
+  std::vector<std::unique_ptr<Execution>> executions;
+  for (size_t i = 0; i < 200; ++i)
+    executions.push_back(std::make_unique<Execution>(CausalId{{1}, {7, 7}, i}, "parks", Seed{1}));
+  // The first one has the runtime's thread started, and its first stack made.
+  std::atomic<int> parked{0};
+  const auto start = [&](Execution& execution) {
+    run_on(runtime, [&] {
+      runtime.execute(execution, StackPlacement::pool, [&] {
+        Waiter waiter;
+        ++parked;
+        if (runtime.park(waiter) == ParkOutcome::killed) throw NodeKilled{};
+      });
+    });
+  };
+  start(*executions.front());
+  if (!wait_until(runtime, [&] { return parked == 1; })) std::_Exit(2);
+  // All that is not for stacks has its memory already.
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  {
+    std::vector<std::unique_ptr<char[]>> kept;
+    for (int i = 0; i < 80; ++i) kept.push_back(std::make_unique<char[]>(100'000));
+  }
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * 4096 + (64u << 20);
+  const rlimit limit{bytes, bytes};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(3);
+  for (size_t i = 1; i < executions.size(); ++i) start(*executions[i]);
+  if (pause(runtime, milliseconds(300)) != ParkOutcome::woken) std::_Exit(4);
+  if (parked == static_cast<int>(executions.size())) std::_Exit(5);
+  runtime.kill();
+  std::_Exit(runtime.wait_for_executions(seconds(60)) ? 0 : 6);
+}
+
+TEST(RealRuntimeDeathTest, ExecutionsThatWaitForAStackEndWhenTheyAreKilled) {
+  // Method: a child process with 64 MiB of address space left starts 200 with 1 MiB each.
+#if defined(REHEARSAL_ADDRESS_SANITIZER)
+  GTEST_SKIP() << "AddressSanitizer needs the address space for itself";
+#endif
+  EXPECT_EXIT(kill_without_stacks(), ::testing::ExitedWithCode(0), "'parks' waits for a stack");
 }
 
 TEST(RealRuntime, ProtocolWorkGoesOnWhileTheMainThreadComputes) {

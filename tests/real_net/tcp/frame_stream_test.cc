@@ -225,6 +225,62 @@ TEST(FrameStream, LimitsAreCheckedBeforeMemoryIsTaken) {
   EXPECT_TRUE(got.empty());
 }
 
+// Notes what each segment is to be for.
+class NotingPool final : public BufferPool {
+ public:
+  Segment take(uint64_t bytes, SegmentUse use) override {
+    uses.push_back(use);
+    return pool_.take(bytes, use);
+  }
+  std::vector<SegmentUse> uses;
+
+ private:
+  SlabPool pool_;
+};
+
+// The beginning of a frame that promises a segment for a device.
+std::string promise_for_device(uint64_t bytes) {
+  auto body = std::make_shared<FrameBody>();
+  body->segments.push_back(
+      {.owner = nullptr, .data = nullptr, .bytes = bytes, .use = SegmentUse::device});
+  std::string prefix;
+  append_wire_prefix({.header = {.kind = FrameKind::message, .sequence = 1}, .body = body}, prefix);
+  return prefix;
+}
+
+TEST(FrameStream, WhatIsPinnedForAPromiseFollowsWhatHasCome) {
+  // Goal: pinned memory is there at once, so little of it is taken for bytes that may never come;
+  // a lane that brings much is given much. Method: promises just within the bound and beyond it.
+  using enum SegmentUse;
+  constexpr uint64_t kBound = FrameParser::kPinnedFromTheStart;
+  const auto taken_for = [](FrameParser& parser, NotingPool& pool, uint64_t bytes) {
+    std::vector<Frame> none;
+    EXPECT_TRUE(feed(parser, promise_for_device(bytes), none).ok());
+    return pool.uses.back();
+  };
+  for (const uint64_t bytes : {kBound, kBound + 1}) {
+    NotingPool pool;
+    FrameParser parser(pool, Lane::large);
+    EXPECT_EQ(taken_for(parser, pool, bytes), bytes == kBound ? device : host);
+  }
+  for (const uint64_t beyond : {0, 1}) {
+    NotingPool pool;
+    FrameParser parser(pool, Lane::large);
+    Frame sent = frame_with(1, {kBound + 1});
+    auto body = std::make_shared<FrameBody>(*sent.body);
+    body->segments[0].use = device;
+    sent.body = std::move(body);
+    FrameWriter writer;
+    writer.append(sent);
+    std::vector<Frame> got;
+    ASSERT_TRUE(feed(parser, drain(writer), got).ok());
+    ASSERT_EQ(got.size(), 1u);
+    expect_equal(sent, got[0]);
+    EXPECT_EQ(got[0].body->segments[0].use, device) << "it is still for a device";
+    EXPECT_EQ(taken_for(parser, pool, 4 * (kBound + 1) + beyond), beyond == 0 ? device : host);
+  }
+}
+
 TEST(FrameStream, AClosingRecordEndsTheLaneWithItsReason) {
   const Error reason{.kind = ErrorKind::fenced, .text = "silent for too long", .worker = "ps"};
   for (const size_t extra : {size_t{0}, size_t{200'000}}) {

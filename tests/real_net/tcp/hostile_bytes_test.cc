@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "core/base/hash.h"
 #include "real_net/tcp/frame_writer.h"
@@ -41,6 +43,21 @@ class Client {
     [[maybe_unused]] const ssize_t sent =
         ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
+  // Sends as many copies of `bytes`, at most, as the other end takes: it has taken none for half a
+  // second when this ends.
+  size_t send_while_taken(const std::string& bytes, size_t copies) {
+    const auto waits = [this] {
+      return wait_writable(fd_.get(), std::chrono::steady_clock::now() + milliseconds(500));
+    };
+    size_t sent = 0;
+    while (sent < copies * bytes.size() && waits()) {
+      const size_t at = sent % bytes.size();
+      const ssize_t count =
+          ::send(fd_.get(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count > 0) sent += static_cast<size_t>(count);
+    }
+    return sent;
+  }
   void end() { shutdown(fd_.get(), SHUT_WR); }
   // Reads until the other end hangs up; false if it does not.
   bool hung_up() {
@@ -66,10 +83,9 @@ std::string valid_hello(uint64_t token, Lane lane) {
                            .text = "greeting"});
 }
 
-std::string some_frames() {
+std::string bytes_of(const std::vector<Frame>& frames) {
   FrameWriter writer;
-  writer.append(small_frame(1));
-  writer.append(conformance::frame_with(2, {100, 5'000}));
+  for (const Frame& frame : frames) writer.append(frame);
   std::array<iovec, 8> room;
   std::string bytes;
   while (!writer.empty()) {
@@ -82,6 +98,10 @@ std::string some_frames() {
     writer.consume(taken);
   }
   return bytes;
+}
+
+std::string some_frames() {
+  return bytes_of({small_frame(1), conformance::frame_with(2, {100, 5'000})});
 }
 
 // Changes, cuts, repeats or inserts bytes, as `number` says.
@@ -211,6 +231,58 @@ TEST_F(HostileBytes, AHelloForSomebodyElseIsNotAnswered) {
                                  .token = 1}));
   EXPECT_TRUE(unknown.hung_up());
   EXPECT_EQ(end_.sink.reports().size(), 0u);
+}
+
+TEST_F(HostileBytes, TheTextOfAHelloThatIsOfNoUseIsNotWaitedFor) {
+  // Goal: nobody has a megabyte kept by a hello that is refused anyway. Method: hellos that promise
+  // a text and stop within it; one that can be of use is waited for.
+  Handshake hello{.kind = HandshakeKind::hello,
+                  .from = {0},
+                  .to = {5},
+                  .incarnation = {7},
+                  .token = 1,
+                  .text = std::string(100'000, 'x')};
+  const auto beginning = [&] { return encode_handshake(hello).substr(0, 1'000); };
+  Client elsewhere(port());
+  elsewhere.send(beginning());
+  EXPECT_TRUE(elsewhere.hung_up());
+  hello.to = {1};
+  hello.run = 99;
+  Client of_another_run(port());
+  of_another_run.send(beginning());
+  of_another_run.end();
+  EXPECT_TRUE(of_another_run.hung_up());
+  hello.run = 0;
+  Client of_use(port());
+  of_use.send(beginning());
+  EXPECT_TRUE(wait_until(end_.runtime, [this] { return census().unidentified == 1; }));
+  EXPECT_EQ(end_.sink.reports().size(), 0u);
+}
+
+TEST_F(HostileBytes, WhoSendsFasterThanTheStrandTakesIsMadeToWait) {
+  // Goal: what the strand has yet to take does not grow with what a peer sends. Method: the strand
+  // is held while a peer sends all that is taken of it, which is what the kernel keeps and a
+  // little more; then the strand goes on, and everything that was sent arrives.
+  const std::string frame = bytes_of({small_frame(1, std::string(30'000, 'e'))});
+  Client small(port()), large(port());
+  small.send(valid_hello(9, Lane::small));
+  large.send(valid_hello(9, Lane::large));
+  ASSERT_TRUE(wait_until(end_.runtime, [this] { return end_.sink.up(); }));
+  std::atomic<bool> is_held{false}, goes_on{false};
+  std::thread holder([&] {
+    end_.runtime.post([&] {
+      is_held = true;
+      while (!goes_on) std::this_thread::yield();
+    });
+  });
+  while (!is_held) std::this_thread::yield();
+  const size_t sent = small.send_while_taken(frame, (size_t{128} << 20) / frame.size());
+  goes_on = true;
+  holder.join();
+  EXPECT_LT(sent, size_t{64} << 20);
+  const size_t whole = sent / frame.size();
+  EXPECT_TRUE(wait_until(end_.runtime, [&] { return end_.sink.count(What::frame) == whole; }));
+  EXPECT_TRUE(end_.sink.up());
 }
 
 // The same with limits that a test can wait for.

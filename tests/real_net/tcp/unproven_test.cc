@@ -1,5 +1,6 @@
 // Ends that have not the group's secret, or another worker's certificate.
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
 #include "real_net/tcp/handshake.h"
 #include "tests/real_net/support/certificates.h"
@@ -143,6 +144,91 @@ TEST(Unproven, AStrangerLearnsNothingAndMovesNothing) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(a.sink.up());
   EXPECT_EQ(ups(), before) << "the link was replaced";
+  EXPECT_TRUE(wait_until(a.runtime, [&] { return a.transport.census().unidentified == 0; }));
+}
+
+TEST(Unproven, AStrangerIsNotHeardForLong) {
+  // Goal: nobody takes the time of the thread that polls by a proof without an end. Method: a hello
+  // of TLS that announces 130,816 bytes and comes in records of one byte each.
+  std::vector<std::string> told;
+  End a(0, with_secret(kSecret), &told);
+  const std::string record("\x16\x03\x01\x00\x01", 5);
+  const std::string announced("\x01\x01\xff\x00", 4);
+  std::string bytes;
+  for (size_t i = 0; i < 8'000; ++i) bytes += record + (i < announced.size() ? announced[i] : 'x');
+  (void)Stranger(a).say(bytes);
+  expect_no_link(a, told, "bytes and has not proved that it belongs to this group");
+}
+
+// A member that has proved itself, and does with its keys what it likes.
+struct FaithlessMember : Stranger {
+  FaithlessMember(const TcpEnd& end, const CertificateFiles& files) : Stranger(end) {
+    const std::string protection(name_of(Protection::tls));
+    const std::string offer = static_cast<char>(protection.size()) + protection;
+    SSL_CTX* context = SSL_CTX_new(TLS_client_method());
+    EXPECT_EQ(SSL_CTX_use_certificate_chain_file(context, files.chain.c_str()), 1);
+    EXPECT_EQ(SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM), 1);
+    EXPECT_EQ(SSL_CTX_set_alpn_protos(context, reinterpret_cast<const unsigned char*>(offer.data()),
+                                      static_cast<unsigned>(offer.size())),
+              0);
+    keys = SSL_new(context);
+    SSL_CTX_free(context);
+    SSL_set_connect_state(keys);
+    channel = std::make_unique<SecureChannel>(keys, Protection::tls);
+    prove();
+  }
+
+  void prove() {
+    std::string said;
+    while (!channel->shake_hands(said).value()) {
+      EXPECT_EQ(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(said.size()));
+      said.clear();
+      std::byte room[4'096];
+      ASSERT_TRUE(
+          wait_readable(socket.get(), std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+      const ssize_t count = recv(socket.get(), room, sizeof room, 0);
+      ASSERT_GT(count, 0);
+      channel->feed(std::span(room).first(static_cast<size_t>(count)));
+    }
+    (void)::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL);
+  }
+
+  // Records that renew the key and carry nothing.
+  [[nodiscard]] std::string renewals(int count) {
+    std::string said;
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(SSL_key_update(keys, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+      EXPECT_TRUE(channel->shake_hands(said).ok());
+    }
+    return said;
+  }
+
+  SSL* keys = nullptr;  // the channel's
+  std::unique_ptr<SecureChannel> channel;
+};
+
+TEST(Unproven, AMemberThatOnlyRenewsItsKeyIsHungUpOn) {
+  // Goal: records without data, which are read without an end in sight, cost their sender the
+  // connection. Method: some renewals are taken; more of them than a record has bytes are not. No
+  // limit of time could have cut the connection.
+  TestAuthority authority;
+  const auto of_ps =
+      Credentials::make(
+          {.kind = Auth::Kind::certificates, .secret = {}, .files = authority.issue("ps")})
+          .or_throw();
+  TransportOptions options = TcpWorld::quick_options();
+  options.credentials = of_ps;
+  options.handshake_timeout = std::chrono::minutes(10);
+  TcpEnd a({0}, 1, options);
+  FaithlessMember member(a, authority.issue("trainer"));
+  const std::string few = member.renewals(10);
+  ASSERT_EQ(::send(member.socket.get(), few.data(), few.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(few.size()));
+  EXPECT_TRUE(wait_until(a.runtime, [&] { return a.transport.census().unidentified == 1; }));
+  const std::string many = member.renewals(3'000);
+  ASSERT_GT(many.size(), 64'000u);
+  (void)member.say(many);
   EXPECT_TRUE(wait_until(a.runtime, [&] { return a.transport.census().unidentified == 0; }));
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/api/worker.h"
 #include "real_net/run_worker.h"
 #include "tests/leased_port.h"
+#include "tests/real_net/support/no_threads.h"
 
 namespace rehearsal::real {
 namespace {
@@ -167,6 +169,67 @@ TEST(TwoGroups, AProcessWithoutDescriptorsSaysSoAtOnce) {
     const Status status = run_worker(options_at(1, 1), program_of([](Worker&) {}));
     const bool told = !status.ok() && status.error().kind == ErrorKind::overloaded &&
                       status.error().text.find("raise that with ulimit -n") != std::string::npos;
+    std::_Exit(told ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(TwoGroups, AProcessWithTooFewDescriptorsForItsPeersSaysHowManyItNeeds) {
+  // Method: a process of its own, which may open six files more: five for itself, two for its peer.
+  const pid_t child = fork();
+  if (child == 0) {
+    const int lowest = dup(0);
+    close(lowest);
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    // Six numbers below the limit are free.
+    limit.rlim_cur = static_cast<rlim_t>(lowest + 6);
+    for (int fd = lowest; fd < lowest + 6; ++fd) close(fd);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const Status status = run_worker(options_at(1, 1), program_of([](Worker&) {}));
+    const bool told = !status.ok() && status.error().kind == ErrorKind::overloaded &&
+                      status.error().text.find(
+                          "this worker needs 7 at the least beside those that are open, "
+                          "and can have 6") != std::string::npos;
+    std::_Exit(told ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(TwoGroups, AWorkerThatHasNoMemoryLeftTellsTheOther) {
+  // Method: rank 1 finds none while it prepares; rank 0 waits for it.
+  const uint16_t port = leased_port();
+  const Program program = program_of([](Worker&) {});
+  std::optional<Status> waits;
+  std::thread waiting([&] { waits = run_worker(options_at(port, 0), program); });
+  WorkerOptions without = options_at(port, 1);
+  without.environment = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "REHEARSAL_STRICT_LEAKS") throw std::bad_alloc();
+    return std::nullopt;
+  };
+  const Status status = run_worker(without, program);
+  waiting.join();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::overloaded);
+  EXPECT_TRUE(status.error().text.starts_with("no memory is left")) << status.error().text;
+  ASSERT_FALSE(waits->ok());
+  EXPECT_TRUE(waits->error().text.starts_with("rank 1 ('trainer') refuses to join: no memory is"))
+      << waits->error().text;
+}
+
+TEST(TwoGroups, AWorkerThatCanStartNoThreadSaysSo) {
+  // Method: a process of its own, as others of this one start threads.
+  const pid_t child = fork();
+  if (child == 0) {
+    const NoThreads none;
+    const Status status = run_worker(options_at(1, 1), program_of([](Worker&) {}));
+    const bool told = !status.ok() && status.error().kind == ErrorKind::overloaded &&
+                      status.error().text.starts_with("no thread can be started: ") &&
+                      status.error().text.find("ulimit -u") != std::string::npos;
     std::_Exit(told ? 0 : 1);
   }
   int status = 0;

@@ -53,7 +53,8 @@ struct Auth {
 // text: unsaid. The secret is at least 16 bytes, and not more than 4096, without white space at its
 // end; its file is one that others of the machine cannot read. A descriptor is read from its
 // beginning, stays open for later lives, and is not inherited any further. The error
-// (bad_arguments) is one line and has nothing of a secret in it.
+// (bad_arguments) is one line and has nothing of a secret in it, also where a secret stands in the
+// place of a form, a variable or a descriptor: it quotes paths only.
 [[nodiscard]] Result<Auth> parse_auth(
     std::string_view text,
     const std::function<std::optional<std::string>(const std::string&)>& environment);

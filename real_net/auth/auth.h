@@ -15,7 +15,8 @@ struct CertificateFiles {
   std::string chain;        // this worker's certificate, and those between it and an authority
   std::string key;          // its private key, without a pass phrase
   std::string authorities;  // whose certificates are taken
-  std::string revoked;      // revocation lists of all authorities; empty: nothing is revoked
+  std::string revoked;      // revocation lists of all authorities, of those between, too; empty:
+                            // nothing is revoked
 };
 
 // How far a link of proven workers is closed to others.

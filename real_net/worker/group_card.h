@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
+#include "core/base/result.h"
 
 namespace rehearsal::real {
 

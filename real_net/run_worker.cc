@@ -216,7 +216,9 @@ Status prove(const WorkerOptions& options, const Placement& placement, Equipment
   if (!auth.ok()) return auth.error();
   Observers& observers = *made.observers;
   const Address& listen = made.node.listen;
-  if (Status hidden = check_exposure(auth.value(), placement, listen); !hidden.ok()) return hidden;
+  const std::optional<Address>& advertise = made.node.transport.advertise;
+  if (Status hidden = check_exposure(auth.value(), placement, listen, advertise); !hidden.ok())
+    return hidden;
   made.auth = std::move(auth).value();
   if (made.auth.kind == Auth::Kind::none && !is_loopback(listen.host))
     observers.log().write(

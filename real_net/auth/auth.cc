@@ -22,6 +22,7 @@ constexpr const char* kForms =
     "certificates:cert=PATH,key=PATH,ca=PATH (the last two with ,protection=mac behind them are "
     "not encrypted)";
 
+// Quotes nothing but paths: a secret may have been typed in the place of anything else.
 Error wrong_form(const std::string& text) { return wrong_arguments("--auth: " + text); }
 
 std::string reason(int error) { return std::strerror(error); }
@@ -57,7 +58,7 @@ Result<std::string> read_descriptor(const std::string& text) {
   int fd = -1;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), fd);
   if (failed != std::errc() || end != text.data() + text.size() || fd < 0)
-    return wrong_form("'" + text + "' is no descriptor");
+    return wrong_form("what stands behind secret:fd= is no descriptor");
   Result<std::string> bytes = read_from_start(fd);
   if (bytes.ok()) fcntl(fd, F_SETFD, FD_CLOEXEC);
   return bytes;
@@ -76,7 +77,7 @@ Result<Auth> with_secret(
     secret = read_descriptor(where);
   } else if (kind == "env" && !where.empty()) {
     const std::optional<std::string> value = environment(where);
-    if (!value) return wrong_form("the variable " + where + " is not set");
+    if (!value) return wrong_form("the variable that secret:env= names is not set");
     secret = *value;
   } else {
     return wrong_form(std::string("it is not said where the secret is; ") + kForms);
@@ -104,9 +105,8 @@ Result<Auth> with_certificates(std::string_view list) {
     const auto place = places.find(item.substr(0, equals));
     if (equals == std::string_view::npos || place == places.end())
       return wrong_form(
-          "'" + std::string(item) +
-          "' is none of cert=PATH, key=PATH, ca=PATH, crl=PATH, and at the end protection=tls or "
-          "mac");
+          "behind certificates: stands something else than cert=PATH, key=PATH, ca=PATH, crl=PATH, "
+          "and at the end protection=tls or mac");
     *place->second = item.substr(equals + 1);
   }
   if (files.chain.empty() || files.key.empty() || files.authorities.empty())
@@ -144,8 +144,7 @@ Result<Auth> parse_auth(
   const std::string_view form = text.substr(0, text.find(':'));
   std::string_view rest = text.substr(std::min(text.size(), form.size() + 1));
   const Protection protection = take_protection(rest);
-  Result<Auth> auth =
-      wrong_form("'" + std::string(form) + "' is no way to prove who one is; " + kForms);
+  Result<Auth> auth = wrong_form(std::string("no way to prove who one is stands there; ") + kForms);
   if (form == "secret") auth = with_secret(std::string(rest), environment);
   if (form == "certificates") auth = with_certificates(rest);
   if (auth.ok()) auth.value().protection = protection;

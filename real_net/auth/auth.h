@@ -15,7 +15,8 @@ struct CertificateFiles {
   std::string chain;        // this worker's certificate, and those between it and an authority
   std::string key;          // its private key, without a pass phrase
   std::string authorities;  // whose certificates are taken
-  std::string revoked;      // revocation lists of all authorities; empty: nothing is revoked
+  std::string revoked;      // revocation lists of all authorities, of those between, too; empty:
+                            // nothing is revoked
 };
 
 // How far a link of proven workers is closed to others.
@@ -53,7 +54,8 @@ struct Auth {
 // text: unsaid. The secret is at least 16 bytes, and not more than 4096, without white space at its
 // end; its file is one that others of the machine cannot read. A descriptor is read from its
 // beginning, stays open for later lives, and is not inherited any further. The error
-// (bad_arguments) is one line and has nothing of a secret in it.
+// (bad_arguments) is one line and has nothing of a secret in it, also where a secret stands in the
+// place of a form, a variable or a descriptor: it quotes paths only.
 [[nodiscard]] Result<Auth> parse_auth(
     std::string_view text,
     const std::function<std::optional<std::string>(const std::string&)>& environment);

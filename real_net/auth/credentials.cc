@@ -18,6 +18,9 @@ constexpr std::string_view kIdentity = "rehearsal";
 constexpr const char* kSuites = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr unsigned char kSuiteOfKey[] = {0x13, 0x01};
 
+// Files that could not be read are read again no sooner.
+constexpr auto kTriesApart = std::chrono::seconds(2);
+
 using ContextPtr = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 
 Error openssl_error(const std::string& text) {
@@ -114,7 +117,7 @@ MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
   }
   if (count == 0) return openssl_error("'" + path + "' has no revocation list");
   ERR_clear_error();
-  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
   return std::nullopt;
 }
 
@@ -196,17 +199,22 @@ Credentials::Times Credentials::file_times() const {
   return times;
 }
 
-// A file may be half written: it has another time when it is whole.
+// Files that cannot be read are read again later, also if they have the same times: one may be
+// half written, and be whole within the same tick of its clock; or there was no descriptor.
 void Credentials::renew() {
   const Times now = file_times();
   if (now == times_) return;
-  times_ = now;
+  const bool told = now == failed_;
+  if (told && Clock::now() < next_try_) return;
   Result<std::shared_ptr<Contexts>> renewed = read();
   if (renewed.ok()) {
     contexts_ = std::move(renewed).value();
-  } else if (tell_) {
-    tell_(renewed.error());
+    times_ = now;
+    return;
   }
+  failed_ = now;
+  next_try_ = Clock::now() + kTriesApart;
+  if (!told && tell_) tell_(renewed.error());
 }
 
 Result<std::unique_ptr<SecureChannel>> Credentials::open(bool connects) {

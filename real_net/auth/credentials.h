@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -25,7 +26,7 @@ namespace rehearsal::real {
 // for the connections that are made from then on. Any thread.
 class Credentials {
  public:
-  // Told why files that have changed cannot be used. From any thread.
+  // Told why files that have changed cannot be used, once for each change. From any thread.
   using Tell = std::function<void(const Error&)>;
 
   // The error (bad_arguments) names the file, or what is wrong with it.
@@ -36,12 +37,13 @@ class Credentials {
   Credentials& operator=(const Credentials&) = delete;
 
   // A channel for a new connection; `connects`: of the end that has made it. Reads files that have
-  // changed; if they cannot be read, it goes on with those that it has. The error (overloaded):
-  // there is no memory for one.
+  // changed; if they cannot be read, it goes on with those that it has, and tries again after two
+  // seconds. The error (overloaded): there is no memory for one.
   [[nodiscard]] Result<std::unique_ptr<SecureChannel>> open(bool connects);
 
  private:
   struct Contexts;
+  using Clock = std::chrono::steady_clock;
   using Times = std::array<std::filesystem::file_time_type, 4>;
 
   Credentials(Auth auth, Tell tell) : auth_(std::move(auth)), tell_(std::move(tell)) {}
@@ -53,7 +55,9 @@ class Credentials {
   const Tell tell_;  // may be null
   std::mutex mutex_;
   std::shared_ptr<Contexts> contexts_;
-  Times times_{};
+  Times times_{};                 // of the files as they were read
+  Times failed_{};                // of those that could not be, the last time
+  Clock::time_point next_try_{};  // to read these again
 };
 
 }  // namespace rehearsal::real

@@ -155,8 +155,13 @@ bool SecureChannel::proves(const std::string& worker) {
   const std::lock_guard lock(mutex_);
   X509* certificate = SSL_get0_peer_certificate(channel_);
   if (certificate == nullptr) return SSL_session_reused(channel_) == 1;
-  return X509_check_host(certificate, worker.data(), worker.size(),
-                         X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
+  char* matched = nullptr;
+  const int matches = X509_check_host(certificate, worker.data(), worker.size(),
+                                      X509_CHECK_FLAG_NO_WILDCARDS, &matched);
+  // Names of hosts match whatever their case, and a name that begins with a dot all below it.
+  const bool equal = matches == 1 && matched != nullptr && worker == matched;
+  OPENSSL_free(matched);
+  return equal;
 }
 
 }  // namespace rehearsal::real

@@ -46,8 +46,8 @@ class SecureChannel {
   // Encrypts, and appends what the network shall carry to `out`.
   [[nodiscard]] Status write(std::span<const std::byte> bytes, std::string& out);
 
-  // Whether the other end's certificate has the name of this worker, or it needs none: with a
-  // secret all members are alike. After the handshake.
+  // Whether the other end's certificate has the name of this worker, letter by letter (`*` is a
+  // letter), or it needs none: with a secret all members are alike. After the handshake.
   [[nodiscard]] bool proves(const std::string& worker);
 
  private:

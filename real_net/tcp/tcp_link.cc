@@ -236,7 +236,7 @@ void TcpLink::dial() {
     dial_deadline_.reset();
     dial_failed();
   });
-  host_.look_up(*address_, [this, token = dialing_.token](const Result<Addresses>& found) {
+  host_.look_up(peer_, *address_, [this, token = dialing_.token](const Result<Addresses>& found) {
     if (dialing_.token == token) connect_to(found);
   });
 }

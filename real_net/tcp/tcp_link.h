@@ -55,8 +55,8 @@ class LinkHost {
   [[nodiscard]] virtual FrameSink& sink() = 0;
   // Where peers connect to.
   [[nodiscard]] virtual Address reached_at() const = 0;
-  // Finds the numeric addresses of a host; see NameLookup.
-  virtual void look_up(const Address& address, NameLookup::Done done) = 0;
+  // Finds the numeric addresses of a peer's host; see NameLookup.
+  virtual void look_up(WorkerId peer, const Address& address, NameLookup::Done done) = 0;
   // Whether the other end of a connection has proved that it is this worker; tells if not.
   [[nodiscard]] virtual bool believes(const Connection& connection, WorkerId worker) = 0;
   // The link has something to write.

@@ -68,8 +68,8 @@ class TcpTransport final : public Transport, private LinkHost {
   const Hello& hello() const override { return hello_; }
   ConnectionContext& context() override { return context_; }
   FrameSink& sink() override { return *sink_; }
-  void look_up(const Address& address, NameLookup::Done done) override {
-    names_.find(address, std::move(done));
+  void look_up(WorkerId peer, const Address& address, NameLookup::Done done) override {
+    names_.find(peer, address, std::move(done));
   }
   bool believes(const Connection& connection, WorkerId worker) override;
   void mark_dirty(TcpLink& link) override;

@@ -13,6 +13,11 @@ using Clock = std::chrono::steady_clock;
 
 // A store of another run that is about to end is waited for so long.
 constexpr auto kEndLimit = std::chrono::seconds(3);
+// So many of the last ones that were refused are told at a time: their number is one that anybody
+// who reaches the store may write.
+constexpr int64_t kRefusalsTold = 16;
+// No worker comes again so often: the store was written to by somebody else.
+constexpr int64_t kLivesMax = 1 << 16;
 constexpr char kGroups[] = "groups";
 constexpr char kForeigners[] = "foreigners";
 
@@ -159,6 +164,7 @@ Result<uint32_t> Meeting::claim() {
     life_ = store_->add(key("claims", rank()), 1) - 1;
     const bool came_again = life_ > 0;
     if (failed && !came_again) return why_it_failed();
+    if (!failed && (life_ < 0 || life_ > kLivesMax)) return too_many_lives();
     if (!failed && forms_ && came_again && predecessor_lives())
       return place_is_taken(", and waits for the others");
     // There is nothing to come back to.
@@ -169,6 +175,18 @@ Result<uint32_t> Meeting::claim() {
     if (options_.dynamic && rank() == 0 && came_again) founds_after_ = others_that_live();
     return static_cast<uint32_t>(life_);
   }
+}
+
+// Those that wait would wait in vain.
+Error Meeting::too_many_lives() {
+  const std::string text = "the store at " + place() + " says that " + describe(rank()) + " came " +
+                           std::to_string(life_) + " times before (its counter " +
+                           key("claims", rank()) +
+                           "), which cannot be: somebody else has written there. Give this group a "
+                           "rendezvous or a run " +
+                           "id of its own (MASTER_PORT, --rendezvous, --run-id)";
+  if (forms_) fail_group(text);
+  return failure(ErrorKind::bad_arguments, text);
 }
 
 Error Meeting::does_not_fit(const GroupCard& first, const std::string& what) {
@@ -261,16 +279,21 @@ MaybeError Meeting::hear_news() {
   news_ = news;
   if (store_->has({group_ + "failure"})) return why_it_failed();
   const int64_t refusals = store_->add(group_ + "refusals", 0);
-  for (; refusals_ < refusals; ++refusals_) {
-    const std::string refusal = group_ + "refusal/" + std::to_string(refusals_ + 1);
-    if (store_->has({refusal})) patience_.tell("is told: " + store_->get(refusal));
-  }
+  if (refusals > refusals_) refusals_ = std::max(refusals_, refusals - kRefusalsTold);
+  while (refusals_ < refusals)
+    if (const auto line = refusal(++refusals_)) patience_.tell("is told: " + *line);
   const int64_t roll = store_->add(group_ + "roll", 0);
   if (roll != std::exchange(roll_, roll)) {
     store_->add(key("present", rank()), 1);
     store_->add(group_ + "present/any", 1);
   }
   return std::nullopt;
+}
+
+// The line about a worker that was refused, if there is one with this number.
+std::optional<std::string> Meeting::refusal(int64_t number) {
+  const std::string place = group_ + "refusal/" + std::to_string(number);
+  return store_->has({place}) ? std::optional(store_->get(place)) : std::nullopt;
 }
 
 // The worker that serves the store may end it as soon as the last one says that it has read: so the
@@ -295,7 +318,7 @@ std::string Meeting::missing_ranks() {
 Error Meeting::missing() {
   std::string text = "not all workers came within " + in_words(options_.timeout) + " to " +
                      place() + "; missing: " + missing_ranks();
-  if (refusals_ > 0) text += "; " + store_->get(group_ + "refusal/" + std::to_string(refusals_));
+  if (const auto last = refusal(refusals_)) text += "; " + *last;
   return failure(ErrorKind::timeout, text);
 }
 

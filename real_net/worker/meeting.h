@@ -90,6 +90,7 @@ class Meeting {
   [[nodiscard]] Error of_another_run(const GroupCard& theirs);
   [[nodiscard]] Result<uint32_t> claim();
   void choose_group();
+  [[nodiscard]] Error too_many_lives();
   [[nodiscard]] Error does_not_fit(const GroupCard& first, const std::string& what);
   [[nodiscard]] Error place_is_taken(const std::string& where);
   [[nodiscard]] std::optional<MemberRecord> record_of(uint32_t rank);
@@ -107,6 +108,7 @@ class Meeting {
   [[nodiscard]] Result<Members> meet_all();
   [[nodiscard]] Status wait_for_all();
   [[nodiscard]] MaybeError hear_news();
+  [[nodiscard]] std::optional<std::string> refusal(int64_t number);
   [[nodiscard]] Error why_it_failed();
   [[nodiscard]] std::string missing_ranks();
   [[nodiscard]] Error missing();

@@ -14,6 +14,7 @@
 #include "real_net/tcp/own_addresses.h"
 #include "real_net/worker/bounded.h"
 #include "real_net/worker/group_card.h"
+#include "real_net/worker/store_file.h"
 #include "real_net/worker/store_probe.h"
 
 // The wheel is built with these, and c10d's headers ask for them.
@@ -124,6 +125,22 @@ Result<StorePtr> open_client(const Address& master, const std::string& server, P
   opening->abandoned = true;
   if (opened && *opened) return *opened;
   return not_opened(master, server, opening->found());
+}
+
+// The last of so many workers removes the file. A worker that refuses to join does not know how
+// many they are, and leaves it: others have yet to read why.
+Result<StorePtr> open_file(const std::string& path, size_t workers,
+                           const std::shared_ptr<StoreFile>& file, Patience& patience) {
+  const int count = workers == 0 ? -1 : static_cast<int>(workers);
+  const std::function<Result<StorePtr>()> work = [path, count, file]() -> Result<StorePtr> {
+    if (Status whole = file->check(); !whole.ok()) return whole.error();
+    return StorePtr(c10::make_intrusive<c10d::FileStore>(path, count));
+  };
+  const auto opened = within(patience.deadline(), work, [&] {
+    patience.waits_for("the rendezvous, the file " + path + ": " + kFileIsLocked);
+  });
+  if (opened) return *opened;
+  return failure(ErrorKind::timeout, path + " cannot be opened in time: " + kFileIsLocked);
 }
 
 // The group that a store at a port that cannot be had belongs to: "; there is …".
@@ -245,14 +262,32 @@ Result<StorePtr> serve(const Placement& placement, const Seal& seal, Patience& p
 
 class MeetingStore::Impl {
  public:
-  Impl(StorePtr made, const std::string& run, const Seal& seal, std::string silence)
+  // `file`: null if it is served.
+  Impl(StorePtr made, const std::string& run, const Seal& seal, std::string silence,
+       std::shared_ptr<StoreFile> file)
       : all(std::move(made)),
+        file(std::move(file)),
         run(c10::make_intrusive<c10d::PrefixStore>("rehearsal/" + run, all)),
         root(c10::make_intrusive<c10d::PrefixStore>(kRoot, all)),
         seal(seal),
         silence(std::move(silence)),
         prefix(run + "/") {}
+  // c10d's store reads its file once more as it ends; one that is cut short it would read for ever,
+  // so it stays as long as the process.
+  ~Impl() {
+    if (file == nullptr || file->check().ok()) return;
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<StorePtr>();
+    const std::lock_guard lock(mutex);
+    kept->push_back(all);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
+  void check_file() const {
+    if (file == nullptr) return;
+    if (Status whole = file->check(); !whole.ok()) throw std::runtime_error(whole.error().text);
+  }
   [[nodiscard]] std::string close(const std::string& key, const std::string& text) const {
     return seal.close(prefix + key, text);
   }
@@ -262,7 +297,9 @@ class MeetingStore::Impl {
     return std::move(opened).value();
   }
 
-  const StorePtr all, run, root;
+  const StorePtr all;
+  const std::shared_ptr<StoreFile> file;
+  const StorePtr run, root;
   const Seal seal;
   const std::string silence;  // why it may not answer
   const std::string prefix;   // of the run's keys, as the seal knows them
@@ -307,19 +344,11 @@ Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placem
                                                          const Seal& seal, Patience& patience) {
   const std::string server = names.empty() ? "rank 0" : names.front();
   Result<StorePtr> made = StorePtr();
+  std::shared_ptr<StoreFile> file;
   try {
     if (!placement.file.empty()) {
-      // The last of so many removes the file. A worker that refuses to join does not know how many
-      // they are, and leaves it: others have yet to read why.
-      const int count = names.empty() ? -1 : static_cast<int>(names.size());
-      const std::function<StorePtr()> work = [file = placement.file, count]() -> StorePtr {
-        return c10::make_intrusive<c10d::FileStore>(file, count);
-      };
-      const auto opened = within(patience.deadline(), work);
-      if (!opened)
-        return failure(ErrorKind::timeout,
-                       placement.file + " cannot be opened in time: " + kFileIsLocked);
-      made = *opened;
+      file = std::make_shared<StoreFile>(placement.file);
+      made = open_file(placement.file, names.size(), file, patience);
     } else if (placement.rank == 0 && !placement.agent_serves) {
       made = serve(placement, seal, patience);
     } else {
@@ -335,12 +364,14 @@ Result<std::unique_ptr<MeetingStore>> MeetingStore::open(const Placement& placem
   store->setTimeout(left_until(patience.deadline()));
   const std::string silence = placement.file.empty() ? "whoever serves it hangs" : kFileIsLocked;
   return std::unique_ptr<MeetingStore>(new MeetingStore(
-      std::make_shared<const Impl>(std::move(store), placement.run, seal, silence), nullptr));
+      std::make_shared<const Impl>(std::move(store), placement.run, seal, silence, std::move(file)),
+      nullptr));
 }
 
 std::unique_ptr<MeetingStore> MeetingStore::of_run(const std::string& run) const {
   return std::unique_ptr<MeetingStore>(new MeetingStore(
-      std::make_shared<const Impl>(impl_->all, run, impl_->seal, impl_->silence), patience_));
+      std::make_shared<const Impl>(impl_->all, run, impl_->seal, impl_->silence, impl_->file),
+      patience_));
 }
 
 // c10d waits for an answer without a limit.
@@ -352,7 +383,10 @@ Value MeetingStore::bounded(Call call) const {
       patience_ == nullptr
           ? now + kStoreAnswerLimit
           : std::max<Clock::time_point>(patience_->deadline(), now + kConnectLimit);
-  const std::function<Value()> work = [impl = impl_, call] { return call(*impl); };
+  const std::function<Value()> work = [impl = impl_, call] {
+    impl->check_file();
+    return call(*impl);
+  };
   auto answer = within(limit, work, [this] {
     if (patience_ != nullptr)
       patience_->waits_for("an answer of the rendezvous, which whoever serves it owes");

@@ -19,6 +19,8 @@ TEST(Printable, WritesOutWhatATerminalOrALogWouldObey) {
   EXPECT_EQ(printable(std::string("\0", 1)), "\\x00");
   EXPECT_EQ(printable("\u009b31m"), "\\xc2\\x9b31m");  // the same in one character
   EXPECT_EQ(printable("\u202etxt\u2028"), "\\xe2\\x80\\xaetxt\\xe2\\x80\\xa8");
+  EXPECT_EQ(printable("a\u061cb"),
+            "a\\xd8\\x9cb");  // a mark of Arabic, which turns what is near it
 }
 
 TEST(Printable, WritesOutWhatIsNoUtf8) {

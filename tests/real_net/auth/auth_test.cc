@@ -94,6 +94,20 @@ TEST(Auth, RefusesEverythingElseInOneLineWithoutTheSecret) {
   }
 }
 
+TEST(Auth, QuotesNothingThatMayBeASecretInAWrongPlace) {
+  // Goal: a secret that was typed in the wrong place comes to no terminal, log or store. Method: in
+  // the place of the form, a variable, a descriptor, an item of a list.
+  for (const std::string before :
+       {"",
+        "secret=", "secret:", "secret:fd=", "secret:env=", "certificates:", "certificates:cert=a,",
+        "certificates:cert=a,key=b,ca=c,", "certificates:cert=a,key=b,ca=c,protection="}) {
+    const Result<Auth> parsed = parse(before + kSecret);
+    ASSERT_FALSE(parsed.ok()) << before;
+    EXPECT_EQ(parsed.error().text.find(kSecret), std::string::npos) << parsed.error().text;
+    EXPECT_TRUE(parsed.error().text.starts_with("--auth: ")) << parsed.error().text;
+  }
+}
+
 TEST(Auth, NamesTheFileThatIsNoCertificate) {
   TestAuthority authority;
   const CertificateFiles good = authority.issue("ps");

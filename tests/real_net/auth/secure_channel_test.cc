@@ -1,11 +1,15 @@
 #include "real_net/auth/secure_channel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <fstream>
 #include <thread>
 
 #include "real_net/auth/credentials.h"
 #include "tests/real_net/support/certificates.h"
+#include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::real {
 namespace {
@@ -203,6 +207,26 @@ TEST(Certificates, ProveOneNameAndNoOther) {
   EXPECT_FALSE(ends.server->proves("ps"));
 }
 
+TEST(Certificates, ProveNamesLetterByLetter) {
+  // Goal: a certificate is good for the worker that has its name, and for no other way to write it.
+  // Method: names that X.509's rules for hosts take for equal.
+  TestAuthority authority;
+  const auto shown_by = [&](const std::string& certificate, const std::string& worker) {
+    const auto end = credentials(authority.issue(certificate));
+    Ends ends(*end, *end);
+    EXPECT_TRUE(ends.meet()) << ends.why;
+    return ends.client->proves(worker);
+  };
+  EXPECT_TRUE(shown_by("ps", "ps"));
+  EXPECT_FALSE(shown_by("ps", "PS"));
+  EXPECT_FALSE(shown_by("PS", "ps"));
+  EXPECT_FALSE(shown_by("ps", std::string("ps\0", 3)));
+  EXPECT_FALSE(shown_by("*.gpu.example", "a.gpu.example"));
+  EXPECT_TRUE(shown_by("*.gpu.example", "*.gpu.example"));
+  EXPECT_TRUE(shown_by("node.cluster", "node.cluster"));
+  EXPECT_FALSE(shown_by("node.cluster", ".cluster"));
+}
+
 TEST(Certificates, OfAnotherAuthorityAreRefused) {
   TestAuthority authority, other;
   const auto ps = credentials(authority.issue("ps"));
@@ -227,6 +251,85 @@ TEST(Certificates, ThatAreRevokedAreRefused) {
   Ends ends(*trainer, *ps);
   EXPECT_FALSE(ends.meet());
   EXPECT_NE(ends.why.find("revoked"), std::string::npos) << ends.why;
+}
+
+// Both revocation lists in one file.
+std::string lists_of(const TemporaryFolder& folder, const std::string& one,
+                     const std::string& other) {
+  const std::string path = folder.file("both.crl");
+  std::ofstream(path) << read_whole_file(one) << read_whole_file(other);
+  return path;
+}
+
+TEST(Certificates, OfAnAuthorityThatWasRevokedAreRefused) {
+  // Goal: who has the key of an authority that is not believed any more makes no worker. Method: an
+  // authority below another, which revokes it.
+  TestAuthority authority;
+  TestAuthority below(authority, "below");
+  const TemporaryFolder folder;
+  CertificateFiles of_ps = authority.issue("ps");
+  const auto trainer = credentials(below.issue("trainer0"));
+  of_ps.revoked = lists_of(folder, authority.empty_list(), below.empty_list());
+  {
+    const auto ps = credentials(of_ps);
+    Ends ends(*trainer, *ps);
+    ASSERT_TRUE(ends.meet()) << ends.why;
+    EXPECT_TRUE(ends.server->proves("trainer0"));
+  }
+  of_ps.revoked = lists_of(folder, authority.revoke("below"), below.empty_list());
+  const auto ps = credentials(of_ps);
+  Ends ends(*trainer, *ps);
+  EXPECT_FALSE(ends.meet());
+  EXPECT_NE(ends.why.find("revoked"), std::string::npos) << ends.why;
+}
+
+// As long as it lives this process can open no file.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    set({.rlim_cur = 0, .rlim_max = before_.rlim_max});
+  }
+  ~NoDescriptors() { set(before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  static void set(const rlimit& limit) { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0); }
+  rlimit before_{};
+};
+
+TEST(Certificates, ThatCannotBeReadOnceAreReadLater) {
+  // Goal: new files do not stay unread because there was no descriptor when they came. Method: the
+  // certificate changes while none is left; nobody touches its file again.
+  TestAuthority authority;
+  const CertificateFiles of_trainer = authority.issue("trainer0");
+  const auto ps = credentials(authority.issue("ps"));
+  std::vector<std::string> told;
+  const auto trainer =
+      Credentials::make({.kind = Auth::Kind::certificates, .secret = {}, .files = of_trainer},
+                        [&](const Error& error) { told.push_back(error.text); })
+          .or_throw();
+  authority.replace("trainer0", "trainer1");
+  std::filesystem::last_write_time(
+      of_trainer.chain, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(2));
+  const auto name_is = [&](const std::string& name) {
+    Ends ends(*trainer, *ps);
+    EXPECT_TRUE(ends.meet()) << ends.why;
+    return ends.server->proves(name);
+  };
+  {
+    const NoDescriptors none;
+    EXPECT_TRUE(name_is("trainer0"));
+    EXPECT_TRUE(name_is("trainer0"));
+  }
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  bool is_read = false;
+  while (!is_read && std::chrono::steady_clock::now() < limit) is_read = name_is("trainer1");
+  EXPECT_TRUE(is_read);
+  ASSERT_EQ(told.size(), 1u) << "once for a change";
+  EXPECT_NE(told[0].find(of_trainer.chain), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find("Too many open files"), std::string::npos) << told[0];
 }
 
 TEST(Certificates, AreReadAgainWhenTheyChange) {

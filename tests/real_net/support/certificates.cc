@@ -5,6 +5,7 @@
 #include <openssl/x509v3.h>
 
 #include <map>
+#include <vector>
 
 #include "core/base/check.h"
 
@@ -48,26 +49,44 @@ CertificatePtr new_certificate(const std::string& name, long number, EVP_PKEY* k
   return made;
 }
 
-void write_certificate(const std::string& path, X509* certificate) {
-  PEM_write_X509(file_for(path).get(), certificate);
+void write_certificates(const std::string& path, const std::vector<X509*>& certificates) {
+  const FilePtr file = file_for(path);
+  for (X509* certificate : certificates) PEM_write_X509(file.get(), certificate);
 }
 
 }  // namespace
 
 struct TestAuthority::State {
   KeyPtr key = new_key();
-  CertificatePtr certificate = new_certificate("authority", 1, key.get());
+  CertificatePtr certificate{nullptr, X509_free};
+  bool is_below = false;    // another authority has made the certificate
+  std::string authorities;  // the file of the one that is believed
   long last_number = 1;
   std::map<std::string, long> numbers;  // of certificates, by name
   std::map<std::string, long> revoked;
 };
 
 TestAuthority::TestAuthority() : state_(std::make_unique<State>()) {
+  state_->certificate = new_certificate("authority", 1, state_->key.get());
+  state_->authorities = folder_.file("ca.pem");
   X509* own = state_->certificate.get();
   extend(own, NID_basic_constraints, "critical,CA:TRUE");
   X509_set_issuer_name(own, X509_get_subject_name(own));
   X509_sign(own, state_->key.get(), EVP_sha256());
-  write_certificate(folder_.file("ca.pem"), own);
+  write_certificates(state_->authorities, {own});
+}
+
+TestAuthority::TestAuthority(TestAuthority& above, const std::string& name)
+    : state_(std::make_unique<State>()) {
+  State& other = *above.state_;
+  other.numbers[name] = ++other.last_number;
+  state_->certificate = new_certificate(name, other.last_number, state_->key.get());
+  state_->is_below = true;
+  state_->authorities = other.authorities;
+  X509* own = state_->certificate.get();
+  extend(own, NID_basic_constraints, "critical,CA:TRUE");
+  X509_set_issuer_name(own, X509_get_subject_name(other.certificate.get()));
+  X509_sign(own, other.key.get(), EVP_sha256());
 }
 
 TestAuthority::~TestAuthority() = default;
@@ -76,7 +95,7 @@ CertificateFiles TestAuthority::issue(const std::string& name) {
   replace(name, name);
   return {.chain = folder_.file(name + ".pem"),
           .key = folder_.file(name + ".key"),
-          .authorities = folder_.file("ca.pem"),
+          .authorities = state_->authorities,
           .revoked = {}};
 }
 
@@ -88,7 +107,9 @@ void TestAuthority::replace(const std::string& name, const std::string& other) {
   X509_sign(made.get(), state_->key.get(), EVP_sha256());
   PEM_write_PrivateKey(file_for(folder_.file(name + ".key")).get(), key.get(), nullptr, nullptr, 0,
                        nullptr, nullptr);
-  write_certificate(folder_.file(name + ".pem"), made.get());
+  std::vector<X509*> shown = {made.get()};
+  if (state_->is_below) shown.push_back(state_->certificate.get());
+  write_certificates(folder_.file(name + ".pem"), shown);
   state_->numbers[name] = state_->last_number;
 }
 

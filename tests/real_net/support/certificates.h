@@ -13,6 +13,9 @@ namespace rehearsal::real {
 class TestAuthority {
  public:
   TestAuthority();
+  // One whose certificate `above` has made, which may revoke it by this name. The files that it
+  // issues show its own certificate, too, and believe `above`.
+  TestAuthority(TestAuthority& above, const std::string& name);
   ~TestAuthority();
   TestAuthority(const TestAuthority&) = delete;
   TestAuthority& operator=(const TestAuthority&) = delete;

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstring>
 
 #include "real_net/tcp/socket.h"
@@ -16,6 +18,7 @@ std::vector<const char*> addresses_of(const char* host, const addrinfo* hints) {
   if (host == nullptr || !is_name) return {};
   if (std::strcmp(host, rehearsal::real::kBothFamilies) == 0) return {"::1", "127.0.0.1"};
   if (std::strcmp(host, rehearsal::real::kNewFamily) == 0) return {"::1"};
+  if (rehearsal::real::own_name() == host) return {"127.0.1.1"};
   return {};
 }
 
@@ -37,6 +40,11 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
 }
 
 namespace rehearsal::real {
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 bool has_ipv6() { return listen_on({.host = "::1", .port = 0}).ok(); }
 

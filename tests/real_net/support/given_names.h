@@ -10,6 +10,10 @@ namespace rehearsal::real {
 inline constexpr char kBothFamilies[] = "both.rehearsal.test";  // ::1, then 127.0.0.1
 inline constexpr char kNewFamily[] = "six.rehearsal.test";      // ::1
 
+// The name that this machine calls itself by. The resolver knows it as 127.0.1.1, as that of many a
+// machine does.
+[[nodiscard]] std::string own_name();
+
 // Whether this machine has the loopback address of IPv6.
 [[nodiscard]] bool has_ipv6();
 

@@ -104,5 +104,17 @@ TEST(OwnAddresses, StayHereWhereNobodyElseMayCome) {
     EXPECT_TRUE(is_loopback(address_towards({host, 1}, false))) << host;
 }
 
+TEST(OwnAddresses, AreThoseOfOthersWhereTheMachineIsCalledSo) {
+  // Goal: others know this machine's name as another address than it does itself, so whoever names
+  // it is no longer hidden. Method: the resolver knows it as 127.0.1.1.
+  const Address own{.host = own_name(), .port = 0};
+  if (own.host == "localhost" || is_numeric(own.host)) GTEST_SKIP() << "it has no name of its own";
+  ASSERT_EQ(numeric_addresses_of(own).or_throw(), (Addresses{{"127.0.1.1", 0}}));
+  EXPECT_FALSE(stays_on_this_machine(own, false));
+  EXPECT_FALSE(stays_on_this_machine(own, true));
+  EXPECT_TRUE(is_anywhere(host_of(listen_as(own, false))));
+  EXPECT_TRUE(is_anywhere(host_of(listen_as(own, true))));
+}
+
 }  // namespace
 }  // namespace rehearsal::real

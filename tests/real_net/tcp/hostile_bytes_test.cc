@@ -348,6 +348,29 @@ TEST_F(ImpatientHostileBytes, AnswersThatNobodyTakesAreBounded) {
   }));
 }
 
+TEST_F(ImpatientHostileBytes, WordsToTryAgainThatNobodyTakesAreBounded) {
+  // Method: many who say that they were linked before, in another life, and do not hang up: each is
+  // to begin with its greeting.
+  std::vector<std::unique_ptr<Client>> clients;
+  for (uint64_t i = 0; i < 100; ++i) {
+    clients.push_back(std::make_unique<Client>(port()));
+    clients.back()->send(encode_handshake({.kind = HandshakeKind::hello,
+                                           .from = {0},
+                                           .to = {1},
+                                           .incarnation = {78},
+                                           .token = 1 + i,
+                                           .last_token = 5,
+                                           .text = ""}));
+  }
+  EXPECT_TRUE(wait_until(end_.runtime, [this] {
+    const TcpTransport::Census now = census();
+    return now.unidentified == 0 && now.leaving == 8;
+  }));
+  EXPECT_TRUE(clients.back()->hung_up());
+  EXPECT_EQ(census().leaving, 8u);
+  EXPECT_EQ(end_.sink.count(What::up), 0u);
+}
+
 TEST_F(HostileBytes, ABadChecksumLosesTheLinkAndSaysWhy) {
   Client small(port());
   Client large(port());

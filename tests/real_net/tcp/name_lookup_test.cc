@@ -42,11 +42,11 @@ TEST(NameLookup, ASlowResolverHoldsNobodyUp) {
   };
   run_on(runtime, [&] {
     lookup.emplace(runtime, slow.resolve());
-    lookup->find({"gpu3", 7000}, note("a"));
-    lookup->find({"gpu3", 7001}, note("b"));
-    lookup->find({"nowhere", 1}, note("c"));
-    lookup->find({"127.0.0.1", 5}, note("d"));
-    lookup->find({"::1", 6}, note("e"));
+    lookup->find({0}, {"gpu3", 7000}, note("a"));
+    lookup->find({1}, {"gpu3", 7001}, note("b"));
+    lookup->find({2}, {"nowhere", 1}, note("c"));
+    lookup->find({3}, {"127.0.0.1", 5}, note("d"));
+    lookup->find({4}, {"::1", 6}, note("e"));
   });
   EXPECT_EQ(found, (std::vector<std::string>{"d 127.0.0.1:5", "e [::1]:6"}));
   slow.go.set_value();
@@ -72,8 +72,8 @@ TEST(NameLookup, NamesWithoutEndAreRefusedAndNothingIsToldWhenItHasGone) {
   int refused = 0, told = 0;
   run_on(runtime, [&] {
     NameLookup lookup(runtime, slow.resolve());
-    for (int i = 0; i < 100; ++i)
-      lookup.find({"host" + std::to_string(i), 1}, [&](const Result<Addresses>& result) {
+    for (uint32_t i = 0; i < 100; ++i)
+      lookup.find({i}, {"host" + std::to_string(i), 1}, [&](const Result<Addresses>& result) {
         ++(!result.ok() && result.error().kind == ErrorKind::overloaded ? refused : told);
       });
   });
@@ -81,6 +81,43 @@ TEST(NameLookup, NamesWithoutEndAreRefusedAndNothingIsToldWhenItHasGone) {
   slow.go.set_value();
   EXPECT_TRUE(wait_until(runtime, [&] { return *slow.asked == 16; }));
   run_on(runtime, [&] { EXPECT_EQ(told, 0); });
+  runtime.stop();
+}
+
+TEST(NameLookup, APeerHasOneNameLookedUpAtATime) {
+  // Goal: a peer that says another slow name again and again takes no look-up from the others.
+  // Method: a hundred names of one, and then a name of another; the resolver answers in the end.
+  SlowResolver slow;
+  RealRuntime runtime({.worker_threads = 1});
+  std::optional<NameLookup> lookup;
+  std::vector<std::string> found;
+  const auto note = [&](const std::string& who) {
+    return [&found, who](const Result<Addresses>& result) {
+      found.push_back(who + (result.ok() ? " found" : " " + result.error().text));
+    };
+  };
+  run_on(runtime, [&] {
+    lookup.emplace(runtime, slow.resolve());
+    for (int i = 0; i < 100; ++i) {
+      const std::string host = "host" + std::to_string(i);
+      lookup->find({1}, {host, 1}, note(host));
+    }
+    lookup->find({2}, {"gpu3", 1}, note("gpu3"));
+  });
+  EXPECT_TRUE(wait_until(runtime, [&] { return *slow.asked == 2; }));
+  run_on(runtime, [&] { EXPECT_EQ(found, std::vector<std::string>{}); });
+  slow.go.set_value();
+  EXPECT_TRUE(wait_until(runtime, [&] {
+    size_t count = 0;
+    run_on(runtime, [&] { count = found.size(); });
+    return count == 3;
+  }));
+  run_on(runtime, [&] {
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, (std::vector<std::string>{"gpu3 found", "host0 found", "host99 found"}));
+    EXPECT_EQ(*slow.asked, 3);
+    lookup.reset();
+  });
   runtime.stop();
 }
 

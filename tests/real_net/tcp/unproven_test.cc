@@ -74,24 +74,44 @@ TEST(Unproven, EndsWithTheSameSecretHaveOne) {
   EXPECT_TRUE(wait_until(a.runtime, [&] { return a.sink.up() && b.sink.up(); }));
 }
 
+std::shared_ptr<Credentials> certified(TestAuthority& authority, const std::string& name) {
+  return Credentials::make(
+             {.kind = Auth::Kind::certificates, .secret = {}, .files = authority.issue(name)})
+      .or_throw();
+}
+
 TEST(Unproven, ACertificateIsGoodForOneWorkerOnly) {
   TestAuthority authority;
-  const auto certified = [&](const std::string& name) {
-    return Credentials::make(
-               {.kind = Auth::Kind::certificates, .secret = {}, .files = authority.issue(name)})
-        .or_throw();
-  };
-  const auto of_ps = certified("ps"), of_trainer = certified("trainer");
+  const auto of_ps = certified(authority, "ps"), of_trainer = certified(authority, "trainer");
   std::vector<std::string> told, ignored;
   {
     End a(0, of_ps, &told), b(1, of_trainer, &ignored);
     introduce(a, b);
     EXPECT_TRUE(wait_until(a.runtime, [&] { return a.sink.up() && b.sink.up(); }));
   }
-  End a(0, of_ps, &told), impostor(1, certified("observer"), &ignored);
+  End a(0, of_ps, &told), impostor(1, certified(authority, "observer"), &ignored);
   introduce(a, impostor);
   // The impostor believes the first one, with good reason, and is cut when it has shown itself.
   expect_no_link(a, told, "says it is worker 'trainer' shows a certificate of another name");
+}
+
+TEST(Unproven, WhoConnectsWithAnotherCertificateHasNoLinkEither) {
+  // Goal: the end that is connected to looks at the name, too. Method: it knows no address to
+  // connect to; the impostor does, and comes again and again, as the bytes tell that pass by.
+  TestAuthority authority;
+  std::vector<std::string> told, ignored;
+  End a(0, certified(authority, "ps"), &told),
+      impostor(1, certified(authority, "observer"), &ignored);
+  run_on(a.runtime, [&] { a.transport.open(impostor.hello.worker); });
+  FaultProxy proxy(a.transport.address().port);
+  run_on(impostor.runtime, [&] {
+    impostor.transport.set_address(a.hello.worker, {.host = "127.0.0.1", .port = proxy.port()});
+    impostor.transport.open(a.hello.worker);
+  });
+  expect_no_link(a, told, "says it is worker 'trainer' shows a certificate of another name");
+  const uint64_t at_once = proxy.forwarded_bytes();
+  EXPECT_TRUE(wait_until(a.runtime, [&] { return proxy.forwarded_bytes() > 4 * at_once; }));
+  EXPECT_EQ(a.sink.count(conformance::RecordingSink::What::up), 0u);
 }
 
 // A connection that says what it likes.

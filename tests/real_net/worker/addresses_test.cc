@@ -145,6 +145,59 @@ TEST(AddressesOfWorkers, NoProofIsAskedForWhereNobodyElseComes) {
   }
 }
 
+TEST(AddressesOfWorkers, AProofIsAskedForWhereTheMachineIsNamedAsOthersKnowIt) {
+  // Goal: a machine that knows its own name as loopback is not hidden by it. Method: that name as
+  // the place of the store, and where the worker listens; the check alone, then a whole worker.
+  const std::string own = own_name();
+  if (own == "localhost" || is_numeric(own)) GTEST_SKIP() << "it has no name of its own";
+  Placement placement;
+  placement.master = {.host = own, .port = 77};
+  EXPECT_FALSE(check_exposure(Auth{}, placement, {.host = "127.0.0.1", .port = 0}).ok());
+  EXPECT_FALSE(check_exposure(Auth{}, {.rank = 1}, {.host = own, .port = 0}).ok());
+  EXPECT_TRUE(check_exposure(Auth{.kind = Auth::Kind::none}, placement, placement.master).ok());
+
+  const std::map<std::string, std::string> variables = {
+      {"RANK", "0"},
+      {"WORLD_SIZE", "2"},
+      {"MASTER_ADDR", own},
+      {"MASTER_PORT", std::to_string(leased_port())}};
+  WorkerOptions options;
+  options.environment = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+  options.node.join_timeout = std::chrono::milliseconds(200);
+  const Status status = run_worker(options, asking_program());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text.find("or say --auth none"), std::string::npos)
+      << status.error().text;
+}
+
+TEST(AddressesOfWorkers, AProofIsAskedForWhereOthersComeByAnotherWay) {
+  // Goal: a forwarded port, and a socket that was handed on, are ways in. Method: the check alone.
+  const Address hidden{.host = "127.0.0.1", .port = 7000};
+  const Placement serves_nothing{.rank = 1};
+  for (const std::string& host : loopback_hosts())
+    EXPECT_TRUE(check_exposure(Auth{}, serves_nothing, hidden, Address{host, 7000}).ok()) << host;
+  const Address forwarded{.host = "10.0.0.7", .port = 7000};
+  const Status refused = check_exposure(Auth{}, serves_nothing, hidden, forwarded);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text.find("at 10.0.0.7:7000"), std::string::npos);
+  EXPECT_TRUE(
+      check_exposure(Auth{.kind = Auth::Kind::none}, serves_nothing, hidden, forwarded).ok());
+
+  const FileDescriptor open = listen_on({.host = "", .port = 0}).or_throw();
+  const FileDescriptor closed = listen_on({.host = "127.0.0.1", .port = 0}).or_throw();
+  for (const FileDescriptor* socket : {&open, &closed}) {
+    Placement placement;
+    placement.master = {.host = "127.0.0.1", .port = local_address(*socket).port};
+    placement.listening = socket->get();
+    EXPECT_EQ(check_exposure(Auth{}, placement, hidden).ok(), socket == &closed);
+    placement.rank = 1;
+    EXPECT_TRUE(check_exposure(Auth{}, placement, hidden).ok()) << "it serves nothing";
+  }
+}
+
 // The lines that a worker is told while it waits.
 class Lines {
  public:

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <future>
+#include <limits>
 #include <optional>
 
+#include "real_net/worker/group_card.h"
+#include "real_net/worker/meeting_store.h"
 #include "tests/leased_port.h"
 #include "tests/temporary_folder.h"
 
@@ -137,6 +140,65 @@ TEST(Rendezvous, WorkersOfAnotherProgramAreNamed) {
   EXPECT_NE(members.error().text.find("evaluator"), std::string::npos) << members.error().text;
   (void)second.get();
   (void)third.get();
+}
+
+// A store of the test's own, in which it may write what it likes; rank 0 never comes.
+std::unique_ptr<MeetingStore> open_store(uint16_t port, const std::vector<std::string>& names) {
+  Patience patience(seconds(60), seconds(60), nullptr);
+  auto store =
+      MeetingStore::open(rendezvous_options(port, 0).placement, names, Seal(Auth{}), patience)
+          .or_throw();
+  store->announce(encode(GroupCard{.names = names}));
+  return store;
+}
+
+TEST(Rendezvous, ACounterThatSomebodyElseWroteKeepsNobodyBeyondItsTime) {
+  // Goal: a number in the store, which no seal covers, is no loop of its length. Method: the count
+  // of those that were refused is near the end of all numbers; nobody was.
+  const uint16_t port = leased_port();
+  const auto store = open_store(port, kThree);
+  store->add("group0/refusals", std::numeric_limits<int64_t>::max());
+  store->add("group0/news", 1);
+  Joining joining(rendezvous_options(port, 1, seconds(3)));
+  const Result<Members> members = joining.get();
+  ASSERT_FALSE(members.ok());
+  EXPECT_EQ(members.error().kind, ErrorKind::timeout);
+  EXPECT_EQ(members.error().text,
+            "not all workers came within 3 s to 127.0.0.1:" + std::to_string(port) +
+                "; missing: rank 0 ('ps'), rank 2 ('trainer1')");
+}
+
+TEST(Rendezvous, ACounterOfLivesThatCannotBeIsNamed) {
+  // Goal: a worker does not begin a life that the others take for a lie. Method: somebody else has
+  // counted for it: more than 65,536, so much that it is negative in the end, or as much as may be.
+  for (const int64_t count : {int64_t{65'537}, int64_t{1} << 29, int64_t{1} << 40, int64_t{-3}}) {
+    const uint16_t port = leased_port();
+    const auto store = open_store(port, kThree);
+    store->add("group0/claims/1", count);
+    Joining joining(rendezvous_options(port, 1));
+    Joining other(rendezvous_options(port, 2));
+    const Result<Members> members = joining.get();
+    ASSERT_FALSE(members.ok());
+    EXPECT_EQ(members.error().kind, ErrorKind::bad_arguments);
+    EXPECT_EQ(
+        members.error().text,
+        "the store at 127.0.0.1:" + std::to_string(port) + " says that rank 1 ('trainer0') " +
+            "came " + std::to_string(count) + " times before (its counter " +
+            "group0/claims/1), which cannot be: somebody else has written there. Give this " +
+            "group a rendezvous or a run id of its own (MASTER_PORT, --rendezvous, --run-id)");
+    const Result<Members> told = other.get();
+    ASSERT_FALSE(told.ok());
+    EXPECT_EQ(told.error().text, members.error().text) << "it would wait in vain";
+  }
+  const uint16_t port = leased_port();
+  const auto store = open_store(port, {"ps"});
+  store->add("group0/claims/0", 65'536);
+  RendezvousOptions alone = rendezvous_options(port, 0);
+  alone.names = {"ps"};
+  alone.placement.agent_serves = true;
+  Joining last(alone);
+  EXPECT_TRUE(last.get().ok());
+  EXPECT_EQ(last.life(), 65'536u);
 }
 
 TEST(Rendezvous, APortInUseIsAnErrorThatSaysSo) {

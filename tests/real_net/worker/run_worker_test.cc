@@ -151,6 +151,21 @@ TEST(RunWorker, NobodyIsOpenToStrangersWhoHasNotSaidSo) {
   }
 }
 
+TEST(RunWorker, WhoSaysThatOthersReachItNeedsAProof) {
+  // Goal: the documented way of a forwarded port is no way in for strangers. Method: it listens at
+  // loopback, and advertises what others can reach.
+  const Program program = adding_program();
+  WorkerOptions made = options(leased_port(), 0);
+  made.listen = Address{.host = "127.0.0.1", .port = 0};
+  made.advertise = Address{.host = "10.0.0.7", .port = 7000};
+  made.node.join_timeout = std::chrono::milliseconds(200);
+  const Status status = run_worker(made, program);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::bad_arguments);
+  EXPECT_NE(status.error().text.find("can reach this worker, at 10.0.0.7:7000"), std::string::npos)
+      << status.error().text;
+}
+
 TEST(RunWorker, WhoListensEverywhereIsReachedAtThisMachine) {
   // Goal: what is published is the address of a machine. Method: all listen at any; one of them
   // looks into the store.

@@ -14,6 +14,8 @@
 namespace rehearsal::real {
 namespace {
 
+// Of the certificates that a peer shows, before it has proved anything.
+constexpr long kChainBytesMax = 24 * 1024;
 constexpr std::string_view kIdentity = "rehearsal";
 constexpr const char* kSuites = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr unsigned char kSuiteOfKey[] = {0x13, 0x01};
@@ -141,8 +143,10 @@ Result<ContextPtr> new_context(const Auth& auth, bool connects, Key* key) {
   const bool set = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                    SSL_CTX_set_ciphersuites(context, kSuites) == 1 &&
                    SSL_CTX_set_num_tickets(context, 0) == 1 &&
+                 SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 &&
                    SSL_CTX_set_session_id_context(context, identity_bytes(), kIdentity.size()) == 1;
   REHEARSAL_CHECK(set);
+  SSL_CTX_set_max_cert_list(context, kChainBytesMax);
   use_protection(context, auth.protection);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // A server without the key could show a certificate: with a secret no authority is believed.

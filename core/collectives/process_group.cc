@@ -159,8 +159,10 @@ ProcessGroup::ProcessGroup(const WorkerAccess& worker, const std::vector<std::st
                                             Incarnation{theirs.incarnation}};
   }
   group.name = introduction.name;
+  MaybeError refused;
   caller.visit_strand("the state of a process group",
-                      [&] { group.mailboxes->open(group.name, std::move(members)); });
+                      [&] { refused = group.mailboxes->open(group.name, std::move(members)); });
+  if (refused) throw RpcError(*std::move(refused));
   group.is_open = true;
 }
 

@@ -368,7 +368,7 @@ Future<Unit> ProcessGroup::recv_async(const at::Tensor& tensor, uint32_t from, u
 
 void register_process_groups(FunctionRegistry& registry) {
   register_parcels(registry);
-  StoreTable::register_in(registry);
+  register_stores(registry);
 }
 
 }  // namespace rehearsal

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -146,8 +147,17 @@ class Batcher {
     }
 
     using Answer = std::shared_ptr<FutureState<Out>>;
+    // An item of the batch that is not closed, what it is made of, and the streams that own its
+    // memory.
+    struct Added {
+      In item;
+      Answer answer;
+      std::shared_ptr<const StreamMarks> marks;
+      Streams streams;
+    };
     void take(In item, const Answer& answer, const Adder& adder);
-    void take_back(const Answer& answer);
+    void take_back(uint64_t number);
+    [[nodiscard]] std::shared_ptr<Batch> take_open();
     void close();
     void run_next();
     [[nodiscard]] Result<std::vector<Out>> perform(Batch& batch) const;
@@ -157,7 +167,9 @@ class Batcher {
     const BatchOptions options;
     const Body body;
     std::shared_ptr<Execution> source;  // names the batches
-    Batch open;
+    Batch open;                         // without its items
+    std::map<uint64_t, Added> added;    // these, as they came
+    uint64_t next_number = 0;
     DeadlineId delay;  // of the open batch
     std::deque<std::shared_ptr<Batch>> closed;
     bool running = false;
@@ -180,33 +192,26 @@ class Batcher {
 
 template <class In, class Out>
 void Batcher<In, Out>::State::take(In item, const Answer& answer, const Adder& by) {
+  const uint64_t number = next_number++;
   if (Execution* const adder = by.execution; adder != nullptr) {
     if (adder->given_up && !by.shielded)
       return answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
-    if (open.items.empty()) open.monitor = adder->monitor;
+    if (added.empty()) open.monitor = adder->monitor;
     // The body's calls are nested as deeply as its waiters, for which they never wait.
     open.depth = std::max(open.depth, adder->depth);
     // Only of a call being served anybody gives up.
     if (adder->depth > 0 && !by.shielded)
-      adder->when_given_up.push_back(
-          [weak = this->weak_from_this(), weak_answer = std::weak_ptr(answer)] {
-            const auto state = weak.lock();
-            const Answer answer = weak_answer.lock();
-            if (state != nullptr && answer != nullptr) state->take_back(answer);
-          });
+      adder->when_given_up.push_back([weak = this->weak_from_this(), number] {
+        if (const auto state = weak.lock()) state->take_back(number);
+      });
   }
-  if (open.items.empty())
+  if (added.empty())
     open.context = by.context;
   else if (open.context && !(by.context && *by.context == *open.context))
     open.context = nullptr;
-  open.items.push_back(std::move(item));
-  open.answers.push_back(answer);
-  if (by.marks != nullptr) {
-    open.marks.push_back(by.marks);
-    open.streams.push_back(by.streams);
-  }
-  if (open.items.size() == options.size) return close();
-  if (open.items.size() > 1 || !options.delay) return;
+  added.emplace(number, Added{std::move(item), answer, by.marks, by.streams});
+  if (added.size() == options.size) return close();
+  if (added.size() > 1 || !options.delay) return;
   // The batcher may be gone by then: nothing of it may die with a table of the strand.
   delay = caller->call_at(caller->when_passed(*options.delay), [weak = this->weak_from_this()] {
     if (const auto state = weak.lock()) state->close();
@@ -214,25 +219,37 @@ void Batcher<In, Out>::State::take(In item, const Answer& answer, const Adder& b
 }
 
 template <class In, class Out>
-void Batcher<In, Out>::State::take_back(const Answer& answer) {
-  const auto found = std::find(open.answers.begin(), open.answers.end(), answer);
-  if (found == open.answers.end()) return;
-  const auto item = open.items.begin() + (found - open.answers.begin());
-  caller->strand()->let_go(std::make_shared<In>(std::move(*item)));
-  open.items.erase(item);
-  open.answers.erase(found);
-  if (open.items.empty()) {
+void Batcher<In, Out>::State::take_back(uint64_t number) {
+  auto taken = added.extract(number);
+  if (taken.empty()) return;
+  const Answer answer = taken.mapped().answer;
+  caller->strand()->let_go(std::make_shared<In>(std::move(taken.mapped().item)));
+  if (added.empty()) {
     caller->take_back(std::exchange(delay, {}));
     open = {};
   }
   answer->complete(detail::not_collected(*caller, detail::kCallerGaveUp));
 }
 
+// The batch that is not closed, with its items; the next one begins.
+template <class In, class Out>
+auto Batcher<In, Out>::State::take_open() -> std::shared_ptr<Batch> {
+  caller->take_back(std::exchange(delay, {}));
+  const auto batch = std::make_shared<Batch>(std::exchange(open, {}));
+  for (auto& [number, one] : std::exchange(added, {})) {
+    batch->items.push_back(std::move(one.item));
+    batch->answers.push_back(std::move(one.answer));
+    if (one.marks == nullptr) continue;
+    batch->marks.push_back(std::move(one.marks));
+    batch->streams.push_back(std::move(one.streams));
+  }
+  return batch;
+}
+
 template <class In, class Out>
 void Batcher<In, Out>::State::close() {
-  if (open.items.empty()) return;
-  caller->take_back(std::exchange(delay, {}));
-  closed.push_back(std::make_shared<Batch>(std::exchange(open, {})));
+  if (added.empty()) return;
+  closed.push_back(take_open());
   run_next();
 }
 
@@ -283,8 +300,7 @@ Result<std::vector<Out>> Batcher<In, Out>::State::perform(Batch& batch) const {
 
 template <class In, class Out>
 void Batcher<In, Out>::State::abandon() {
-  caller->take_back(std::exchange(delay, {}));
-  const auto dropped = std::make_shared<Batch>(std::exchange(open, {}));
+  const std::shared_ptr<Batch> dropped = take_open();
   for (const Answer& answer : dropped->answers)
     answer->complete(detail::not_collected(*caller, detail::kBatcherGone));
   caller->strand()->let_go(std::make_shared<std::vector<In>>(std::move(dropped->items)));

@@ -21,7 +21,8 @@ struct Gathered {
 };
 
 // A worker's part in a gathering of `workers`, of all if none are named; it is one of them. Parks.
-// Throws RpcError.
+// One share for each name. Throws RpcError: protocol, which names the first member, if that answers
+// with another number of shares.
 [[nodiscard]] Gathered gather(const Caller& caller, const std::vector<std::string>& workers,
                               GatherShare share, Timeout timeout);
 

@@ -19,4 +19,10 @@ struct Timeline {
 };
 using Instant = std::chrono::time_point<Timeline, Duration>;
 
+// When so much time has passed; a length of time that leads beyond all instants is over at the last
+// of them. REQUIRES: `now` is not before the zero.
+[[nodiscard]] constexpr Instant saturated(Instant now, Duration time) {
+  return time < Instant::max() - now ? now + time : Instant::max();
+}
+
 }  // namespace rehearsal

@@ -101,10 +101,8 @@ void Caller::start(Draft&& draft, WhenAnswered done) const {
   });
 }
 
-// A length of time that leads beyond all instants is over at the last of them.
 Instant Caller::when_passed(Duration time) const {
-  const Instant now = strand_->runtime().now();
-  return time < Instant::max() - now ? now + time : Instant::max();
+  return saturated(strand_->runtime().now(), time);
 }
 
 void Caller::visit_strand(std::string_view what, const std::function<void()>& body) const {

@@ -1,30 +1,41 @@
 #include "core/calls/calls_in_order.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace rehearsal {
 
+// A call of an id that has arrived already is that call.
+void CallsInOrder::arrived(const CausalId& order, const CausalId& call) {
+  Calls& calls = calls_[order];
+  const auto [known, fresh] = calls.numbers.try_emplace(call, calls.next);
+  if (fresh) calls.by_number.emplace(calls.next++, Entry{call, {}});
+}
+
 void CallsInOrder::ready(const CausalId& order, const CausalId& call, Task start) {
   const auto found = calls_.find(order);
-  if (found == calls_.end() || found->second.front().call == call) return start();
-  std::deque<Entry>& calls = found->second;
-  const auto entry = std::find_if(calls.begin(), calls.end(),
-                                  [&call](const Entry& one) { return one.call == call; });
-  if (entry == calls.end()) return start();  // It has ended already.
-  entry->start = std::move(start);
+  if (found == calls_.end() || found->second.by_number.begin()->second.call == call) return start();
+  Calls& calls = found->second;
+  const auto number = calls.numbers.find(call);
+  if (number == calls.numbers.end()) return start();  // It has ended already.
+  calls.by_number.at(number->second).start = std::move(start);
 }
 
 void CallsInOrder::ended(const CausalId& order, const CausalId& call) {
   const auto found = calls_.find(order);
   if (found == calls_.end()) return;
-  std::deque<Entry>& calls = found->second;
-  const bool was_first = calls.front().call == call;
-  std::erase_if(calls, [&call](const Entry& one) { return one.call == call; });
-  if (calls.empty()) {
+  Calls& calls = found->second;
+  const auto number = calls.numbers.find(call);
+  if (number == calls.numbers.end()) return;
+  const auto entry = calls.by_number.find(number->second);
+  const bool was_first = entry == calls.by_number.begin();
+  // What the dropped start owns may come back to this.
+  const Task dropped = std::move(entry->second.start);
+  calls.by_number.erase(entry);
+  calls.numbers.erase(number);
+  if (calls.by_number.empty()) {
     calls_.erase(found);
-  } else if (Task start = was_first ? std::exchange(calls.front().start, nullptr) : nullptr) {
-    start();
+  } else if (was_first) {
+    if (Task start = std::exchange(calls.by_number.begin()->second.start, nullptr)) start();
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <cstdint>
 #include <map>
 
 #include "core/base/ids.h"
@@ -14,7 +14,7 @@ namespace rehearsal {
 // wait, unrun. On the strand.
 class CallsInOrder {
  public:
-  void arrived(const CausalId& order, const CausalId& call) { calls_[order].push_back({call, {}}); }
+  void arrived(const CausalId& order, const CausalId& call);
 
   // The call is ready to run: `start` does so, when it is its turn.
   void ready(const CausalId& order, const CausalId& call, Task start);
@@ -27,7 +27,12 @@ class CallsInOrder {
     CausalId call;
     Task start;  // null: not ready yet, or begun
   };
-  std::map<CausalId, std::deque<Entry>> calls_;
+  struct Calls {
+    std::map<uint64_t, Entry> by_number;   // those that have not ended, as they arrived
+    std::map<CausalId, uint64_t> numbers;  // of these
+    uint64_t next = 0;
+  };
+  std::map<CausalId, Calls> calls_;
 };
 
 }  // namespace rehearsal

@@ -13,7 +13,8 @@ Gatherings::Gatherings(const SessionOptions& options, NodeStrand& strand, Sessio
       sessions_(sessions),
       deadlines_(deadlines),
       lives_(options.names.size()),
-      mailboxes_(options, strand, sessions, deadlines) {
+      mailboxes_(options, strand, sessions, deadlines),
+      stores_(options, strand) {
   lives_[options.self.value] = options.life;
 }
 
@@ -179,6 +180,7 @@ void Gatherings::on_peer_fenced(WorkerId peer, const Error& why) {
     forget_if_nobody_is_left(round);
   }
   mailboxes_.on_peer_fenced(peer, why);
+  stores_.on_peer_fenced(peer);
 }
 
 // Rounds of the lives before are over; those who have met the newcomer first may have begun others.

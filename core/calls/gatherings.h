@@ -12,6 +12,7 @@
 #include "core/base/future.h"
 #include "core/calls/deadlines.h"
 #include "core/calls/mailboxes.h"
+#include "core/calls/store_tables.h"
 #include "core/session/session_options.h"
 
 namespace rehearsal {
@@ -24,7 +25,7 @@ class Sessions;
 // have not heard of the loss by a gathering that failed fail their next one. A member that is lost,
 // or comes back, fails the gathering for all, and so does the first whose time is up: whoever
 // comes later is refused at once. And the mailboxes of the process groups that are made by such a
-// gathering. On the strand.
+// gathering, and the stores by which workers of other libraries find each other. On the strand.
 class Gatherings {
  public:
   using Shares = std::vector<GatherShare>;
@@ -54,11 +55,13 @@ class Gatherings {
   void clear() {
     gatherings_.clear();
     mailboxes_.clear();
+    stores_.clear();
   }
   [[nodiscard]] uint64_t size() const { return gatherings_.size(); }
   // The most that one peer has come to, and not all the others.
   [[nodiscard]] uint64_t peak() const { return open_.peak(); }
   [[nodiscard]] Mailboxes& mailboxes() { return mailboxes_; }
+  [[nodiscard]] StoreTables& stores() { return stores_; }
 
  private:
   struct Gathering {
@@ -95,6 +98,7 @@ class Gatherings {
   std::map<GatherRound, Gathering> gatherings_;  // at their first member
   PeerTally open_;                               // of them, by the peers that have come to them
   Mailboxes mailboxes_;
+  StoreTables stores_;
 };
 
 }  // namespace rehearsal

@@ -35,42 +35,59 @@ bool Mailboxes::is_member(WorkerId worker, const std::vector<Member>& members) {
                      [worker](const Member& member) { return member.worker == worker; });
 }
 
-const Mailboxes::Ended* Mailboxes::certain_end(const GroupName& name) const {
+const Mailboxes::Ended* Mailboxes::end_of(const GroupName& name) const {
   const auto ended = ended_.find(name);
-  return ended == ended_.end() || !ended->second.told_by.empty() ? nullptr : &ended->second;
+  return ended == ended_.end() ? nullptr : &ended->second;
 }
 
-void Mailboxes::open(const GroupName& name, std::vector<Member> members) {
-  const auto [place, fresh] = groups_.try_emplace(name);
-  REHEARSAL_CHECK(fresh, name.founder, name.number);
-  Group& group = place->second;
-  group.members = std::move(members);
-  const auto ended = ended_.find(name);
-  const auto is_one = [&group](WorkerId worker) { return is_member(worker, group.members); };
-  if (ended != ended_.end() &&
-      (certain_end(name) != nullptr ||
-       std::any_of(ended->second.told_by.begin(), ended->second.told_by.end(), is_one))) {
-    group.failed = ended->second.why;
-    group.told = true;
+MaybeError Mailboxes::take_told(const GroupName& name, const std::vector<Member>& members) {
+  MaybeError why;
+  for (const Member& member : members) {
+    const auto told = told_.find(member.worker);
+    if (told == told_.end()) continue;
+    std::erase_if(told->second, [&](std::pair<GroupName, Error>& one) {
+      if (one.first != name) return false;
+      if (!why) why = std::move(one.second);
+      return true;
+    });
   }
+  return why;
+}
+
+// Whoever names a group by another's life could take that one's names away, or end those who have a
+// group of the name.
+MaybeError Mailboxes::why_misnamed(const GroupName& name,
+                                   const std::vector<Member>& members) const {
+  const Member& first = *std::min_element(
+      members.begin(), members.end(),
+      [](const Member& one, const Member& other) { return one.worker < other.worker; });
+  if (first.worker != options_.self && sessions_.incarnation(first.worker) != first.incarnation)
+    return why_lost(first);
+  const bool is_open = groups_.contains(name);
+  if (name.founder == first.incarnation.value && !is_open) return std::nullopt;
+  return Error{.kind = ErrorKind::protocol,
+               .text = is_open ? "it has named a process group like one that is open"
+                               : "it has named a process group by a life that is not its own",
+               .worker = options_.names[first.worker.value]};
+}
+
+MaybeError Mailboxes::open(const GroupName& name, std::vector<Member> members) {
+  if (MaybeError misnamed = why_misnamed(name, members)) return misnamed;
+  Group& group = groups_[name];
+  group.members = std::move(members);
+  group.failed = take_told(name, group.members);
+  if (const Ended* const ended = end_of(name)) group.failed = ended->why;
+  group.told = group.failed.has_value();
   for (const Member& member : group.members)
     if (MaybeError lost = why_lost(member); lost && !group.failed) group.failed = std::move(lost);
   auto early = early_.extract(name);
-  if (early.empty()) return;
+  if (early.empty()) return std::nullopt;
   for (auto& [slot, arrived] : early.mapped()) accept(name, group, std::move(arrived));
+  return std::nullopt;
 }
 
 void Mailboxes::note_ended(const GroupName& name, Ended ended) {
-  const auto [place, fresh] = ended_.try_emplace(name, ended);
-  if (!fresh) {
-    Ended& known = place->second;
-    if (ended.told_by.empty())
-      known = std::move(ended);
-    else if (!known.told_by.empty())
-      known.told_by.merge(ended.told_by);
-    return;
-  }
-  ended_order_.push_back(name);
+  if (ended_.insert_or_assign(name, std::move(ended)).second) ended_order_.push_back(name);
   if (ended_order_.size() <= kEndedMax) return;
   ended_.erase(ended_order_.front());
   ended_order_.pop_front();
@@ -111,16 +128,26 @@ bool Mailboxes::take_telling(const GroupName& name) {
   return found != groups_.end() && found->second.failed && !std::exchange(found->second.told, true);
 }
 
+void Mailboxes::note_told(WorkerId from, const GroupName& name, const Error& why) {
+  if (ended_.contains(name)) return;
+  Told& told = told_[from];
+  const auto is_known = [&name](const auto& one) { return one.first == name; };
+  if (std::any_of(told.begin(), told.end(), is_known)) return;
+  told.emplace_back(name, why);
+  if (told.size() > kToldMax) told.pop_front();
+}
+
 // A group that is not open yet may still be made here: then it has failed, if a member says so.
 void Mailboxes::abandon(WorkerId from, const GroupName& name, const Error& why) {
   const auto found = groups_.find(name);
-  if (found == groups_.end()) return note_ended(name, {.why = why, .told_by = {from}});
+  if (found == groups_.end()) return note_told(from, name, why);
   if (!is_member(from, found->second.members)) return;
   found->second.told = true;
   fail(name, why);
 }
 
 void Mailboxes::on_peer_fenced(WorkerId peer, const Error& why) {
+  told_.erase(peer);
   std::vector<GroupName> names;
   for (const auto& [name, group] : groups_)
     for (const Member& member : group.members)
@@ -322,7 +349,7 @@ void Mailboxes::deliver(WorkerId from, Parcel parcel, Execution& asker,
       });
   if (const auto group = groups_.find(name); group != groups_.end())
     return accept(name, group->second, std::move(arrived));
-  if (const Ended* const ended = certain_end(name)) return taken->complete(ended->why);
+  if (const Ended* const ended = end_of(name)) return taken->complete(ended->why);
   if (!early_[name].emplace(slot, std::move(arrived)).second)
     taken->complete(error(ErrorKind::bad_arguments, "two parcels for one place"));
 }
@@ -363,7 +390,7 @@ Result<Mailboxes::Progress> Mailboxes::compare(WorkerId from, const GroupName& n
                                                uint64_t number, const std::string& text) {
   const auto found = groups_.find(name);
   if (found == groups_.end()) {
-    const Ended* const ended = certain_end(name);
+    const Ended* const ended = end_of(name);
     if (ended == nullptr) return Progress::before;
     if (number < ended->begun) return Progress::there;
     return ended->why;

@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/api/call_port.h"
@@ -64,8 +64,11 @@ class Mailboxes {
 
   // A name that this node gives to one group, should it be the first of its members.
   [[nodiscard]] GroupName next_name() { return {options_.incarnation.value, next_number_++}; }
-  // The members by rank. Failed at once if one of them is lost or has begun another life.
-  void open(const GroupName& name, std::vector<Member> members);
+  // The members by rank; the one of the lowest number gives the name. Failed at once if one of them
+  // is lost or has begun another life. Error, and nothing is open: peer_lost if who gives the name
+  // has begun another life; protocol, which names it, if the name is none of its life, or of a
+  // group that is open here.
+  [[nodiscard]] MaybeError open(const GroupName& name, std::vector<Member> members);
   // Nobody here uses it any more; no operation is under way.
   void close(const GroupName& name);
   // The first failure counts; returns it.
@@ -152,23 +155,29 @@ class Mailboxes {
     Parcels arrived;
     std::map<uint64_t, Running> running;
   };
-  // A group that is over here, or was never made and failed at another member.
+  // A group that is over here.
   struct Ended {
     Error why;
     uint64_t begun = 0;  // so many operations were, and ended well
-    // Who has said so of a group that was not made here: making it shows whether one is a member.
-    std::set<WorkerId> told_by = {};
   };
   // How many groups that have ended are remembered, so that a late parcel is refused at once.
   static constexpr size_t kEndedMax = 1024;
+  // Groups that have not been made here and failed at another worker, as it says: making one shows
+  // whether it is a member. In the order of what it has said.
+  using Told = std::deque<std::pair<GroupName, Error>>;
+  // How many of them each worker may have told of: beyond that its own oldest is forgotten.
+  static constexpr size_t kToldMax = 64;
 
   [[nodiscard]] static bool is_member(WorkerId worker, const std::vector<Member>& members);
-  // The end of a group, of which this worker can be sure before it has made the group.
-  [[nodiscard]] const Ended* certain_end(const GroupName& name) const;
+  // The end of a group that was made here; null: none that is remembered.
+  [[nodiscard]] const Ended* end_of(const GroupName& name) const;
+  // Why a group of these members failed before it was made here, if one of them has said so.
+  [[nodiscard]] MaybeError take_told(const GroupName& name, const std::vector<Member>& members);
   [[nodiscard]] Running* find(const GroupName& name, uint64_t operation);
   void accept(const GroupName& name, Group& group, Arrived arrived);
   void forget(const GroupName& name, const ParcelSlot& slot, uint64_t number);
   void note_ended(const GroupName& name, Ended ended);
+  void note_told(WorkerId from, const GroupName& name, const Error& why);
   void set_timers(const GroupName& name, uint64_t operation, Running& running);
   void time_out(const GroupName& name, uint64_t operation);
   // Ends at once if the group has failed or `holds`.
@@ -182,6 +191,8 @@ class Mailboxes {
                                const std::string& ours) const;
   [[nodiscard]] Error error(ErrorKind kind, std::string text) const;
   [[nodiscard]] MaybeError why_lost(const Member& member) const;
+  [[nodiscard]] MaybeError why_misnamed(const GroupName& name,
+                                        const std::vector<Member>& members) const;
 
   const SessionOptions& options_;
   NodeStrand& strand_;
@@ -190,8 +201,9 @@ class Mailboxes {
   GroupCarriers* carriers_ = nullptr;
   std::map<GroupName, Group> groups_;
   std::map<GroupName, Parcels> early_;  // of groups that are not open yet
-  std::map<GroupName, Ended> ended_;    // no more than kEndedMax
+  std::map<GroupName, Ended> ended_;    // the last kEndedMax
   std::deque<GroupName> ended_order_;
+  std::map<WorkerId, Told> told_;  // by who has said so
   uint64_t next_number_ = 0;
   uint64_t next_operation_ = 0;
   uint64_t next_arrival_ = 0;

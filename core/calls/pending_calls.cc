@@ -74,7 +74,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
                      if (pending_.contains(id)) forks_->undo_forks(to, forks);
                    });
   if (time_left.count() > 0 && !options_.mutants.on(Mutant::calls_never_time_out))
-    pending.deadline = deadlines_.add(strand_.runtime().now() + time_left,
+    pending.deadline = deadlines_.add(saturated(strand_.runtime().now(), time_left),
                                       [this, id, time_left] { time_out(id, time_left); });
 
   SendOptions options = send_options(draft);

@@ -11,11 +11,6 @@
 namespace rehearsal {
 namespace {
 
-// A time that leads beyond all instants is over at the last of them.
-Instant saturated(Instant now, Duration time) {
-  return time < Instant::max() - now ? now + time : Instant::max();
-}
-
 Error cancelled_error() {
   return {.kind = ErrorKind::cancelled, .text = "the caller gave up before the call started"};
 }

@@ -19,4 +19,16 @@ CheckpointMembers::CheckpointMembers(const Worker& worker, const std::vector<std
                                 "' is none of those that save together");
 }
 
+void CheckpointMembers::throw_failure_of(const std::string& member, uint8_t kind,
+                                         const std::string& text, const std::string& worker) {
+  if (kind > static_cast<uint8_t>(kLastErrorKind))
+    throw RpcError({.kind = ErrorKind::protocol,
+                    .text = "it gives a failure of kind " + std::to_string(kind) +
+                            ", which there is not, to those that save together",
+                    .worker = member});
+  throw RpcError({.kind = static_cast<ErrorKind>(kind),
+                  .text = text,
+                  .worker = worker.empty() ? member : worker});
+}
+
 }  // namespace rehearsal

@@ -24,7 +24,8 @@ class CheckpointMembers {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
   // Runs `body` here and parks until all members have done so: what they return, in rank order.
-  // Throws RpcError at all of them if it failed at one. T may be sent, and is small.
+  // Throws RpcError at all of them if it failed at one; protocol, which names the member, if one
+  // gives a failure of no known kind. T may be sent, and is small.
   template <class T, class Body>
   std::vector<T> together(Body body) const {
     if (names_.size() == 1) return {body()};
@@ -40,10 +41,7 @@ class CheckpointMembers {
     std::vector<T> values;
     for (const std::string& name : names_) {
       const Word<T>& said = words.at(name);
-      if (said.failed)
-        throw RpcError({.kind = static_cast<ErrorKind>(said.kind),
-                        .text = said.text,
-                        .worker = said.worker.empty() ? name : said.worker});
+      if (said.failed) throw_failure_of(name, said.kind, said.text, said.worker);
       values.push_back(said.value);
     }
     return values;
@@ -68,6 +66,10 @@ class CheckpointMembers {
       fields(word.failed, word.kind, word.text, word.worker, word.value);
     }
   };
+
+  // What a member says of its failure. A kind that is none is an error of kind protocol.
+  [[noreturn]] static void throw_failure_of(const std::string& member, uint8_t kind,
+                                            const std::string& text, const std::string& worker);
 
   const Worker worker_;
   std::vector<std::string> names_;

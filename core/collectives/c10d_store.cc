@@ -17,11 +17,11 @@ Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 class CalledStore final : public c10d::Store {
  public:
-  CalledStore(Calls calls, RRef<StoreTable> table)
-      : calls_(std::move(calls)), table_(std::move(table)) {}
+  CalledStore(Calls calls, WorkerId at, StoreName store)
+      : calls_(std::move(calls)), at_(at), store_(std::move(store)) {}
 
   c10::intrusive_ptr<Store> clone() override {
-    auto copy = c10::make_intrusive<CalledStore>(calls_, table_);
+    auto copy = c10::make_intrusive<CalledStore>(calls_, at_, store_);
     copy->setTimeout(timeout_);
     return copy;
   }
@@ -29,47 +29,47 @@ class CalledStore final : public c10d::Store {
   using Store::compareSet;
   using Store::set;
   void set(const std::string& key, const Bytes& value) override {
-    calls_.rpc_sync(table_, &StoreTable::set, key, text_of(value));
+    calls_.rpc_sync(at_, &store_set, store_, key, text_of(value));
   }
   Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
-    return bytes_of(calls_.rpc_sync(table_, &StoreTable::compare_set, key, text_of(expected),
-                                    text_of(desired)));
+    return bytes_of(
+        calls_.rpc_sync(at_, &store_compare_set, store_, key, text_of(expected), text_of(desired)));
   }
   Bytes get(const std::string& key) override { return bytes_of(await(key, timeout_)); }
   int64_t add(const std::string& key, int64_t value) override {
-    return calls_.rpc_sync(table_, &StoreTable::add, key, value);
+    return calls_.rpc_sync(at_, &store_add, store_, key, value);
   }
   bool deleteKey(const std::string& key) override {
-    return calls_.rpc_sync(table_, &StoreTable::erase, key);
+    return calls_.rpc_sync(at_, &store_erase, store_, key);
   }
   bool check(const std::vector<std::string>& keys) override {
-    return calls_.rpc_sync(table_, &StoreTable::has_all, keys);
+    return calls_.rpc_sync(at_, &store_has_all, store_, keys);
   }
-  int64_t getNumKeys() override { return calls_.rpc_sync(table_, &StoreTable::size); }
+  int64_t getNumKeys() override { return calls_.rpc_sync(at_, &store_count, store_); }
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys,
             const std::chrono::milliseconds& timeout) override {
     for (const std::string& key : keys) await(key, timeout);
   }
-  std::vector<std::string> listKeys() override {
-    return calls_.rpc_sync(table_, &StoreTable::keys);
-  }
+  std::vector<std::string> listKeys() override { return calls_.rpc_sync(at_, &store_keys, store_); }
 
  private:
   std::string await(const std::string& key, const std::chrono::milliseconds& timeout) const {
     const Timeout time = timeout == kNoTimeout ? Timeout::never() : Timeout(timeout);
-    return calls_.with_timeout(time).rpc_sync(table_, &StoreTable::when_there, key);
+    return calls_.with_timeout(time).rpc_sync(at_, &store_when_there, store_, key);
   }
 
   const Calls calls_;
-  const RRef<StoreTable> table_;
+  const WorkerId at_;
+  const StoreName store_;
 };
 
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> open_c10d_store(const WorkerAccess& worker, const Target& at,
                                                 const std::string& name) {
-  return c10::make_intrusive<CalledStore>(worker, worker.rpc_sync(at, &store_table, name));
+  const WorkerId id = worker.caller()->find(at);
+  return c10::make_intrusive<CalledStore>(worker, id, worker.rpc_sync(id, &open_store, name));
 }
 
 }  // namespace rehearsal

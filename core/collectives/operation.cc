@@ -43,8 +43,8 @@ void abandon(CallContext& context, const GroupName& name, const GroupFailure& fa
   const Caller& caller = *context.caller();
   if (failure.kind > static_cast<uint8_t>(kLastErrorKind)) throw BadValue("no kind of an error");
   Error why{.kind = static_cast<ErrorKind>(failure.kind),
-            .text = failure.text,
-            .worker = failure.worker,
+            .text = short_text(failure.text),
+            .worker = short_name(failure.worker),
             .chain = {context.caller_info().name}};
   caller.strand()->post(
       [gatherings = &caller.gatherings(), from = context.caller_info().id, name,

@@ -159,8 +159,10 @@ ProcessGroup::ProcessGroup(const WorkerAccess& worker, const std::vector<std::st
                                             Incarnation{theirs.incarnation}};
   }
   group.name = introduction.name;
+  MaybeError refused;
   caller.visit_strand("the state of a process group",
-                      [&] { group.mailboxes->open(group.name, std::move(members)); });
+                      [&] { refused = group.mailboxes->open(group.name, std::move(members)); });
+  if (refused) throw RpcError(*std::move(refused));
   group.is_open = true;
 }
 
@@ -366,7 +368,7 @@ Future<Unit> ProcessGroup::recv_async(const at::Tensor& tensor, uint32_t from, u
 
 void register_process_groups(FunctionRegistry& registry) {
   register_parcels(registry);
-  StoreTable::register_in(registry);
+  register_stores(registry);
 }
 
 }  // namespace rehearsal

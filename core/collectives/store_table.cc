@@ -1,83 +1,103 @@
 #include "core/collectives/store_table.h"
 
-#include <algorithm>
-#include <charconv>
-#include <stdexcept>
+#include <memory>
 #include <utility>
 
+#include "core/calls/gatherings.h"
 #include "core/functions/function_registry.h"
 
 namespace rehearsal {
+namespace {
 
-void StoreTable::set(const std::string& key, const std::string& value) {
-  values_[key] = value;
-  auto waiting = waiting_.extract(key);
-  if (waiting.empty()) return;
-  for (const Promise<std::string>& one : waiting.mapped()) one.complete(value);
+// Answers with what `body` makes of the tables, on the strand; nothing for a caller that has given
+// up, or is lost, by then.
+template <class T, class Body>
+Future<T> with_tables(CallContext& call, Body body) {
+  const Caller& caller = *call.caller();
+  const std::shared_ptr<NodeStrand>& strand = caller.strand();
+  auto answer = std::make_shared<FutureState<T>>(strand, CausalId{});
+  strand->post([tables = &caller.gatherings().stores(), from = call.caller_info().id, answer,
+                asker = &strand->running(), body = std::move(body)] {
+    if (!asker->given_up) answer->complete(body(*tables, from));
+  });
+  return Future<T>(answer);
 }
 
-std::string StoreTable::compare_set(const std::string& key, const std::string& expected,
-                                    const std::string& desired) {
-  const auto found = values_.find(key);
-  const bool becomes = found == values_.end() ? expected.empty() : found->second == expected;
-  if (becomes) set(key, desired);
-  if (becomes) return desired;
-  return found == values_.end() ? expected : found->second;
+}  // namespace
+
+Future<StoreName> open_store(CallContext& call, const std::string& name) {
+  return with_tables<StoreName>(
+      call, [name](StoreTables& tables, WorkerId from) { return tables.open(from, name); });
 }
 
-int64_t StoreTable::add(const std::string& key, int64_t amount) {
-  int64_t number = 0;
-  if (const auto found = values_.find(key); found != values_.end()) {
-    const std::string& text = found->second;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size())
-      throw std::invalid_argument("the value of '" + key + "' is no number");
-  }
-  set(key, std::to_string(number + amount));
-  return number + amount;
+Future<Unit> store_set(CallContext& call, const StoreName& store, const std::string& key,
+                       const std::string& value) {
+  return with_tables<Unit>(call, [store, key, value](StoreTables& tables, WorkerId from) {
+    return tables.set(from, store, key, value);
+  });
 }
 
-bool StoreTable::has_all(const std::vector<std::string>& keys) const {
-  return std::all_of(keys.begin(), keys.end(),
-                     [this](const std::string& key) { return values_.contains(key); });
+Future<std::string> store_compare_set(CallContext& call, const StoreName& store,
+                                      const std::string& key, const std::string& expected,
+                                      const std::string& desired) {
+  return with_tables<std::string>(
+      call, [store, key, expected, desired](StoreTables& tables, WorkerId from) {
+        return tables.compare_set(from, store, key, expected, desired);
+      });
 }
 
-std::vector<std::string> StoreTable::keys() const {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : values_) keys.push_back(key);
-  return keys;
+Future<int64_t> store_add(CallContext& call, const StoreName& store, const std::string& key,
+                          int64_t amount) {
+  return with_tables<int64_t>(call, [store, key, amount](StoreTables& tables, WorkerId from) {
+    return tables.add(from, store, key, amount);
+  });
 }
 
-Future<std::string> StoreTable::when_there(CallContext& call, const std::string& key) {
-  const Promise<std::string> promise = call.promise<std::string>();
-  if (const auto found = values_.find(key); found != values_.end())
-    promise.complete(found->second);
-  else
-    waiting_[key].push_back(promise);
-  return promise.future();
+Future<bool> store_erase(CallContext& call, const StoreName& store, const std::string& key) {
+  return with_tables<bool>(call, [store, key](StoreTables& tables, WorkerId from) {
+    return tables.erase(from, store, key);
+  });
 }
 
-RRef<StoreTable> store_table(CallContext& call, const std::string& name) {
-  const std::string published = "rehearsal.store " + name;
-  try {
-    call.publish(published, call.rref(StoreTable()));
-  } catch (const RpcError& thrown) {
-    if (thrown.kind() != ErrorKind::bad_arguments) throw;  // Else another one was first.
-  }
-  return call.lookup<StoreTable>(call.id(), published);
+Future<bool> store_has_all(CallContext& call, const StoreName& store,
+                           const std::vector<std::string>& keys) {
+  return with_tables<bool>(call, [store, keys](StoreTables& tables, WorkerId from) {
+    return tables.has_all(from, store, keys);
+  });
 }
 
-void StoreTable::register_in(FunctionRegistry& registry) {
-  registry.type<StoreTable>("rehearsal.StoreTable")
-      .method("set", &StoreTable::set)
-      .method("compare_set", &StoreTable::compare_set)
-      .method("add", &StoreTable::add)
-      .method("erase", &StoreTable::erase)
-      .method("has_all", &StoreTable::has_all)
-      .method("size", &StoreTable::size)
-      .method("keys", &StoreTable::keys)
-      .method("when_there", &StoreTable::when_there);
-  registry.function("rehearsal.store_table", &store_table);
+Future<std::vector<std::string>> store_keys(CallContext& call, const StoreName& store) {
+  return with_tables<std::vector<std::string>>(
+      call, [store](StoreTables& tables, WorkerId from) { return tables.keys(from, store); });
+}
+
+Future<int64_t> store_count(CallContext& call, const StoreName& store) {
+  return with_tables<int64_t>(
+      call, [store](StoreTables& tables, WorkerId from) { return tables.count(from, store); });
+}
+
+Future<std::string> store_when_there(CallContext& call, const StoreName& store,
+                                     const std::string& key) {
+  const Caller& caller = *call.caller();
+  const std::shared_ptr<NodeStrand>& strand = caller.strand();
+  auto found = std::make_shared<FutureState<std::string>>(strand, CausalId{});
+  // The call stays for as long as its answer is owed.
+  strand->post([tables = &caller.gatherings().stores(), from = call.caller_info().id, store, key,
+                asker = &strand->running(),
+                found] { tables->when_there(from, store, key, *asker, found); });
+  return Future<std::string>(found);
+}
+
+void register_stores(FunctionRegistry& registry) {
+  registry.function("rehearsal.open_store", &open_store).runs_inline();
+  registry.function("rehearsal.store_set", &store_set).runs_inline();
+  registry.function("rehearsal.store_compare_set", &store_compare_set).runs_inline();
+  registry.function("rehearsal.store_add", &store_add).runs_inline();
+  registry.function("rehearsal.store_erase", &store_erase).runs_inline();
+  registry.function("rehearsal.store_has_all", &store_has_all).runs_inline();
+  registry.function("rehearsal.store_keys", &store_keys).runs_inline();
+  registry.function("rehearsal.store_count", &store_count).runs_inline();
+  registry.function("rehearsal.store_when_there", &store_when_there).runs_inline().only_waits();
 }
 
 }  // namespace rehearsal

@@ -1,44 +1,38 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "core/api/call_context.h"
+#include "core/calls/store_tables.h"
 
+// The functions by which a store is used, at the worker where it lies
+// (core/calls/store_tables.h has its rules and its errors). Each is done at once, on the strand.
 namespace rehearsal {
 
 class FunctionRegistry;
 
-// The keys and values of a store, at the worker where it lies.
-// Used through references; its methods run one at a time.
-class StoreTable {
- public:
-  void set(const std::string& key, const std::string& value);
-  // Becomes `desired` if it is `expected`, or if there is none and `expected` is empty. Returns the
-  // value that there is then; `expected` if there is none.
-  std::string compare_set(const std::string& key, const std::string& expected,
-                          const std::string& desired);
-  // A number, as decimal digits; none counts as zero. Returns the sum. Throws
-  // std::invalid_argument if the value is no number.
-  int64_t add(const std::string& key, int64_t amount);
-  bool erase(const std::string& key) { return values_.erase(key) > 0; }
-  bool has_all(const std::vector<std::string>& keys) const;
-  int64_t size() const { return static_cast<int64_t>(values_.size()); }
-  std::vector<std::string> keys() const;
-  // The value, as soon as there is one.
-  Future<std::string> when_there(CallContext& call, const std::string& key);
+[[nodiscard]] Future<StoreName> open_store(CallContext& call, const std::string& name);
+[[nodiscard]] Future<Unit> store_set(CallContext& call, const StoreName& store,
+                                     const std::string& key, const std::string& value);
+[[nodiscard]] Future<std::string> store_compare_set(CallContext& call, const StoreName& store,
+                                                    const std::string& key,
+                                                    const std::string& expected,
+                                                    const std::string& desired);
+[[nodiscard]] Future<int64_t> store_add(CallContext& call, const StoreName& store,
+                                        const std::string& key, int64_t amount);
+[[nodiscard]] Future<bool> store_erase(CallContext& call, const StoreName& store,
+                                       const std::string& key);
+[[nodiscard]] Future<bool> store_has_all(CallContext& call, const StoreName& store,
+                                         const std::vector<std::string>& keys);
+[[nodiscard]] Future<std::vector<std::string>> store_keys(CallContext& call,
+                                                          const StoreName& store);
+[[nodiscard]] Future<int64_t> store_count(CallContext& call, const StoreName& store);
+// Answers as soon as the key is there.
+[[nodiscard]] Future<std::string> store_when_there(CallContext& call, const StoreName& store,
+                                                   const std::string& key);
 
-  static void register_in(FunctionRegistry& registry);
-
- private:
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::vector<Promise<std::string>>> waiting_;
-};
-
-// The table of that name at this worker, made by whoever asks first. It lives as long as the
-// worker.
-[[nodiscard]] RRef<StoreTable> store_table(CallContext& call, const std::string& name);
+void register_stores(FunctionRegistry& registry);
 
 }  // namespace rehearsal

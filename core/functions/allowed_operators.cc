@@ -31,7 +31,7 @@ Names pure_names() {
 }  // namespace
 
 void AllowedOperators::add(const std::string& name) {
-  const std::vector<c10::OperatorHandle> meant = operators_named(name);
+  const std::vector<c10::OperatorHandle> meant = operators_now_named(name);
   if (meant.empty())
     throw std::invalid_argument("LibTorch has no operator '" + name +
                                 "': write namespace::name or namespace::name.overload, and load "

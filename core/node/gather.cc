@@ -68,6 +68,13 @@ Gathered gather(const Caller& caller, const std::vector<std::string>& workers, G
     throw RpcError(std::move(error));
   }
   Gathered gathered{.names = {}, .shares = std::move(shares).value()};
+  if (gathered.shares.size() != round.members.size())
+    throw RpcError({.kind = ErrorKind::protocol,
+                    .text = "it has answered a gathering of " +
+                            std::to_string(round.members.size()) + " workers with " +
+                            std::to_string(gathered.shares.size()) + " shares",
+                    .worker = caller.names()[first.value],
+                    .function = "rehearsal.gather"});
   for (const uint32_t member : round.members) gathered.names.push_back(caller.names()[member]);
   return gathered;
 }

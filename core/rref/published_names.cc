@@ -1,6 +1,5 @@
 #include "core/rref/published_names.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/short_text.h"
@@ -21,8 +20,8 @@ Status PublishedNames::publish(const std::string& name, NamedReference reference
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end() || options_.mutants.on(Mutant::publication_wakes_nobody))
     return Unit{};
-  const std::vector<Waiting> all = std::move(waiting_.extract(waiting).mapped());
-  for (const Waiting& one : all) answer(name, one);
+  const std::map<uint64_t, Waiting> all = std::move(waiting_.extract(waiting).mapped());
+  for (const auto& [number, one] : all) answer(name, one);
   return Unit{};
 }
 
@@ -42,7 +41,7 @@ void PublishedNames::answer(const std::string& name, const Waiting& waiting) con
 
 void PublishedNames::look_up(const std::string& name, const std::string& type, Execution& asker,
                              const std::shared_ptr<FutureState<NamedReference>>& found) {
-  Waiting waiting{.number = looked_up_++, .type = type, .found = found};
+  Waiting waiting{.type = type, .found = found};
   if (names_.contains(name)) return answer(name, waiting);
   if (closed_) {
     Error why = *closed_;
@@ -50,24 +49,20 @@ void PublishedNames::look_up(const std::string& name, const std::string& type, E
     return found->complete(std::move(why));
   }
   if (asker.given_up) return;
-  asker.when_given_up.push_back(
-      [this, lives = std::weak_ptr(lives_), name, number = waiting.number] {
-        if (!lives.expired()) forget(name, number);
-      });
-  waiting_[name].push_back(std::move(waiting));
+  const uint64_t number = looked_up_++;
+  asker.when_given_up.push_back([this, lives = std::weak_ptr(lives_), name, number] {
+    if (!lives.expired()) forget(name, number);
+  });
+  waiting_[name].emplace(number, std::move(waiting));
 }
 
 void PublishedNames::forget(const std::string& name, uint64_t number) {
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end()) return;
-  std::vector<Waiting>& all = waiting->second;
-  const auto one = std::find_if(all.begin(), all.end(), [number](const Waiting& candidate) {
-    return candidate.number == number;
-  });
-  if (one == all.end()) return;
-  const std::shared_ptr<FutureState<NamedReference>> found = std::move(one->found);
-  all.erase(one);
-  if (all.empty()) waiting_.erase(waiting);
+  const auto one = waiting->second.extract(number);
+  if (one.empty()) return;
+  const std::shared_ptr<FutureState<NamedReference>> found = one.mapped().found;
+  if (waiting->second.empty()) waiting_.erase(waiting);
   found->complete(
       error(ErrorKind::cancelled, "whoever looked '" + short_name(name) + "' up has given up"));
 }
@@ -76,7 +71,7 @@ void PublishedNames::publish_no_more(const Error& why) {
   closed_ = why;
   const auto waiting = std::exchange(waiting_, {});
   for (const auto& [name, all] : waiting)
-    for (const Waiting& one : all) {
+    for (const auto& [number, one] : all) {
       Error error = why;
       error.text += ", and publishes nothing as '" + short_name(name) + "'";
       one.found->complete(std::move(error));

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/api/published.h"
 #include "core/base/future.h"
@@ -49,7 +48,6 @@ class PublishedNames {
 
  private:
   struct Waiting {
-    uint64_t number = 0;
     std::string type;
     std::shared_ptr<FutureState<NamedReference>> found;
   };
@@ -60,8 +58,8 @@ class PublishedNames {
   const SessionOptions& options_;
   NodeStrand& strand_;
   std::map<std::string, NamedReference> names_;
-  std::map<std::string, std::vector<Waiting>> waiting_;
-  uint64_t looked_up_ = 0;  // so far
+  std::map<std::string, std::map<uint64_t, Waiting>> waiting_;  // by name, as they came
+  uint64_t looked_up_ = 0;                                      // so far
   MaybeError closed_;
   std::shared_ptr<const bool> lives_ = std::make_shared<const bool>(true);
 };

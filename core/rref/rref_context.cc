@@ -94,8 +94,8 @@ void RRefContext::send_creation(Draft&& draft, RRefHandle& handle) {
   const RRefId id = user.id;
   const Duration time_left = caller_->time_left(draft);
   if (time_left.count() > 0)
-    user.deadline = deadlines_.add(strand_.runtime().now() + time_left, [this, fork,
-                                                                         to = draft.to] {
+    user.deadline = deadlines_.add(saturated(strand_.runtime().now(), time_left), [this, fork,
+                                                                                   to = draft.to] {
       const auto found = users_.find(fork);
       if (found == users_.end() || found->second.state != UserState::pending) return;
       strand_.mark("a creation timed out");

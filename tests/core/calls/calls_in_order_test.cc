@@ -62,5 +62,25 @@ TEST(CallsInOrder, TwoOrdersKnowNothingOfEachOther) {
   EXPECT_EQ(begun, "21");
 }
 
+TEST(CallsInOrder, ManyOfOneOrderCostNoMoreEachThanFew) {
+  // Goal: a peer that has very many calls of one order wait holds nobody up. Method: so many that
+  // looking through all of them for each takes longer than a test has, from the last to the first.
+  constexpr uint64_t kCalls = 400'000;
+  CallsInOrder calls;
+  uint64_t begun = 0;
+  for (uint64_t call = 1; call <= kCalls; ++call) calls.arrived(id(0), id(call));
+  for (uint64_t call = kCalls; call > 1; --call)
+    calls.ready(id(0), id(call), [&begun] { ++begun; });
+  EXPECT_EQ(begun, 0u);
+  for (uint64_t call = kCalls; call > 2; --call) calls.ended(id(0), id(call));
+  EXPECT_EQ(begun, 0u);
+  calls.ended(id(0), id(1));
+  EXPECT_EQ(begun, 1u);
+  calls.ended(id(0), id(2));
+  calls.arrived(id(0), id(3));
+  calls.ready(id(0), id(3), [&begun] { ++begun; });
+  EXPECT_EQ(begun, 2u);
+}
+
 }  // namespace
 }  // namespace rehearsal

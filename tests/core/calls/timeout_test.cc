@@ -89,6 +89,19 @@ TEST_F(TimeoutTest, TheDefaultIsTheWorkersAndZeroIsNever) {
   EXPECT_EQ(endless.wait(), 3);
 }
 
+TEST_F(TimeoutTest, ATimeBeyondAllInstantsIsNeverOver) {
+  // Goal: the sum of the time and what is left does not overflow, at the caller or the callee.
+  // Method: the longest time that there is, some time after the beginning.
+  world.advance(seconds(10));
+  const Future<int64_t> answer =
+      a().calls.with_timeout(Duration::max()).rpc_async("b", &never_answers);
+  world.advance(seconds(10000));
+  ASSERT_FALSE(answer.ready());
+  notes_.promises.at(0).complete(3);
+  EXPECT_EQ(answer.wait(), 3);
+  EXPECT_EQ(a().deadlines.size(), 0u);
+}
+
 TEST_F(TimeoutTest, AnAnswerInTimeLeavesNoDeadline) {
   EXPECT_EQ(a().calls.rpc_sync("b", &note, std::string("x")), 1);
   EXPECT_EQ(a().deadlines.size(), 0u);

@@ -178,6 +178,11 @@ TEST(C10dStore, KeepsKeysAtOneWorkerForAll) {
       EXPECT_EQ(late.kind, ErrorKind::timeout) << to_string(late);
       const Error none = error_of([&] { store->add("all", 1); });
       EXPECT_TRUE(contains(none.text, "the value of 'all' is no number")) << none.text;
+      store->set("most", std::to_string(INT64_MAX));
+      const Error beyond = error_of([&] { store->add("most", 1); });
+      EXPECT_EQ(beyond.kind, ErrorKind::bad_arguments) << to_string(beyond);
+      EXPECT_TRUE(contains(beyond.text, "with 1 no number of 64 bits")) << beyond.text;
+      EXPECT_EQ(store->add("most", -1), INT64_MAX - 1);
       // Bytes that are no text, and another store of the same worker.
       store->set("bytes", std::vector<uint8_t>{0, 255, 10});
       EXPECT_EQ(store->get("bytes"), (std::vector<uint8_t>{0, 255, 10}));

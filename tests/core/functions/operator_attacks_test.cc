@@ -1,6 +1,8 @@
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/interned_strings.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <algorithm>
 #include <set>
@@ -143,6 +145,31 @@ TEST(OperatorAttacks, TheAttacksOfOldAreRefusedByName) {
                                  "registry.operators({\"" +
                                  name + "\"}), or call it in a registered function");
   }
+}
+
+TEST(OperatorAttacks, NamesThatThereAreNotLeaveNothingBehind) {
+  // Goal: LibTorch's table of symbols, which only grows, takes no name of a peer. Method: it
+  // numbers its symbols in turn.
+  const AllowedOperators allowed;
+  EXPECT_TRUE(check_operator("rehearsal_test::none", allowed).has_value());
+  const auto first = static_cast<c10::unique_t>(c10::Symbol::fromQualString("rehearsal_test::1"));
+  for (int i = 0; i < 100; ++i)
+    for (const std::string name : {"made_up::name", "aten::made_up", "a::b::made_up"})
+      EXPECT_TRUE(check_operator(name + std::to_string(i), allowed).has_value());
+  const auto second = static_cast<c10::unique_t>(c10::Symbol::fromQualString("rehearsal_test::2"));
+  EXPECT_EQ(second, first + 1);
+}
+
+TEST(OperatorAttacks, AnOperatorOfALibraryThatIsLoadedLateIsAllowedAsAnyOther) {
+  EXPECT_TRUE(check_operator("rehearsal_late::twice", {}).has_value());
+  torch::Library library(torch::Library::DEF, "rehearsal_late", std::nullopt, __FILE__, __LINE__);
+  library.def("twice(Tensor x) -> Tensor");
+  library.def("twice.by(Tensor x, int factor) -> Tensor");
+  EXPECT_TRUE(check_operator("rehearsal_late::twice", {}).has_value());
+  AllowedOperators allowed;
+  allowed.add("rehearsal_late::twice");
+  EXPECT_FALSE(check_operator("rehearsal_late::twice", allowed).has_value());
+  EXPECT_FALSE(check_operator("rehearsal_late::twice.by", allowed).has_value());
 }
 
 TEST(OperatorAttacks, AProgramAllowsOneOverloadOrAll) {

@@ -20,6 +20,14 @@ void CallsInOrder::ready(const CausalId& order, const CausalId& call, Task start
   calls.by_number.at(number->second).start = std::move(start);
 }
 
+Task CallsInOrder::take(const CausalId& order, const CausalId& call) {
+  const auto found = calls_.find(order);
+  if (found == calls_.end()) return nullptr;
+  const auto number = found->second.numbers.find(call);
+  if (number == found->second.numbers.end()) return nullptr;
+  return std::exchange(found->second.by_number.at(number->second).start, nullptr);
+}
+
 void CallsInOrder::ended(const CausalId& order, const CausalId& call) {
   const auto found = calls_.find(order);
   if (found == calls_.end()) return;

@@ -61,15 +61,20 @@ std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
 
 void ServedCalls::await_forks(const std::shared_ptr<ServedCall>& served,
                               UniqueFunction<void(Status)> ready) {
-  forks_->adopt_forks(served->caller, served->call.arguments,
-                      [this, served, ready = std::move(ready)](Status confirmed) mutable {
-                        // Not before `admit` has returned to its caller.
-                        strand_.post([served, confirmed = std::move(confirmed),
-                                      ready = std::move(ready)]() mutable {
-                          if (served->cancelled) return ready(cancelled_error());
-                          ready(std::move(confirmed));
-                        });
-                      });
+  served->when_confirmed = std::move(ready);
+  forks_->adopt_forks(served->caller, served->call.arguments, [this, served](Status confirmed) {
+    // Not before `admit` has returned to its caller.
+    strand_.post([this, served, confirmed = std::move(confirmed)]() mutable {
+      settle_forks(served, std::move(confirmed));
+    });
+  });
+}
+
+void ServedCalls::settle_forks(const std::shared_ptr<ServedCall>& served, Status confirmed) {
+  auto ready = std::exchange(served->when_confirmed, nullptr);
+  if (!ready) return;  // Its caller was lost meanwhile.
+  if (served->cancelled) return ready(cancelled_error());
+  ready(std::move(confirmed));
 }
 
 void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,

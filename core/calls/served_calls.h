@@ -38,11 +38,12 @@ struct ServedCall {
   std::optional<Execution> execution;
   std::optional<Instant> deadline;  // when the caller gives up
   // These belong to the strand.
-  bool cancelled = false;                  // the caller has given up
-  MaybeError refused;                      // what it is answered instead of being run
-  std::unique_ptr<OutgoingStream> stream;  // its answer, if that is one, from when it runs
-  Task on_given_up;                        // while its function has returned a Future
-  bool only_waits = false;                 // so, and nothing of it runs here
+  bool cancelled = false;                       // the caller has given up
+  MaybeError refused;                           // what it is answered instead of being run
+  UniqueFunction<void(Status)> when_confirmed;  // while its references are not
+  std::unique_ptr<OutgoingStream> stream;       // its answer, if that is one, from when it runs
+  Task on_given_up;                             // while its function has returned a Future
+  bool only_waits = false;                      // so, and nothing of it runs here
   // Fixed when it runs: for the answer; null: its caller has no map for this worker.
   std::shared_ptr<const DeviceMap> devices;
 };
@@ -160,8 +161,10 @@ class ServedCalls {
   [[nodiscard]] std::shared_ptr<ServedCall> take_in(WorkerId from, Call&& call);
   // `ready` runs in a turn of its own.
   void await_forks(const std::shared_ptr<ServedCall>& served, UniqueFunction<void(Status)> ready);
+  void settle_forks(const std::shared_ptr<ServedCall>& served, Status confirmed);
   void start(const std::shared_ptr<ServedCall>& served, const Status& ready);
   void give_up(const std::shared_ptr<ServedCall>& served);
+  void end_waiting(const std::shared_ptr<ServedCall>& served);
   void forget_old_cancels(WorkerId from);
   [[nodiscard]] bool was_cancelled_early(WorkerId from, const CallId& call);
   [[nodiscard]] MaybeError why_refused(WorkerId from, const Call& call);

@@ -90,7 +90,17 @@ void ServedCalls::on_peer_fenced(WorkerId peer) {
   for (const auto& [id, served] : served_)
     if (served->caller == peer) given_up.push_back(served);
   for (const auto& served : given_up) give_up(served);
+  for (const auto& served : given_up) end_waiting(served);
   on_read(peer);
+}
+
+// It has not begun, and what it waits for may be of its caller's own making: a reference that
+// nobody confirms, or its turn behind a call that waits for what this one creates.
+void ServedCalls::end_waiting(const std::shared_ptr<ServedCall>& served) {
+  if (served->execution) return;
+  if (served->when_confirmed) strand_.post([this, served] { settle_forks(served, Unit{}); });
+  if (!served->call.order) return;
+  if (Task start = in_order_.take(*served->call.order, served->call.id)) start();
 }
 
 void ServedCalls::on_read(WorkerId peer) {

@@ -65,6 +65,18 @@ void RRefContext::drop_awaited(WorkerId peer, Incarnation incarnation, const Err
   }
 }
 
+// No call is under way anywhere, so no creation is: only a false name is waited for.
+void RRefContext::refuse_awaited() {
+  for (auto& [place, waiting] : std::exchange(to_come_, {}))
+    for (AwaitsCreation& use : waiting) {
+      awaited_by_.remove(use.asker);
+      use.ready(Error{.kind = ErrorKind::rref_deleted,
+                      .text = "the value of " + to_string(use.id.causal) +
+                              " was not created until the group shut down",
+                      .worker = strand_.name()});
+    }
+}
+
 // Values that outlive a lost worker, because others refer to them, count for it no more.
 void RRefContext::forget_counts(WorkerId peer) {
   for (auto& [id, owner] : owners_)

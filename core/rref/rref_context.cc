@@ -282,6 +282,7 @@ std::string RRefContext::origin_text(const Origin& origin) const {
 }
 
 std::vector<std::string> RRefContext::release_all() {
+  refuse_awaited();
   std::vector<std::string> lines;
   std::vector<CausalId> forks;
   for (auto& [fork, user] : users_) {

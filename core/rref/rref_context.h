@@ -129,6 +129,8 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   [[nodiscard]] std::optional<Violation> why_too_many_created(WorkerId from, const RRefId& id);
   void end_awaited(const RRefId& created);
   void drop_awaited(WorkerId peer, Incarnation incarnation, const Error& why);
+  // Of values that nobody creates any more.
+  void refuse_awaited();
   void forget_counts(WorkerId peer);
   void complete_value(const RRefId& id, Result<HeldValue> value);
   void run_due();

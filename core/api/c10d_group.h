@@ -31,8 +31,8 @@ namespace rehearsal {
 // same name there has the same keys, for as long as that worker lives, and some worker that has
 // opened it. Its functions park; those that wait for a key throw RpcError of kind timeout when the
 // store's own time is up (Store::setTimeout, 300 s), and all throw peer_lost if the worker is lost,
-// or has come back. What a worker may put into the stores of another one has a limit (overloaded,
-// core/collectives/README.md).
+// or has come back. There is a limit to how much a worker may put into the stores of another
+// one (overloaded, core/collectives/README.md).
 [[nodiscard]] c10::intrusive_ptr<c10d::Store> open_c10d_store(const WorkerAccess& worker,
                                                               const Target& at,
                                                               const std::string& name);

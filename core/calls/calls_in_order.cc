@@ -36,7 +36,7 @@ void CallsInOrder::ended(const CausalId& order, const CausalId& call) {
   if (number == calls.numbers.end()) return;
   const auto entry = calls.by_number.find(number->second);
   const bool was_first = entry == calls.by_number.begin();
-  // What the dropped start owns may come back to this.
+  // The start that is dropped may own calls that come back to this.
   const Task dropped = std::move(entry->second.start);
   calls.by_number.erase(entry);
   calls.numbers.erase(number);

@@ -54,8 +54,8 @@ MaybeError Mailboxes::take_told(const GroupName& name, const std::vector<Member>
   return why;
 }
 
-// Whoever names a group by another's life could take that one's names away, or end those who have a
-// group of the name.
+// By a name of another's life a member could take that one's names away, and by one that is open it
+// could end the process.
 MaybeError Mailboxes::why_misnamed(const GroupName& name,
                                    const std::vector<Member>& members) const {
   const Member& first = *std::min_element(

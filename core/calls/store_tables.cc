@@ -181,8 +181,9 @@ uint64_t StoreTables::awaited() const {
 
 // ---- the end ----------------------------------------------------------------------
 
-// What others have opened stays, with what it has set there, which counts for its next life: they
-// may use it. Those who wait in a store are users of it, so that nobody waits in one that ends.
+// A store that others have opened stays, with all that the peer has set there, which counts for its
+// next life: they may use it. Those who wait in a store are users of it, so that nobody waits in
+// one that ends.
 void StoreTables::on_peer_fenced(WorkerId peer) {
   opened_.forget(peer);
   const auto ended = std::make_shared<std::vector<Store>>();

@@ -21,8 +21,8 @@ struct StoreName {
 };
 
 // The keys and values of the stores that lie at this worker (core/collectives/store_table.h), by
-// name. Whoever has opened a store uses it. What one peer makes this worker hold ends at the limits
-// below; this worker's own part has none. A store ends when all who have opened it are lost.
+// name. A store is used by those who have opened it, and ends when all of them are lost. Each peer
+// has the limits below; this worker's own part has none.
 //
 // Errors: bad_arguments where the asker has not opened the store, peer_lost where it was in another
 // life of this worker, overloaded at a limit. On the strand.
@@ -83,7 +83,7 @@ class StoreTables {
     std::map<std::string, Held> values;
     std::map<std::string, Waiting> waiting;  // by key
   };
-  // What a worker was the last to set.
+  // Of the keys that a worker was the last to set.
   struct Share {
     uint64_t keys = 0;
     uint64_t bytes = 0;

@@ -67,7 +67,7 @@ class CheckpointMembers {
     }
   };
 
-  // What a member says of its failure. A kind that is none is an error of kind protocol.
+  // Throws the failure that a member tells of. A kind that is none is an error of kind protocol.
   [[noreturn]] static void throw_failure_of(const std::string& member, uint8_t kind,
                                             const std::string& text, const std::string& worker);
 

@@ -75,7 +75,7 @@ class Overheard final : public net_fake::Witness {
   const uint32_t gather_;
 };
 
-// What a mad first member answers to the n-th gathering.
+// Gives the answer of a mad first member to the n-th gathering.
 using Answers = std::function<Shares(uint64_t n, Incarnation first, Incarnation second)>;
 
 // Runs workers a, which is mad and answers as it is told, and b, whose main is `honest`.

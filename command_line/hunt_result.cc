@@ -74,7 +74,7 @@ HuntResult result_from_json(const Json& json) {
 
 HuntResult read_result(const std::string& file) {
   std::ifstream input(file);
-  if (!input) throw WrongUse(file + ": cannot be read; name a file that 'hunt --json' wrote");
+  if (!input) throw unreadable(file, "name a file that 'hunt --json' wrote");
   try {
     return result_from_json(Json::parse(input));
   } catch (const std::exception&) {

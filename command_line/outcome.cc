@@ -115,12 +115,14 @@ Json to_json(const RunOutcome& outcome) {
             {"numbers", numbers_json(outcome.results)},
             {"tensors", tensors_json(outcome.results)}};
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, "");
+  if (!outcome.unwritten.empty()) json["unwritten"] = outcome.unwritten;
   return json;
 }
 
 RunOutcome outcome_from_json(const Json& json) {
   RunOutcome outcome;
   outcome.ok = json.at("ok").get<bool>();
+  outcome.unwritten = json.value("unwritten", "");
   if (!json.at("fingerprint").is_null())
     outcome.fingerprint = json["fingerprint"].get<std::string>();
   if (!json.at("virtual_seconds").is_null()) {
@@ -216,9 +218,7 @@ std::string report_text(const RunSettings& settings, const RunOutcome& outcome,
 
 Comparison read_comparison(const std::string& file) {
   std::ifstream input(file);
-  if (!input) {
-    throw WrongUse("--compare " + file + ": cannot be read; name a file that 'run --json' wrote");
-  }
+  if (!input) throw unreadable("--compare " + file, "name a file that 'run --json' wrote");
   try {
     Comparison comparison{file, {}};
     const Json report = Json::parse(input);

@@ -19,7 +19,7 @@ const std::string kReplayable = "a file that 'shrink --out' or '--record' wrote"
 // One word that is a file: a record or a run that was written down.
 ParsedCommand parse_file(const std::string& file, const std::string& trace, bool json,
                          const std::vector<Scenario>& scenarios, const Backends& backends) {
-  if (!std::ifstream(file)) throw WrongUse(file + ": cannot be read; name " + kReplayable);
+  if (!std::ifstream(file)) throw unreadable(file, "name " + kReplayable);
   try {
     if (record::looks_like_record(file)) {
       ReplayCommand command = read_replay(file, scenarios, backends);

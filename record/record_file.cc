@@ -1,8 +1,10 @@
 #include "record/record_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <system_error>
 
 #include "core/base/hash.h"
 #include "record/ring_file.h"
@@ -62,8 +64,9 @@ std::optional<std::string> read_items(std::string_view ring, uint64_t ring_offse
   return std::nullopt;
 }
 
-// In pieces that grow with it: a record may have hundreds of megabytes.
-bool read_whole(const std::string& path, std::string& bytes) {
+// In pieces that grow with it: a record may have hundreds of megabytes. Returns 0, or errno.
+int read_whole(const std::string& path, std::string& bytes) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   size_t read = 0;
   while (file) {
@@ -73,7 +76,8 @@ bool read_whole(const std::string& path, std::string& bytes) {
     read += static_cast<size_t>(file.gcount());
   }
   bytes.resize(read);
-  return file.eof();
+  if (file.eof()) return 0;
+  return errno != 0 ? errno : EIO;
 }
 
 }  // namespace
@@ -86,7 +90,8 @@ bool looks_like_record(const std::string& path) {
 
 Result<std::unique_ptr<Record>> read_record(const std::string& path) {
   auto record = std::make_unique<Record>();
-  if (!read_whole(path, record->bytes)) return wrong(path, "cannot be read");
+  if (const int error = read_whole(path, record->bytes); error != 0)
+    return wrong(path, "cannot be read: " + std::generic_category().message(error));
   const std::string_view bytes = record->bytes;
   const Result<Preface> preface = preface_of(path, bytes);
   if (!preface.ok()) return Result<Preface>(preface).error();

@@ -31,7 +31,7 @@ std::optional<HuntSearch::Found> HuntSearch::search() {
     }
     try {
       for (Crew::Done& done : crew_.wait()) take(done);
-    } catch (const std::exception& error) {  // What was found must still be reported.
+    } catch (const std::exception& error) {  // The find must still be reported.
       if (!found_) throw;
       progress_.clear();
       std::cerr << "hunt: the search ends early: " << printable_lines(error.what()) << std::endl;

@@ -1,5 +1,5 @@
 // Goal: a process that cannot be started says why, and nobody takes that for a failure of a run.
-// Method: what the system refuses to a child alone.
+// Method: children to whom the system refuses something.
 #include "command_line/child_process.h"
 
 #include <gtest/gtest.h>

@@ -89,8 +89,8 @@ TEST(StandardDescriptors, ThatAreClosedAreOpenedOnTheDeviceThatTakesAll) {
 }
 
 TEST(StandardDescriptors, ThatAreClosedDoNotHinderTheTool) {
-  // Goal: who wants no output has none, and a trace holds only events. Method: the toy with all
-  // three closed.
+  // Goal: a tool that is to say nothing says nothing, and a trace holds only events. Method: the
+  // toy with all three closed.
   const TemporaryFolder folder;
   const std::string trace = folder.file("trace");
   const ToolRun run =

@@ -13,7 +13,9 @@
 #include <typeinfo>
 
 #include "command_line/explore_backend.h"
+#include "command_line/output_files.h"
 #include "command_line/real_backend.h"
+#include "command_line/run_stream.h"
 #include "command_line/schedule_check.h"
 #include "command_line/spans_file.h"
 #include "command_line/wrong_use.h"
@@ -29,7 +31,7 @@
 namespace rehearsal::command_line {
 namespace {
 
-sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& trace) {
+sim::ClusterOptions cluster_options(const RunSettings& settings) {
   const ScenarioFaults plan = settings.fault_plan();
   sim::ClusterOptions options;
   options.faults = plan.faults;
@@ -60,13 +62,6 @@ sim::ClusterOptions cluster_options(const RunSettings& settings, std::ofstream& 
     node.mutants = settings.mutants;
   };
   options.invariants = settings.scenario->invariants;
-  if (!settings.trace_file.empty()) {
-    trace.open(settings.trace_file);
-    if (!trace) {
-      throw WrongUse("--trace " + settings.trace_file + ": cannot be written; name another file");
-    }
-    options.event_lines = &trace;
-  }
   return options;
 }
 
@@ -180,8 +175,11 @@ struct Equipment {
 };
 
 RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipment equipment) {
-  std::ofstream trace;
-  sim::ClusterOptions options = cluster_options(settings, trace);
+  RunFiles files(settings);
+  sim::ClusterOptions options = cluster_options(settings);
+  options.event_lines = files.trace();
+  options.history = files.history();
+  options.choice_lines = files.choices();
   options.oracles = equipment.oracles;
   options.stacks = &equipment.stacks;
   const Program program = settings.program(reporter);
@@ -189,17 +187,12 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
     options.crash_points.push_back(
         {worker_id(program, settings.crash_at->worker), settings.crash_at->decision});
   }
-  std::ofstream history(settings.history_file);
-  sim::HistoryWriter writer(history);
-  if (!settings.history_file.empty()) options.history = &writer;
-  std::ofstream choices(settings.choices_file);
-  if (!settings.choices_file.empty()) options.choice_lines = &choices;
   const bool learns = learns_counts(options.strategy);
   if (learns) options.strategy.counts = counts_of(settings, options);
   sim::Features features;
   if (settings.tell_features) options.traces.push_back(&features);
   observe::Spans spans;
-  check_spans_file(settings.spans_file);
+  check_output_file("--spans", settings.spans_file);
   if (!settings.spans_file.empty()) options.traces.push_back(&spans);
   // Nobody can do anything about it: the passes of the library order these streams themselves.
   if (options.devices > 0) at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);
@@ -212,6 +205,7 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   const sim::RunReport& report = cluster.try_run();
   reporter.results.set_declarer(nullptr);
   RunOutcome outcome = outcome_of(report, reporter.results);
+  files.close(outcome);
   if (!settings.spans_file.empty())
     write_spans_file(settings.spans_file, observe::file_of(spans, program.names()), outcome);
   if (learns) outcome.strategy = to_string(options.strategy);

@@ -8,12 +8,14 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -95,23 +97,49 @@ struct ChildDescriptors {
   int errors;  // -1: ours
 };
 
-// Runs right after the fork: only calls that are safe there. The ends are first moved out of the
-// way of the descriptors that they become.
+// Right after the fork only some calls are safe; this is one of them.
+[[noreturn]] void refuse_to_start(const char* what, int error) {
+  const char* cause = strerrordesc_np(error);
+  const std::array<std::string_view, 5> parts = {kNotStartedLine, what, ": ",
+                                                 cause == nullptr ? "" : cause, "\n"};
+  // In one piece, so that no other process writes between them.
+  std::array<iovec, parts.size()> pieces{};
+  for (size_t i = 0; i < parts.size(); ++i)
+    pieces[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
+  // Where even this cannot be told there is the exit status.
+  [[maybe_unused]] const ssize_t told =
+      writev(STDERR_FILENO, pieces.data(), static_cast<int>(pieces.size()));
+  _exit(kNotStarted);
+}
+
+// Out of the way of the descriptors that they become.
+int move_high(int descriptor) {
+  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, 10);
+  // EINVAL: the limit of descriptors is lower.
+  if (high < 0) refuse_to_start("its descriptors (ulimit -n)", errno == EINVAL ? EMFILE : errno);
+  return high;
+}
+
+void become(int descriptor, int wanted) {
+  if (dup2(descriptor, wanted) < 0) refuse_to_start("its descriptors (ulimit -n)", errno);
+}
+
+// Runs right after the fork: only calls that are safe there.
 void become_child(pid_t parent, const ChildDescriptors& given, const ChildSetup& setup) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kNotStarted);  // it died before the line above
   if (setup.core) run_on(*setup.core);
   if (setup.moved_memory) move_memory();
   const char* directory = setup.directory.empty() ? nullptr : setup.directory.c_str();
-  const int high_requests = fcntl(given.requests, F_DUPFD_CLOEXEC, 10);
-  const int high_reports = fcntl(given.reports, F_DUPFD_CLOEXEC, 10);
-  const int high_gift = setup.gives ? fcntl(*setup.gives, F_DUPFD_CLOEXEC, 10) : -1;
-  const bool ready =
-      (given.errors < 0 || dup2(given.errors, STDERR_FILENO) >= 0) &&
-      dup2(high_requests, kRequestDescriptor) >= 0 && dup2(high_reports, kReportDescriptor) >= 0 &&
-      (!setup.gives || dup2(high_gift, kGivenDescriptor) >= 0) &&
-      dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 && (directory == nullptr || chdir(directory) == 0);
-  if (!ready) _exit(kNotStarted);
+  if (given.errors >= 0) become(given.errors, STDERR_FILENO);
+  const int high_requests = move_high(given.requests);
+  const int high_reports = move_high(given.reports);
+  const int high_gift = setup.gives ? move_high(*setup.gives) : -1;
+  become(high_requests, kRequestDescriptor);
+  become(high_reports, kReportDescriptor);
+  if (setup.gives) become(high_gift, kGivenDescriptor);
+  become(STDERR_FILENO, STDOUT_FILENO);
+  if (directory != nullptr && chdir(directory) != 0) refuse_to_start(directory, errno);
 }
 
 [[noreturn]] void go_on_as_copy(const ChildSetup& setup, std::vector<char*> arguments) {
@@ -150,7 +178,7 @@ ChildProcess::ChildProcess(const ChildSetup& setup) {
     become_child(parent, {requests.read, reports.write, errors_}, setup);
     if (is_copy) go_on_as_copy(setup, argument_pointers);
     execve(kThisBinary, argument_pointers.data(), environment_pointers.data());
-    _exit(kNotStarted);
+    refuse_to_start("its binary", errno);
   }
   close(requests.read);
   close(reports.write);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command_line/commands.h"
@@ -17,6 +18,10 @@ namespace rehearsal::command_line {
 inline constexpr int kRequestDescriptor = 3;
 inline constexpr int kReportDescriptor = 4;
 inline constexpr int kGivenDescriptor = 5;
+
+// How the last line on the standard error of a process begins that could not be started; its cause
+// follows. Its exit status is 127.
+inline constexpr std::string_view kNotStartedLine = "a process of this tool cannot be started: ";
 
 struct ChildSetup {
   std::vector<std::string> arguments;  // behind the program's name
@@ -40,7 +45,8 @@ struct ChildSetup {
 // is kept.
 class ChildProcess {
  public:
-  // Throws std::system_error if the process cannot be made.
+  // Throws std::system_error if the process cannot be made. One that is made and cannot begin, for
+  // want of a descriptor, its folder or memory, ends with kNotStartedLine.
   explicit ChildProcess(const ChildSetup& setup);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

@@ -9,6 +9,7 @@
 #include "command_line/arguments.h"
 #include "command_line/commands.h"
 #include "command_line/program_name.h"
+#include "command_line/standard_streams.h"
 #include "command_line/surroundings.h"
 #include "command_line/version.h"
 #include "command_line/wrong_use.h"
@@ -50,11 +51,7 @@ int dispatch(Tool& tool, const std::vector<std::string>& words, bool& understood
   return std::visit(Visitor{tool}, parsed.command);
 }
 
-}  // namespace
-
-int main(int argc, char** argv, const std::vector<Scenario>& scenarios, const Backends& backends) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  Tool tool{argv[0], scenarios, backends, false};
+int obey(Tool& tool, const std::vector<std::string>& words) {
   const std::string name = program_name(tool.program);
   bool understood = false;
   try {
@@ -69,6 +66,16 @@ int main(int argc, char** argv, const std::vector<Scenario>& scenarios, const Ba
     std::cerr << name << ": " << printable_lines(error.what()) << std::endl;
     return kFailed;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv, const std::vector<Scenario>& scenarios, const Backends& backends) {
+  open_standard_descriptors();
+  StandardOutput output;
+  Tool tool{argv[0], scenarios, backends, false};
+  const int status = obey(tool, std::vector<std::string>(argv + 1, argv + argc));
+  return output.end(program_name(tool.program), status);
 }
 
 }  // namespace rehearsal::command_line

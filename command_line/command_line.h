@@ -9,8 +9,9 @@
 namespace rehearsal {
 
 // Returns the value for a program's own `main` to return. Exit status: 0 the run holds; 1 it
-// failed; 2 wrong usage, with one line that says what to type instead; 3 nondeterminism found by
-// `verify`.
+// failed, or its output could not be written; 2 wrong usage, with one line that says what to type
+// instead; 3 nondeterminism found by `verify`. Standard input, output and error that are closed are
+// opened on /dev/null.
 //
 // The binary starts itself again as child processes, so `main` must do nothing else before this
 // call that a second process must not do. Where it can, a child is a copy of this process (fork),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "command_line/ended_process.h"
 
@@ -74,9 +75,10 @@ void Crew::take_reports(size_t child, std::vector<Done>& done) {
 void Crew::replace(size_t child, const std::string& why, std::vector<Done>& done) {
   Member& member = members_[child];
   take_errors(member);
+  sim::RunFailure failure = failure_of_process(why, member.errors);
   if (!member.tasks.empty()) {
     RunOutcome outcome;
-    outcome.failure = failure_of_process(why, member.errors);
+    outcome.failure = std::move(failure);
     done.push_back({child, member.tasks.front().number, std::move(outcome)});
     member.tasks.pop_front();
   }

@@ -47,7 +47,8 @@ class Crew {
   void abandon();
 
   // Waits for something to happen, a short time at most, and returns what is done. A child that
-  // died or took too long gives an outcome that says so, and is replaced.
+  // died or took too long gives an outcome that says so, and is replaced. Throws std::runtime_error
+  // if a child could not be started: of that no run is the cause.
   [[nodiscard]] std::vector<Done> wait();
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <stdexcept>
 
 #include "command_line/crew.h"
 #include "command_line/temporary_folder.h"
@@ -97,7 +98,10 @@ Difference different_result(const RunOutcome& first, const RunOutcome& second) {
           .second = short_text(second)};
 }
 
+// A trace that was cut off would differ where it ends.
 std::optional<Difference> compare(const TracedRun& first, const TracedRun& second) {
+  for (const RunOutcome* outcome : {&first.outcome, &second.outcome})
+    if (!outcome->unwritten.empty()) throw std::runtime_error(outcome->unwritten);
   if (auto difference = different_event(first.file, second.file)) return difference;
   if (same_outcome(first.outcome, second.outcome)) return std::nullopt;
   return different_result(first.outcome, second.outcome);
@@ -191,6 +195,8 @@ std::string to_text(const Difference& difference) {
   if (difference.kind == Difference::Kind::vanished)
     return "two runs differed, but no further ones, neither alone nor after the same other runs: "
            "something outside the process decides, now and then";
+  if (difference.kind == Difference::Kind::untold)
+    return "two runs differed; in what cannot be said: " + difference.why;
   const bool alone = difference.after_seeds.empty();
   const std::string one = alone ? "first:  " : "alone:  ";
   const std::string other = alone ? "second: " : "after:  ";
@@ -214,7 +220,7 @@ std::string to_text(const Difference& difference) {
 }
 
 Json to_json(const Difference& difference) {
-  constexpr const char* kKinds[] = {"event", "result", "vanished"};
+  constexpr const char* kKinds[] = {"event", "result", "vanished", "untold"};
   Json json{{"kind", kKinds[static_cast<size_t>(difference.kind)]}};
   if (difference.kind == Difference::Kind::event) json["event"] = difference.event;
   json["key"] = difference.key;

@@ -1,8 +1,10 @@
 #include "command_line/ended_process.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 
+#include "command_line/child_process.h"
 #include "sim/hunt/last_words.h"
 
 namespace rehearsal::command_line {
@@ -48,6 +50,8 @@ sim::RunFailure hang(const std::string& errors, size_t mark) {
 }  // namespace
 
 sim::RunFailure failure_of_process(const std::string& why, const std::string& errors) {
+  if (const size_t mark = errors.rfind(kNotStartedLine); mark != std::string::npos)
+    throw std::runtime_error(line_at(errors, mark));
   const size_t signal = errors.rfind(sim::kSignalLine);
   if (const size_t mark = errors.rfind(kCheck); mark != std::string::npos)
     return failed_check(errors, mark);

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "command_line/crew.h"
@@ -11,7 +12,6 @@
 #include "command_line/program_name.h"
 #include "command_line/temporary_folder.h"
 #include "command_line/terminal.h"
-#include "command_line/wrong_use.h"
 #include "core/base/printable.h"
 #include "sim/explain/critical_pair.h"
 #include "sim/explain/history_file.h"
@@ -47,12 +47,13 @@ class Historian {
       for (Crew::Done& done : crew_.wait()) return std::move(done.outcome);
   }
 
-  // Empty if the run left no history.
+  // Empty if the run left no history, or could not write all of it, as its outcome says.
   std::optional<sim::Chronicle> chronicle_of(RunSettings settings, RunOutcome& outcome) {
     settings.history_file = folder_.file("history");
     outcome = attempt(settings);
     std::ifstream file(settings.history_file);
-    if (!file || file.peek() == std::ifstream::traits_type::eof()) return std::nullopt;
+    if (!outcome.unwritten.empty() || !file || file.peek() == std::ifstream::traits_type::eof())
+      return std::nullopt;
     return sim::chronicle_of(sim::read_history(file));
   }
 
@@ -87,13 +88,6 @@ std::optional<sim::CriticalPair> best_pair(Historian& historian, const sim::Chro
   return best;
 }
 
-void write_file(const std::string& name, const std::string& text) {
-  if (name.empty()) return;
-  std::ofstream file(name);
-  file << text;
-  if (!file.flush()) throw WrongUse(name + ": cannot be written; name another file");
-}
-
 }  // namespace
 
 std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run, bool hangs,
@@ -106,6 +100,7 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
   settings.spans_file = with_spans ? historian.spans_file() : "";
   RunOutcome outcome;
   std::optional<sim::Chronicle> chronicle = historian.chronicle_of(settings, outcome);
+  if (!outcome.unwritten.empty()) throw std::runtime_error(outcome.unwritten);
   if (!chronicle) return std::nullopt;
   settings.spans_file.clear();
   Explanation explanation{.failure = outcome.ok ? std::nullopt : std::move(outcome.failure),
@@ -145,12 +140,12 @@ std::optional<Explanation> explain_failure(const Tool& tool, const RunSettings& 
   return explanation;
 }
 
-void write_pictures(const Explanation& explanation, const std::string& html_file,
-                    const std::string& perfetto_file) {
+void write_pictures(OutputFiles& files, const Explanation& explanation,
+                    const std::string& html_file, const std::string& perfetto_file) {
   if (!html_file.empty())
-    write_file(html_file, sim::html_page(explanation.chronicle, explanation.subject));
+    files.write(html_file, sim::html_page(explanation.chronicle, explanation.subject));
   if (!perfetto_file.empty())
-    write_file(perfetto_file, sim::perfetto_trace(explanation.chronicle, explanation.subject));
+    files.write(perfetto_file, sim::perfetto_trace(explanation.chronicle, explanation.subject));
 }
 
 }  // namespace rehearsal::command_line

@@ -1,12 +1,10 @@
 #include "command_line/explore_backend.h"
 
 #include <algorithm>
-#include <fstream>
 
+#include "command_line/run_stream.h"
 #include "command_line/spans_file.h"
-#include "command_line/wrong_use.h"
 #include "core/base/user_code.h"
-#include "sim/explain/history_file.h"
 #include "sim/explore/explorer.h"
 
 namespace rehearsal::command_line {
@@ -61,21 +59,14 @@ class Exploring {
   RunOutcome run_one() {
     const explore::Schedule schedule =
         explore::parse_schedule(settings_.schedule, program_.names().size());
-    std::ofstream trace;
-    if (!settings_.trace_file.empty()) {
-      trace.open(settings_.trace_file);
-      if (!trace)
-        throw WrongUse("--trace " + settings_.trace_file +
-                       ": cannot be written; name another file");
-      options_.event_lines = &trace;
-    }
-    std::ofstream history(settings_.history_file);
-    sim::HistoryWriter writer(history);
-    if (!settings_.history_file.empty()) options_.history = &writer;
+    RunFiles files(settings_);
+    options_.event_lines = files.trace();
+    options_.history = files.history();
     observe::Spans spans;
     if (!settings_.spans_file.empty()) options_.traces.push_back(&spans);
     const sim::RunReport report = explore::run_schedule(program_, options_, schedule);
     RunOutcome outcome{.ok = report.ok};
+    files.close(outcome);
     outcome.fingerprint = report.fingerprint;
     outcome.virtual_seconds = report.virtual_seconds();
     outcome.calls = static_cast<int64_t>(report.calls);

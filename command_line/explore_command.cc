@@ -7,6 +7,7 @@
 #include "command_line/commands.h"
 #include "command_line/explanation.h"
 #include "command_line/failure_folder.h"
+#include "command_line/output_files.h"
 #include "command_line/output_folder.h"
 #include "command_line/printed.h"
 #include "command_line/terminal.h"
@@ -64,12 +65,16 @@ int report_failed(const Tool& tool, const ExploreCommand& command, const RunSett
                   const RunOutcome& outcome) {
   const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   const std::string replay = replay_command(tool.program, run);
-  leave_run(command.directory, report_json(run, outcome, 0, replay), run, failure);
+  OutputFiles files;
+  files.note(outcome.unwritten);
+  remove_pictures(command.directory);
+  leave_run(files, command.directory, report_json(run, outcome, 0, replay), run, failure);
   const bool keeps = !command.directory.empty();
-  leave_pictures(command.directory, explain_failure(tool, run, failure, /*with_spans=*/keeps));
+  leave_pictures(files, command.directory,
+                 explain_failure(tool, run, failure, /*with_spans=*/keeps));
   std::ostream& out = tool.json ? std::cerr : std::cout;
   out << to_text(failure) << "\n" << replay << std::endl;
-  return kFailed;
+  return files.end(tool, "explore", kFailed);
 }
 
 void print_rows(const ExploreOutcome& outcome) {
@@ -88,7 +93,10 @@ int run_given_schedule(const Tool& tool, const ExploreCommand& command) {
   } else if (outcome.ok) {
     std::cout << "explore: this schedule holds" << std::endl;
   }
-  return outcome.ok ? kHolds : report_failed(tool, command, command.settings, outcome);
+  if (!outcome.ok) return report_failed(tool, command, command.settings, outcome);
+  OutputFiles files;
+  files.note(outcome.unwritten);
+  return files.end(tool, "explore", kHolds);
 }
 
 }  // namespace

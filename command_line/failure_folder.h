@@ -8,15 +8,20 @@
 
 #include "command_line/explanation.h"
 #include "command_line/outcome.h"
+#include "command_line/output_files.h"
 
 namespace rehearsal::command_line {
 
 // The name of a file in it; empty without a folder.
 [[nodiscard]] std::string file_in(const std::string& folder, const char* name);
 
-// Each does nothing without a folder, and throws WrongUse if a file cannot be written.
-void leave_run(const std::string& folder, const Json& report, const RunSettings& settings,
-               const sim::RunFailure& failure);
-void leave_pictures(const std::string& folder, const std::optional<Explanation>& explanation);
+// Each does nothing without a folder.
+
+// Those of an earlier failure, which would stand beside the run of another one.
+void remove_pictures(const std::string& folder);
+void leave_run(OutputFiles& files, const std::string& folder, const Json& report,
+               const RunSettings& settings, const sim::RunFailure& failure);
+void leave_pictures(OutputFiles& files, const std::string& folder,
+                    const std::optional<Explanation>& explanation);
 
 }  // namespace rehearsal::command_line

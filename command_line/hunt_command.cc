@@ -1,4 +1,5 @@
 // `hunt`: many seeds on all cores; the first failure, in the order of seeds, is reported.
+#include <exception>
 #include <iostream>
 
 #include "command_line/commands.h"
@@ -8,10 +9,12 @@
 #include "command_line/hunt_result.h"
 #include "command_line/hunt_search.h"
 #include "command_line/junit.h"
+#include "command_line/output_files.h"
 #include "command_line/output_folder.h"
 #include "command_line/printed.h"
 #include "command_line/program_name.h"
 #include "command_line/shrinker.h"
+#include "core/base/printable.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -36,10 +39,17 @@ const char* what_came_of(Shrunk::End end) {
 std::optional<Shrunk> shrink_found(const Tool& tool, const HuntCommand& command,
                                    const RunSettings& settings, const sim::RunFailure& failure) {
   if (command.shrink_budget.empty() || failure.oracle == kUnfinished) return std::nullopt;
-  Shrunk shrunk = shrink_run(tool, settings,
-                             {.budget = command.shrink_budget,
-                              .file = file_in(command.directory, "failure.run"),
-                              .hangs = failure.oracle == "watchdog"});
+  Shrunk shrunk;
+  try {
+    shrunk = shrink_run(tool, settings,
+                        {.budget = command.shrink_budget,
+                         .file = file_in(command.directory, "failure.run"),
+                         .hangs = failure.oracle == "watchdog"});
+  } catch (const std::exception& error) {  // The failure itself must still be reported.
+    std::cerr << "hunt: it cannot be made small: " << printable_lines(error.what())
+              << "\nhunt: told is the run as it was found" << std::endl;
+    return std::nullopt;
+  }
   const bool is_shrunk = shrunk.end == Shrunk::End::shrunk;
   if (is_shrunk && fits_a_command(replay_command(tool.program, shrunk.settings))) return shrunk;
   if (is_shrunk) {
@@ -66,10 +76,12 @@ struct FoundRun {
 };
 
 // The failure as it was found, then as small as it could be made.
-HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const FoundRun& found) {
+HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const FoundRun& found,
+                       OutputFiles& files) {
   const auto& [settings, outcome, wall_seconds] = found;
   const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   const std::string as_found = replay_command(tool.program, settings);
+  remove_pictures(command.directory);
   const std::optional<Shrunk> shrunk = shrink_found(tool, command, settings, failure);
   const RunSettings& smallest = shrunk ? shrunk->settings : settings;
   const HuntFailure last{.scenario = settings.scenario->name,
@@ -81,10 +93,10 @@ HuntFailure failure_of(const Tool& tool, const HuntCommand& command, const Found
                          .others = shrunk ? others_json(tool, *shrunk) : Json::array()};
   Json report = report_json(settings, outcome, wall_seconds, as_found);
   if (shrunk) report["shrunk"] = to_json(last.failure, last.replay);
-  leave_run(command.directory, report, smallest, last.failure);
+  leave_run(files, command.directory, report, smallest, last.failure);
   if (shrunk) (tool.json ? std::cerr : std::cout) << others_text(tool, *shrunk);
   const bool keeps = !command.directory.empty();
-  leave_pictures(command.directory,
+  leave_pictures(files, command.directory,
                  explain_failure(tool, smallest, last.failure, /*with_spans=*/keeps));
   return last;
 }
@@ -117,6 +129,7 @@ Json delays_json(const HuntCommand& command, const RunSettings& settings,
 int hunt_delays(const Tool& tool, const HuntCommand& command) {
   const Stopwatch stopwatch;
   HuntResult result{.identity = identity_of(command)};
+  OutputFiles files;
   Json certificates = Json::array();
   for (uint64_t i = 0; i < command.seed_count.value_or(1) && !result.failure; ++i) {
     for (RunSettings settings : command.scenarios) {
@@ -128,37 +141,38 @@ int hunt_delays(const Tool& tool, const HuntCommand& command) {
       result.wall_seconds = result.shard_seconds = stopwatch.seconds();
       if (search.failed) {
         result.failure =
-            failure_of(tool, command, {*search.failed, search.outcome, result.wall_seconds});
+            failure_of(tool, command, {*search.failed, search.outcome, result.wall_seconds}, files);
         break;
       }
       certificates.push_back(delays_json(command, settings, search));
       if (!tool.json) std::cout << "hunt: " << certificate(command, settings, search) << std::endl;
     }
   }
-  write_junit(command.junit_file, "hunt", junit_cases(result));
-  if (result.failure) return print_result(tool, result);
+  files.write(command.junit_file, junit_text("hunt", junit_cases(result)));
+  if (result.failure) return files.end(tool, "hunt", print_result(tool, result));
   Json json = to_json(result);
   json["certificates"] = std::move(certificates);
   if (tool.json) std::cout << printed(json) << std::endl;
-  return kHolds;
+  return files.end(tool, "hunt", kHolds);
 }
 
 }  // namespace
 
 int hunt(const Tool& tool, const HuntCommand& command) {
   make_folder("--out", command.directory);
-  check_junit_file(command.junit_file);
+  check_output_file("--junit", command.junit_file);
   if (command.delay_bound) return hunt_delays(tool, command);
   const HuntTasks tasks =
       command.crash_sweep ? crash_sweep_tasks(tool, command) : seed_tasks(command, tool.backends);
   HuntSearch search(tool, command, tasks);
   const std::optional<HuntSearch::Found> found = search.search();
   HuntResult result = result_of(tool, command, search);
+  OutputFiles files;
   if (found)
     result.failure =
-        failure_of(tool, command, {found->settings, found->outcome, result.wall_seconds});
-  write_junit(command.junit_file, "hunt", junit_cases(result));
-  return print_result(tool, result);
+        failure_of(tool, command, {found->settings, found->outcome, result.wall_seconds}, files);
+  files.write(command.junit_file, junit_text("hunt", junit_cases(result)));
+  return files.end(tool, "hunt", print_result(tool, result));
 }
 
 }  // namespace rehearsal::command_line

@@ -1,10 +1,13 @@
 #include "command_line/hunt_search.h"
 
 #include <algorithm>
+#include <exception>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
 #include <utility>
+
+#include "core/base/printable.h"
 
 namespace rehearsal::command_line {
 
@@ -26,7 +29,14 @@ std::optional<HuntSearch::Found> HuntSearch::search() {
       end_unfinished();
       return std::move(found_);
     }
-    for (Crew::Done& done : crew_.wait()) take(done);
+    try {
+      for (Crew::Done& done : crew_.wait()) take(done);
+    } catch (const std::exception& error) {  // The find must still be reported.
+      if (!found_) throw;
+      progress_.clear();
+      std::cerr << "hunt: the search ends early: " << printable_lines(error.what()) << std::endl;
+      return std::move(found_);
+    }
     show_progress();
   }
 }

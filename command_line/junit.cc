@@ -1,10 +1,9 @@
 #include "command_line/junit.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iomanip>
+#include <sstream>
 
-#include "command_line/wrong_use.h"
 #include "core/base/printable.h"
 
 namespace rehearsal::command_line {
@@ -59,28 +58,20 @@ void write_case(std::ostream& out, const std::string& suite, const JunitCase& te
 
 }  // namespace
 
-void check_junit_file(const std::string& file) {
-  if (file.empty()) return;
-  if (!std::ofstream(file, std::ios::app))
-    throw WrongUse("--junit " + file + ": cannot be written; name another file");
-}
-
-void write_junit(const std::string& file, const std::string& command,
-                 const std::vector<JunitCase>& cases) {
-  if (file.empty()) return;
+std::string junit_text(const std::string& command, const std::vector<JunitCase>& cases) {
   const std::string suite = "rehearsal " + command;
   const auto failures =
       std::count_if(cases.begin(), cases.end(), [](const JunitCase& test) { return test.failure; });
   double seconds = 0;
   for (const JunitCase& test : cases) seconds += test.seconds;
-  std::ofstream out(file);
+  std::ostringstream out;
   out << std::fixed << std::setprecision(3);
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\""
       << escaped(suite) << "\" tests=\"" << cases.size() << "\" failures=\"" << failures
       << "\" errors=\"0\" time=\"" << seconds << "\">\n";
   for (const JunitCase& test : cases) write_case(out, suite, test);
   out << "  </testsuite>\n</testsuites>\n";
-  if (!out.flush()) throw WrongUse("--junit " + file + ": cannot be written; name another file");
+  return out.str();
 }
 
 }  // namespace rehearsal::command_line

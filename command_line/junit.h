@@ -18,11 +18,8 @@ struct JunitCase {
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
-// Throws WrongUse if the file cannot be written: before a run, not after it. No name: nothing.
-void check_junit_file(const std::string& file);
-
-// Writes a test suite "rehearsal COMMAND". No name: nothing.
-void write_junit(const std::string& file, const std::string& command,
-                 const std::vector<JunitCase>& cases);
+// A test suite "rehearsal COMMAND".
+[[nodiscard]] std::string junit_text(const std::string& command,
+                                     const std::vector<JunitCase>& cases);
 
 }  // namespace rehearsal::command_line

@@ -12,7 +12,7 @@ constexpr uint64_t kNamedBytesMax = uint64_t{1} << 28;
 
 [[noreturn]] void refuse_named(const std::string& said, const Error& why,
                                const std::string& wanted) {
-  throw WrongUse(said + ": cannot be read (" + why.text + "); name " + wanted);
+  throw WrongUse(said + ": cannot be read: " + why.text + "; name " + wanted);
 }
 
 }  // namespace

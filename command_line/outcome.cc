@@ -116,12 +116,14 @@ Json to_json(const RunOutcome& outcome) {
             {"numbers", numbers_json(outcome.results)},
             {"tensors", tensors_json(outcome.results)}};
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, "");
+  if (!outcome.unwritten.empty()) json["unwritten"] = outcome.unwritten;
   return json;
 }
 
 RunOutcome outcome_from_json(const Json& json) {
   RunOutcome outcome;
   outcome.ok = json.at("ok").get<bool>();
+  outcome.unwritten = json.value("unwritten", "");
   if (!json.at("fingerprint").is_null())
     outcome.fingerprint = json["fingerprint"].get<std::string>();
   if (!json.at("virtual_seconds").is_null()) {

@@ -39,6 +39,9 @@ struct RunOutcome {
   std::vector<uint32_t> features;
   Results results;
   std::optional<sim::RunFailure> failure;  // if not ok
+  // Why a file that the run wrote as it went, a trace or a history, ends too early:
+  // "FILE: cannot be written: CAUSE". Empty: none does.
+  std::string unwritten;
 };
 
 // Between processes: everything in the struct.

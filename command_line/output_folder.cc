@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -17,8 +19,11 @@ void make_folder(const std::string& flag, const std::string& folder) {
   // Permissions do not tell: some folders take no file whoever asks.
   std::string file = folder + "/.writable-XXXXXX";
   const int opened = mkstemp(file.data());
-  if (opened < 0)
-    throw WrongUse(flag + " " + folder + ": cannot be written; name another directory");
+  if (opened < 0) {
+    const int cause = error ? error.value() : errno;
+    throw WrongUse(flag + " " + folder + ": cannot be written: " + std::strerror(cause) +
+                   "; name another directory");
+  }
   close(opened);
   unlink(file.c_str());
 }

@@ -1,12 +1,13 @@
 #include "command_line/replay_command.h"
 
-#include <fstream>
 #include <iostream>
 #include <utility>
 
 #include "command_line/arguments.h"
 #include "command_line/debugger.h"
+#include "command_line/output_files.h"
 #include "command_line/printed.h"
+#include "command_line/run_stream.h"
 #include "command_line/terminal.h"
 #include "command_line/wrong_use.h"
 #include "core/base/printable.h"
@@ -120,16 +121,16 @@ int replay(const Tool& tool, const ReplayCommand& command) {
   const Program program = settings.program(reporter);
   if (const auto why = sim::refusal(*command.record, program))
     throw WrongUse(command.file + ": " + *why);
-  std::ofstream trace;
-  if (!command.trace_file.empty()) trace.open(command.trace_file);
-  if (!command.trace_file.empty() && !trace)
-    throw WrongUse("--trace " + command.trace_file + ": cannot be written; name another file");
-  sim::EventLines lines(trace, header.node.names);
+  RunStream trace(command.trace_file);
+  trace.require("--trace");
+  sim::EventLines lines(trace.any(), header.node.names);
   sim::ReplayReport report;
   {
     const sim::CrashReport crash_report(last_words(tool, command));
-    report = sim::replay(*command.record, program, {.lines = trace.is_open() ? &lines : nullptr});
+    report = sim::replay(*command.record, program, {.lines = trace.stream() ? &lines : nullptr});
   }
+  OutputFiles files;
+  files.note(trace.close());
   const std::string debugger = report.divergence
                                    ? debugger_line(tool, command.file, report.divergence->entry)
                                    : debugger_line(tool, command.file);
@@ -142,13 +143,13 @@ int replay(const Tool& tool, const ReplayCommand& command) {
     out << printable_lines(worker + " DIVERGED from its record at " + to_text(*report.divergence))
         << "\n"
         << debugger << std::endl;
-    return kFailed;
+    return files.end(tool, "replay", kFailed);
   }
-  if (tool.json) return kHolds;
+  if (tool.json) return files.end(tool, "replay", kHolds);
   out << printable(worker) << ": " << report.entries << " inputs replayed, and " << report.acts
       << " events were as recorded; " << how_it_ended(report) << "\n"
       << debugger << std::endl;
-  return kHolds;
+  return files.end(tool, "replay", kHolds);
 }
 
 }  // namespace rehearsal::command_line

@@ -1,10 +1,10 @@
 // `report`: a run that was written down, told as text, as a page and as a trace.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "command_line/commands.h"
 #include "command_line/explanation.h"
+#include "command_line/output_files.h"
 #include "command_line/printed.h"
 #include "command_line/program_name.h"
 #include "command_line/wrong_use.h"
@@ -19,10 +19,7 @@ void check_output(const std::string& flag, const std::string& output, const std:
   std::error_code error;
   if (std::filesystem::equivalent(output, input, error))
     throw WrongUse(flag + " " + output + ": this is the run itself; name another file");
-  const bool is_new = !std::filesystem::exists(output, error);
-  if (!std::ofstream(output, std::ios::app))
-    throw WrongUse(flag + " " + output + ": cannot be written; name another file");
-  if (is_new) std::filesystem::remove(output, error);
+  check_output_file(flag, output);
 }
 
 Json report_of(const Tool& tool, const ReportCommand& command, const Explanation& explanation) {
@@ -54,13 +51,16 @@ int report(const Tool& tool, const ReportCommand& command) {
     std::cerr << program_name(tool.program) << " report: the run left nothing to tell" << std::endl;
     return kFailed;
   }
-  write_pictures(*explanation, command.html_file, command.perfetto_file);
+  OutputFiles files;
+  write_pictures(files, *explanation, command.html_file, command.perfetto_file);
   if (tool.json) {
     std::cout << printed(report_of(tool, command, *explanation)) << std::endl;
-    return kHolds;
+    return files.end(tool, "report", kHolds);
   }
   std::cout << sim::text_diagram(explanation->chronicle, explanation->subject);
   if (explanation->failure) std::cout << to_text(*explanation->failure) << "\n";
+  const int status = files.end(tool, "report", kHolds);
+  if (status != kHolds) return status;
   for (const std::string& file : {command.html_file, command.perfetto_file})
     if (!file.empty()) std::cout << "written: " << file << "\n";
   std::cout << std::flush;

@@ -5,6 +5,7 @@
 #include "command_line/debugger.h"
 #include "command_line/explanation.h"
 #include "command_line/junit.h"
+#include "command_line/output_files.h"
 #include "command_line/printed.h"
 #include "command_line/terminal.h"
 #include "core/base/printable.h"
@@ -67,7 +68,7 @@ void print_failed_run(const Tool& tool, const FailedRun& run, const sim::RunFail
 
 int run(const Tool& tool, const RunCommand& command) {
   RunSettings settings = command.settings;
-  check_junit_file(command.junit_file);
+  check_output_file("--junit", command.junit_file);
   std::optional<Comparison> comparison;
   if (!command.compare_file.empty()) comparison = read_comparison(command.compare_file);
   const Stopwatch stopwatch;
@@ -81,24 +82,26 @@ int run(const Tool& tool, const RunCommand& command) {
   }
   const double wall_seconds = stopwatch.seconds();
   const std::string replay = replay_command(tool.program, settings);
-  write_junit(command.junit_file, "run",
-              {{.name = settings.scenario->name,
-                .seconds = wall_seconds,
-                .failure = outcome.ok ? std::nullopt : outcome.failure,
-                .replay = replay,
-                .properties = {{"seed", std::to_string(settings.seed.value)},
-                               {"net", name_of(settings.net)},
-                               {"result_digest", outcome.results.digest()}}}});
+  OutputFiles files;
+  files.note(outcome.unwritten);
+  files.write(command.junit_file,
+              junit_text("run", {{.name = settings.scenario->name,
+                                  .seconds = wall_seconds,
+                                  .failure = outcome.ok ? std::nullopt : outcome.failure,
+                                  .replay = replay,
+                                  .properties = {{"seed", std::to_string(settings.seed.value)},
+                                                 {"net", name_of(settings.net)},
+                                                 {"result_digest", outcome.results.digest()}}}}));
   if (tool.json) {
     std::cout << printed(report_json(settings, outcome, wall_seconds, replay)) << std::endl;
   } else {
     std::cout << report_text(settings, outcome, wall_seconds);
   }
-  if (outcome.ok) return kHolds;
+  if (outcome.ok) return files.end(tool, "run", kHolds);
   const sim::RunFailure failure = outcome.failure.value_or(sim::RunFailure{});
   static_cast<void>(explain_failure(tool, settings, failure, /*with_spans=*/false));
   print_failure(tool, settings, failure);
-  return kFailed;
+  return files.end(tool, "run", kFailed);
 }
 
 }  // namespace rehearsal::command_line

@@ -1,7 +1,6 @@
 #include "command_line/run_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -20,7 +19,9 @@ constexpr const char* kWords = "  # ";  // in front of what a decision means
 
 bool is_run(const std::string& word) { return word == "run" || word == "explore"; }
 
-std::string text_of(const RunSettings& settings, const sim::RunFailure& failure) {
+}  // namespace
+
+std::string run_file_text(const RunSettings& settings, const sim::RunFailure& failure) {
   const std::vector<std::string> workers = worker_names(settings);
   std::ostringstream text;
   std::istringstream lines(settings.scenario->name + " FAILED: " + to_text(failure));
@@ -38,18 +39,6 @@ std::string text_of(const RunSettings& settings, const sim::RunFailure& failure)
   }
   text << kEnd << "\n";
   return text.str();
-}
-
-}  // namespace
-
-void write_run_file(const std::string& name, const RunSettings& settings,
-                    const sim::RunFailure& failure) {
-  const std::string written = name + ".new";
-  std::ofstream file(written);
-  file << text_of(settings, failure);
-  file.close();
-  if (!file || std::rename(written.c_str(), name.c_str()) != 0)
-    throw WrongUse("--out " + name + ": cannot be written; name another file");
 }
 
 std::vector<std::string> read_run_file(const std::string& name) {

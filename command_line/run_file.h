@@ -11,10 +11,9 @@
 
 namespace rehearsal::command_line {
 
-// Replaces the file at once, so that whoever reads it sees an old one or a new one. Throws WrongUse
-// if it cannot be written.
-void write_run_file(const std::string& name, const RunSettings& settings,
-                    const sim::RunFailure& failure);
+// Such a file's text.
+[[nodiscard]] std::string run_file_text(const RunSettings& settings,
+                                        const sim::RunFailure& failure);
 
 // The words of `run` or `explore` that it holds, as parse_arguments takes them: only those that
 // write_run_file writes, so that whoever wrote the file cannot make the tool write another one or

@@ -11,6 +11,7 @@
 
 #include "command_line/child_process.h"
 #include "command_line/commands.h"
+#include "command_line/output_files.h"
 #include "command_line/output_folder.h"
 #include "command_line/spans_file.h"
 #include "command_line/temporary_folder.h"
@@ -188,7 +189,7 @@ std::optional<sim::RunFailure> follow(std::vector<WorkerProcess>& workers, Repor
 RunOutcome run_processes(const Tool& tool, const RunSettings& settings, Reporter& reporter) {
   make_folder("--record", settings.record_folder);
   make_folder("--checkpoints", settings.checkpoints);
-  check_spans_file(settings.spans_file);
+  check_output_file("--spans", settings.spans_file);
   Reporter unused;
   const Program program = settings.program(unused);
   refuse_under_launcher(settings, program.names().size());

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "command_line/explanation.h"
+#include "command_line/output_files.h"
 #include "command_line/printed.h"
 #include "command_line/program_name.h"
 #include "command_line/shrinker.h"
@@ -66,6 +67,7 @@ Json shrunk_json(const Tool& tool, const Shrunk& shrunk) {
 }  // namespace
 
 int shrink(const Tool& tool, const ShrinkCommand& command) {
+  check_output_file("--out", command.file);
   const Shrunk shrunk = shrink_run(tool, command.settings, {command.budget, command.file});
   if (shrunk.end == Shrunk::End::holds) return report_holds(tool);
   if (shrunk.end == Shrunk::End::differs) return report_differs(tool, shrunk);
@@ -85,7 +87,9 @@ int shrink(const Tool& tool, const ShrinkCommand& command) {
               << std::endl;
     print_failure(tool, command.settings, shrunk.failure);
   }
-  return kFailed;
+  OutputFiles files;
+  files.note(shrunk.unwritten);
+  return files.end(tool, "shrink", kFailed);
 }
 
 }  // namespace rehearsal::command_line

@@ -8,6 +8,7 @@
 #include "command_line/hunt_tasks.h"
 #include "command_line/run_file.h"
 #include "command_line/temporary_folder.h"
+#include "record/whole_file.h"
 #include "sim/hunt/choice_lists.h"
 #include "sim/hunt/failure_kind.h"
 #include "sim/hunt/shrinking.h"
@@ -272,8 +273,11 @@ class Shrinker {
   }
 
   void save() {
-    if (!order_.file.empty()) write_run_file(order_.file, settings(), result_.failure);
     saved_ = stopwatch_.seconds();
+    if (order_.file.empty()) return;
+    const Status written =
+        record::write_whole_file(order_.file, run_file_text(settings(), result_.failure));
+    result_.unwritten = written.ok() ? "" : written.error().text;
   }
 
   void show_progress() {

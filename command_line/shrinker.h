@@ -14,7 +14,8 @@ namespace rehearsal::command_line {
 struct ShrinkOrder {
   Budget budget;
   // Gets what fails and is smallest so far, as `replay` and `shrink` read it, from the beginning
-  // on: who ends the process can go on from it. Empty: none.
+  // on: who ends the process can go on from it. One that cannot be written is tried again with the
+  // next smaller run, and ends nothing. Empty: none.
   std::string file;
   bool hangs = false;  // the run is known to hang
 };
@@ -37,6 +38,7 @@ struct Shrunk {
   sim::RunFailure failure;
   size_t runs = 0;  // that it took
   double seconds = 0;
+  std::string unwritten;             // why the order's file does not hold this run; empty: it does
   std::vector<OtherFailure> others;  // one of each kind, that with the fewest decisions
 };
 [[nodiscard]] Shrunk shrink_run(const Tool& tool, const RunSettings& settings,

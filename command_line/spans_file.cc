@@ -1,14 +1,12 @@
 #include "command_line/spans_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <utility>
 #include <vector>
 
-#include "command_line/wrong_use.h"
+#include "record/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -29,19 +27,11 @@ std::string text_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-void check_spans_file(const std::string& file) {
-  if (file.empty()) return;
-  if (!std::ofstream(file).flush())
-    throw WrongUse("--spans " + file + ": cannot be written; name another file");
-}
-
 void write_spans_file(const std::string& file, const observe::SpanFile& spans,
                       RunOutcome& outcome) {
-  errno = 0;
-  std::ofstream written(file);
-  written << observe::perfetto_text(spans);
-  written.close();
-  if (!written) fail(outcome, file, std::string("cannot be written: ") + std::strerror(errno));
+  const Status written = record::write_whole_file(file, observe::perfetto_text(spans));
+  const size_t name = std::string(file + ": ").size();  // which the failure has apart
+  if (!written.ok()) fail(outcome, file, written.error().text.substr(name));
 }
 
 void merge_spans_files(const std::filesystem::path& folder, const std::string& file,

@@ -9,11 +9,9 @@
 
 namespace rehearsal::command_line {
 
-// Throws WrongUse if `file` cannot be written. An empty name asks for none.
-void check_spans_file(const std::string& file);
-
 // Writes the spans of a run that has ended. If they cannot be written, the disk being full, nothing
-// is left of the file, and a run that has held fails with that: its result is told all the same.
+// is left of it, nor of an earlier one, and a run that has held fails with that: its result is told
+// all the same.
 void write_spans_file(const std::string& file, const observe::SpanFile& spans, RunOutcome& outcome);
 
 // The same with the files that the workers have left in `folder`, put together. A worker that

@@ -1,6 +1,8 @@
 #include "command_line/temporary_folder.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <system_error>
 
@@ -8,7 +10,9 @@ namespace rehearsal::command_line {
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "rehearsal-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  if (mkdtemp(name.data()) == nullptr)
+    throw std::runtime_error("the temporary folder " + name +
+                             " cannot be made: " + std::strerror(errno) + "; TMPDIR says where");
   path_ = name;
 }
 

@@ -9,7 +9,7 @@ namespace rehearsal::command_line {
 // The folder and all that is in it are gone when this is.
 class TemporaryFolder {
  public:
-  // Throws std::runtime_error if it cannot be made.
+  // Throws std::runtime_error, with path and cause, if it cannot be made.
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

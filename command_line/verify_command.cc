@@ -1,13 +1,16 @@
 // `verify`: every seed twice, in two processes that differ in everything that must not matter.
 #include <algorithm>
+#include <exception>
 #include <iostream>
 
 #include "command_line/commands.h"
 #include "command_line/crew.h"
 #include "command_line/determinism.h"
 #include "command_line/junit.h"
+#include "command_line/output_files.h"
 #include "command_line/printed.h"
 #include "command_line/surroundings.h"
+#include "core/base/printable.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -82,21 +85,34 @@ JunitCase junit_case(const Tool& tool, const VerifyCommand& command, const RunSe
                          {"seeds", std::to_string(command.seed_count)}}};
 }
 
-int report_difference(const Tool& tool, const VerifyCommand& command,
-                      const Surroundings& surroundings, uint64_t index) {
-  const RunSettings settings = with_seed(tool, command, index);
+// That runs differ is told even where it cannot be found out in what.
+Difference difference_of(const Tool& tool, const VerifyCommand& command,
+                         const Surroundings& surroundings, uint64_t index) {
   Runs first;
   for (uint64_t i = 0; i <= index; ++i) first.push_back(with_seed(tool, command, i));
   Runs second;
   for (uint64_t i = command.seed_count; i > index; --i)
     second.push_back(with_seed(tool, command, i - 1));
-  const Difference difference = find_difference(surroundings, first, second);
-  const bool alone =
-      difference.kind != Difference::Kind::vanished && difference.after_seeds.empty();
+  try {
+    return find_difference(surroundings, first, second);
+  } catch (const std::exception& error) {
+    return {.kind = Difference::Kind::untold, .why = printable(error.what())};
+  }
+}
+
+int report_difference(const Tool& tool, const VerifyCommand& command,
+                      const Surroundings& surroundings, uint64_t index) {
+  const RunSettings settings = with_seed(tool, command, index);
+  const Difference difference = difference_of(tool, command, surroundings, index);
+  const bool known =
+      difference.kind == Difference::Kind::event || difference.kind == Difference::Kind::result;
+  const bool alone = known && difference.after_seeds.empty();
   const std::string line = alone ? verify_line(tool, settings, 1)
                                  : verify_line(tool, with_first_seed(command), command.seed_count);
   const sim::RunFailure failure{"determinism", "", to_text(difference)};
-  write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
+  OutputFiles files;
+  files.write(command.junit_file,
+              junit_text("verify", {junit_case(tool, command, settings, failure)}));
   if (tool.json) {
     const Json json{{"command", "verify"},
                     {"scenario", settings.scenario->name},
@@ -111,13 +127,13 @@ int report_difference(const Tool& tool, const VerifyCommand& command,
       << settings.scenario->name << " FAILED with seed " << settings.seed.value << ": "
       << to_text(failure) << "\nthe second process has " << surroundings.differences << "\n"
       << line << std::endl;
-  return kNondeterminism;
+  return files.end(tool, "verify", kNondeterminism);
 }
 
 }  // namespace
 
 int verify(const Tool& tool, const VerifyCommand& command) {
-  check_junit_file(command.junit_file);
+  check_output_file("--junit", command.junit_file);
   const Stopwatch stopwatch;
   const Surroundings surroundings = make_surroundings();
   const std::vector<Pair> pairs = run_all(tool, command, surroundings);
@@ -133,9 +149,10 @@ int verify(const Tool& tool, const VerifyCommand& command) {
             {"seeds", command.seed_count},
             {"wall_seconds", stopwatch.seconds()},
             {"second_process", surroundings.differences}};
+  OutputFiles files;
   if (failed == pairs.end()) {
-    write_junit(command.junit_file, "verify",
-                {junit_case(tool, command, command.settings, std::nullopt)});
+    files.write(command.junit_file,
+                junit_text("verify", {junit_case(tool, command, command.settings, std::nullopt)}));
     if (tool.json) {
       std::cout << printed(json) << std::endl;
     } else {
@@ -143,17 +160,18 @@ int verify(const Tool& tool, const VerifyCommand& command) {
                 << " seeds, each twice: equal\nthe second process had " << surroundings.differences
                 << std::endl;
     }
-    return kHolds;
+    return files.end(tool, "verify", kHolds);
   }
   const RunSettings settings =
       with_seed(tool, command, static_cast<uint64_t>(failed - pairs.begin()));
   const sim::RunFailure failure = failed->first->failure.value_or(sim::RunFailure{});
-  write_junit(command.junit_file, "verify", {junit_case(tool, command, settings, failure)});
+  files.write(command.junit_file,
+              junit_text("verify", {junit_case(tool, command, settings, failure)}));
   json["seed"] = settings.seed.value;
   json["failure"] = to_json(failure, replay_command(tool.program, settings));
   if (tool.json) std::cout << printed(json) << std::endl;
   print_failure(tool, settings, failure);
-  return kFailed;
+  return files.end(tool, "verify", kFailed);
 }
 
 }  // namespace rehearsal::command_line

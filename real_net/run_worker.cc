@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/base/check.h"
+#include "core/base/printable.h"
 #include "core/fibers/default_generator.h"
 #include "core/fibers/wait_queue.h"
 #include "real_net/tcp/host_addresses.h"
@@ -27,6 +27,7 @@
 #include "real_net/worker/shortage.h"
 #include "real_net/worker/spin_choice.h"
 #include "real_net/worker/threads_choice.h"
+#include "record/whole_file.h"
 
 namespace rehearsal::real {
 namespace {
@@ -393,7 +394,11 @@ void tell_torchrun(const Environment& environment, const Error& error) {
         {"extraInfo",
          {{"py_callstack", error.trace.empty() ? text : text + "\n" + error.trace},
           {"timestamp", std::to_string(std::time(nullptr))}}}}}};
-  std::ofstream(*path) << content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const Status written = record::write_whole_file(
+      *path, content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (!written.ok())
+    std::fprintf(stderr, "rehearsal: torchrun's error file: %s\n",
+                 printable(written.error().text).c_str());
 }
 
 Status run_worker(const WorkerOptions& options, const Program& program) {

@@ -93,7 +93,8 @@ struct WorkerOptions {
 [[nodiscard]] Status run_worker(const WorkerOptions& options, const Program& program);
 
 // Writes torchrun's error file, if there is one, for its report: that shows the call stack in it,
-// and nothing else of it, so the error stands there. run_worker does it for its own failures.
+// and nothing else of it, so the error stands there; one that cannot be written is told on standard
+// error. run_worker does it for its own failures.
 void tell_torchrun(const Environment& environment, const Error& error);
 
 // Instead of run_worker, for a program that finds out itself that this worker cannot run, a bad

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "core/base/printable.h"
+#include "record/whole_file.h"
 
 namespace rehearsal::real {
 
@@ -70,15 +70,12 @@ Status Observers::write_spans() const {
   if (!spans_) return Unit{};
   std::error_code error;
   std::filesystem::create_directories(spans_folder_, error);
-  std::ofstream file(spans_file_, std::ios::binary | std::ios::trunc);
-  file << observe::perfetto_text(observe::file_of(*spans_, names_));
-  file.close();
-  if (file) return Unit{};
-  if (std::filesystem::is_regular_file(spans_file_, error))
-    std::filesystem::remove(spans_file_, error);  // Half a file is none.
+  Status written = record::write_whole_file(
+      spans_file_, observe::perfetto_text(observe::file_of(*spans_, names_)));
+  if (written.ok()) return written;
   return Error{.kind = ErrorKind::storage,
-               .text = "the spans cannot be written to " + spans_file_ +
-                       ": look whether the folder can be written to and has room"};
+               .text = "the spans: " + written.error().text +
+                       "; look whether the folder can be written to and has room"};
 }
 
 }  // namespace rehearsal::real

@@ -52,8 +52,8 @@ std::string read_bytes(const std::string& path) {
   }
   Result<std::string> bytes = read_regular(path, kBytesMax);
   if (!bytes.ok()) {
-    throw WrongUse("text file '" + path + "' cannot be read (" + bytes.error().text +
-                   "); name a UTF-8 text file with --set text=FILE");
+    throw WrongUse("text file '" + path + "' cannot be read: " + bytes.error().text +
+                   "; name a UTF-8 text file with --set text=FILE");
   }
   return std::move(bytes).value();
 }

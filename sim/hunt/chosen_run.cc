@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/regular_file.h"
+#include "record/whole_file.h"
 #include "sim/hunt/environment.h"
 #include "sim/world/fault_words.h"
 
@@ -107,11 +108,11 @@ ChosenRun parse_flags(const std::string& flags) {
 }
 
 bool write_run(const std::string& file, const ChosenRun& run, const std::string& comment) {
-  std::ofstream out(file);
+  std::string text;
   std::istringstream lines(comment);
-  for (std::string line; std::getline(lines, line);) out << "# " << line << "\n";
-  for (const std::string& flag : flags_of(run)) out << flag << "\n";
-  return static_cast<bool>(out.flush());
+  for (std::string line; std::getline(lines, line);) text += "# " + line + "\n";
+  for (const std::string& flag : flags_of(run)) text += flag + "\n";
+  return record::write_whole_file(file, text).ok();
 }
 
 ChosenRun read_run(const std::string& file) {

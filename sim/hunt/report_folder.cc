@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "record/whole_file.h"
 #include "sim/decisions/decision_words.h"
 #include "sim/explain/critical_pair.h"
 #include "sim/explain/html_page.h"
@@ -42,9 +43,7 @@ std::optional<CriticalPair> best_pair(TrialRuns& runs, const ChosenRun& run,
 }
 
 bool write_file(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out(file);
-  out << text;
-  return static_cast<bool>(out.flush());
+  return record::write_whole_file(file.string(), text).ok();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 
 #include "tests/scenarios/tool_run.h"
@@ -64,11 +65,40 @@ TEST_F(Junit, TextThatXmlCannotHoldIsEscaped) {
   // Goal: a file that every parser takes. Method: each special character, and one that has no form.
   JunitCase test{
       .name = "a<b>&\"c\"", .failure = sim::RunFailure{"o", "x", "1\n2\t3\x01"}, .replay = "r"};
-  write_junit(file_, "run", {test});
-  EXPECT_NE(written().find("name=\"a&lt;b&gt;&amp;&quot;c&quot;\""), std::string::npos);
-  EXPECT_NE(written().find("message=\"o: x: 1\">o: x: 1&#10;2\\t3\\x01&#10;r</failure>"),
+  const std::string text = junit_text("run", {test});
+  EXPECT_NE(text.find("name=\"a&lt;b&gt;&amp;&quot;c&quot;\""), std::string::npos);
+  EXPECT_NE(text.find("message=\"o: x: 1\">o: x: 1&#10;2\\t3\\x01&#10;r</failure>"),
             std::string::npos)
-      << written();
+      << text;
+}
+
+TEST_F(Junit, ThatCannotBeWrittenIsToldBehindTheResult) {
+  // Goal: no result is lost with its file. Method: a device that is full, of each command.
+  const std::string error =
+      ": /dev/full: cannot be written: No space left on device; make room there, or name another "
+      "place";
+  for (const std::string command :
+       {"run toy --seed 6", "hunt toy --seeds 3 --jobs 1", "verify toy --seeds 2"}) {
+    const ToolRun holds = run_tool(command + " --junit /dev/full");
+    EXPECT_EQ(holds.status, 1) << command;
+    EXPECT_EQ(holds.out_lines().size(), run_tool(command).out_lines().size()) << holds.out;
+    ASSERT_FALSE(holds.err_lines().empty()) << command;
+    EXPECT_EQ(holds.err_lines().back(),
+              "rehearsal " + command.substr(0, command.find(' ')) + error);
+  }
+  const ToolRun fails = run_tool("run toy --seed 6 --set fail_at=6 --junit /dev/full");
+  EXPECT_EQ(fails.status, 1);
+  EXPECT_TRUE(fails.out_lines().back().ends_with(" run toy --seed 6 --set fail_at=6"));
+  EXPECT_EQ(fails.err_lines().back(), "rehearsal run" + error);
+  const ToolRun differs =
+      run_tool("verify toy --seeds 5 --set drift_at=4 --junit /dev/full --json");
+  EXPECT_EQ(differs.status, 3);
+  EXPECT_EQ(differs.json()["seed"], 4);
+}
+
+TEST_F(Junit, OfARunThatIsRefusedIsNotMade) {
+  EXPECT_EQ(run_tool("run toy --compare /no/file --junit " + file_).status, 2);
+  EXPECT_FALSE(std::filesystem::exists(file_));
 }
 
 }  // namespace

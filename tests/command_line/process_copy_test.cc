@@ -6,12 +6,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
-#include <functional>
 #include <future>
 #include <iostream>
 #include <string>
@@ -42,18 +40,6 @@ class WaitingThread {
   std::promise<void> end_;
   std::thread thread_;
 };
-
-// The exit status of a copy in which `body` runs; its end is a failure of the test's own.
-int status_of_copy(const std::function<int()>& body) {
-  flush_streams();
-  const pid_t child = fork();
-  if (child == 0) {
-    begin_copy({{"REHEARSAL_COPY", "made"}});
-    end_copy(body());
-  }
-  int status = -1;
-  return waitpid(child, &status, 0) == child ? shell_status(status) : -1;
-}
 
 TEST(ProcessCopy, IsNotMadeOfAProcessWithThreads) {
   EXPECT_TRUE(can_be_copied());
@@ -90,7 +76,7 @@ TEST(ProcessCopy, HasOfItsParentWhatExecWouldLeave) {
   const auto handler_before = signal(SIGUSR1, [](int) {});
   const auto ignored_before = signal(SIGUSR2, SIG_IGN);
   static_cast<void>(at::rand({4}));
-  const int status = status_of_copy([&] {
+  const int status = status_of_copy({{"REHEARSAL_COPY", "made"}}, [&] {
     int right = 0;
     right += fcntl(closed[0], F_GETFD) == -1 && fcntl(closed[1], F_GETFD) == -1 ? 1 : 0;
     right += fcntl(kept[0], F_GETFD) != -1 && fcntl(kept[1], F_GETFD) != -1 ? 2 : 0;
@@ -118,7 +104,7 @@ TEST(ProcessCopy, EndsWithoutTheDestructorsOfStaticObjectsAndWithAllThatItWrote)
     }
   };
   static const Telling telling;
-  const int status = status_of_copy([] {
+  const int status = status_of_copy({{"REHEARSAL_COPY", "made"}}, [] {
     if (std::freopen(written.c_str(), "w", stdout) == nullptr) return 1;
     std::printf("by stdio, ");
     std::cout << "by streams";

@@ -62,7 +62,7 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
             "rehearsal report: type rehearsal report FILE, a file that 'shrink --out' or 'hunt "
             "--out' wrote\n");
   EXPECT_EQ(refusal(path("none")), "rehearsal report: " + path("none") +
-                                       ": cannot be read (No such file or directory); name a file "
+                                       ": cannot be read: No such file or directory; name a file "
                                        "that 'shrink --out' wrote\n");
   EXPECT_EQ(refusal(good + " other"),
             "rehearsal report: 'other' was not expected; one FILE at a time: type rehearsal report "
@@ -70,7 +70,7 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
   EXPECT_EQ(refusal(good + " --htm x"), "rehearsal report: no flag --htm; did you mean --html?\n");
   EXPECT_EQ(refusal(good + " --html " + path("no/such/folder.html")),
             "rehearsal report: --html " + path("no/such/folder.html") +
-                ": cannot be written; name another file\n");
+                ": cannot be written: No such file or directory; name another file\n");
   EXPECT_EQ(
       refusal(good + " --perfetto " + good),
       "rehearsal report: --perfetto " + good + ": this is the run itself; name another file\n");
@@ -87,6 +87,17 @@ TEST_F(ReportTest, BadInputIsOneLineAndStatusTwo) {
   EXPECT_EQ(refusal(path("tcp")),
             "rehearsal report: " + path("tcp") +
                 ": holds '--net', which 'shrink --out' never writes; take that line out\n");
+}
+
+TEST_F(ReportTest, APageThatCannotBeWrittenIsToldAndTheTextWithIt) {
+  // Goal: status 1, and no word of a page that was written. Method: a device that is full.
+  const ToolRun run = run_tool("report " + run_file(kFailing) + " --html /dev/full");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.out.find("toy oracle: object 7: it broke"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("written:"), std::string::npos) << run.out;
+  EXPECT_EQ(run.err,
+            "rehearsal report: /dev/full: cannot be written: No space left on device; make room "
+            "there, or name another place\n");
 }
 
 TEST_F(ReportTest, AFailureIsToldBeforeTheLineThatRepeatsIt) {

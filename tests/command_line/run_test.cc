@@ -171,7 +171,7 @@ TEST_F(Compare, UnusableFileIsWrongUse) {
   // Goal: no run before a clear refusal. Method: no file, and a file that is something else.
   EXPECT_EQ(
       run_tool("run toy --compare /no/file").err,
-      "rehearsal run: --compare /no/file: cannot be read (No such file or directory); name a file "
+      "rehearsal run: --compare /no/file: cannot be read: No such file or directory; name a file "
       "that 'run --json' wrote\n");
   const ToolRun other = run_tool("run toy --compare /etc/passwd");
   EXPECT_EQ(other.status, 2);

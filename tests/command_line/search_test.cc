@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
+#include "tests/whole_file.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -105,6 +107,66 @@ TEST(Hunt, FailureIsLeftInTheDirectory) {
   const ToolRun replayed = run_tool("replay " + folder + "/failure.run");
   EXPECT_EQ(replayed.status, 1) << replayed.err;
   EXPECT_NE(replayed.out.find("toy FAILED with seed 2"), std::string::npos) << replayed.out;
+}
+
+TEST(Hunt, TellsAFailureWhoseFilesCannotBeWritten) {
+  // Goal: seed, oracle and the command that repeats it, as if nothing were wrong; then a line for
+  // each file; what could be written is there. Method: folders that have the names of the files.
+  const TemporaryFolder made;
+  const std::string folder = made.file("found");
+  for (const char* name : {"failure.run", "failure.html"})
+    std::filesystem::create_directories(folder + "/" + name + "/full");
+  const std::string hunt = "hunt toy --set fail_at=2 --first-seed 2 --jobs 1";
+  const ToolRun run = run_tool(hunt + " --out " + folder);
+  EXPECT_EQ(run.status, 1);
+  const std::string last = run.out_lines().back();
+  EXPECT_EQ(last, run_tool(hunt).out_lines().back());
+  EXPECT_NE(run.out.find("toy FAILED with seed 2: toy oracle: object 7: it broke"),
+            std::string::npos)
+      << run.out;
+  EXPECT_EQ(run.err,
+            "rehearsal hunt: " + folder +
+                "/failure.run: cannot be written: Is a directory; make room there, or name "
+                "another place\nrehearsal hunt: " +
+                folder +
+                "/failure.html: cannot be written: Is a directory; make room there, or name "
+                "another place\n");
+  EXPECT_EQ(Json::parse(read_whole_file(folder + "/failure.json"))["seed"], 2);
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder + "/failure.txt"));
+}
+
+TEST(Hunt, LeavesNoPartOfAFileOnAFullDisk) {
+  // Goal: each file is whole or is not there. Method: a limit of the size of a file, which only the
+  // page exceeds; a page of an earlier failure does not stay.
+  const TemporaryFolder made;
+  const std::string folder = made.file("found");
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/failure.html") << "of an earlier failure";
+  const ToolRun run = run_tool("hunt toy --set fail_at=2 --first-seed 2 --jobs 1 --out " + folder,
+                               "sh -c 'trap \"\" XFSZ; ulimit -f 16; exec \"$0\" \"$@\"'");
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_NE(run.err.find(folder + "/failure.html: cannot be written: File too large"),
+            std::string::npos)
+      << run.err;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/failure.html"));
+  EXPECT_TRUE(read_whole_file(folder + "/failure.run").ends_with("\nend\n"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    EXPECT_TRUE(entry.path().filename().string().starts_with("failure.")) << entry.path();
+}
+
+TEST(Verify, ADifferenceIsToldWhereNoTraceCanBeWritten) {
+  // Goal: exit status 3 and the seed; a trace that is cut off is not compared. Method: no file may
+  // have a byte; what the tool says goes into a pipe.
+  const ToolRun run = run_tool("verify toy --seeds 5 --set drift_at=4",
+                               "sh -c '(trap \"\" XFSZ; ulimit -f 0; \"$0\" \"$@\"; "
+                               "echo status $?) 2>&1 | cat'");
+  EXPECT_NE(run.out.find("toy FAILED with seed 4: determinism: two runs differed; in what cannot "
+                         "be said: "),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.out.find("/first: cannot be written: File too large\n"), std::string::npos)
+      << run.out;
+  EXPECT_EQ(run.out_lines().back(), "status 3");
 }
 
 TEST(Verify, EqualRunsHold) {

@@ -89,6 +89,18 @@ TEST_F(RunFile, SaysInWordsWhatEachDecisionDoesAndReplays) {
   EXPECT_EQ(replayed.out_lines().back(), shrunk.out_lines().back());
 }
 
+TEST_F(RunFile, ThatCannotBeWrittenIsToldBehindTheSmallRun) {
+  // Goal: the time that shrinking took is not lost. Method: a device that is full.
+  const ToolRun full = run_tool(kFailing + std::string("--out /dev/full"));
+  const ToolRun whole = run_tool(kFailing + ("--out " + name_));
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(full.out_lines().back(), whole.out_lines().back());
+  ASSERT_FALSE(full.err_lines().empty());
+  EXPECT_EQ(full.err_lines().back(),
+            "rehearsal shrink: /dev/full: cannot be written: No space left on device; make room "
+            "there, or name another place");
+}
+
 TEST_F(RunFile, OfAShrinkThatWasEndedIsShrunkFurther) {
   // Goal: nothing is lost. Method: no time at all, then the file that this has left.
   EXPECT_EQ(run_tool(kFailing + ("--for 0s --out " + name_)).status, 1);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "command_line/run_stream.h"
 #include "command_line/wrong_use.h"
 #include "core/base/check.h"
 #include "sim/explain/history_file.h"
@@ -100,11 +101,12 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   const char* user = std::getenv("LOGNAME");
   const bool perturbed = user != nullptr && std::string(user) == "somebody";
   const bool drifts = is(settings, "drift_at") && perturbed;
-  if (!settings.trace_file.empty()) {
-    std::ofstream trace(settings.trace_file);
-    trace << "start\n" << (drifts ? "drifted" : "straight") << "\nend\n";
-  }
   RunOutcome outcome;
+  if (!settings.trace_file.empty()) {
+    RunStream trace(settings.trace_file);
+    *trace.stream() << "start\n" << (drifts ? "drifted" : "straight") << "\nend\n";
+    outcome.unwritten = trace.close();
+  }
   outcome.decisions = {{"follower0", 3}, {"leader", 4}};
   const bool fatal_crash = settings.crash_at && settings.crash_at->worker == "leader" &&
                            settings.crash_at->decision == 2 && is(settings, "fragile_at");

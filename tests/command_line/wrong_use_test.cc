@@ -103,16 +103,26 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"verify toy --commit a03519d --first-seed 3",
              " verify: --first-seed and --commit: type one of them"},
         Case{"hunt toy --junit /no/such/file",
-             " hunt: --junit /no/such/file: cannot be written; name another file"},
+             " hunt: --junit /no/such/file: cannot be written: No such file or directory; name "
+             "another file"},
+        Case{"run toy --junit /proc",
+             " run: --junit /proc: cannot be written: Is a directory; name another file"},
+        Case{"verify toy --junit /dev/null/file",
+             " verify: --junit /dev/null/file: cannot be written: Not a directory; name another "
+             "file"},
+        Case{"shrink toy --out /no/such/file",
+             " shrink: --out /no/such/file: cannot be written: No such file or directory; name "
+             "another file"},
         Case{"worker toy --metrics-port 70000",
              " worker: --metrics-port 70000: type a port or HOST:PORT, for example 9464"},
         Case{"worker toy --log loud",
              " worker: --log loud: there are debug, info, warn, error, off"},
         Case{"run toy --junit /no/such/file",
-             " run: --junit /no/such/file: cannot be written; name another file"},
+             " run: --junit /no/such/file: cannot be written: No such file or directory; name "
+             "another file"},
         Case{"merge", " merge: name the files that 'hunt --json' wrote, of all shards"},
         Case{"merge /no/such",
-             " merge: /no/such: cannot be read (No such file or directory); name a file that "
+             " merge: /no/such: cannot be read: No such file or directory; name a file that "
              "'hunt --json' wrote"},
         Case{"merge /proc/version", " merge: /proc/version: not an output of 'hunt --json'"},
         Case{"hunt toy --shrink-for x",
@@ -133,15 +143,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"replay",
              " replay: type rehearsal replay FILE, a file that 'shrink --out' or '--record' wrote"},
         Case{"replay /no/such",
-             " replay: /no/such: cannot be read (No such file or directory); name a file that "
+             " replay: /no/such: cannot be read: No such file or directory; name a file that "
              "'shrink --out' or '--record' wrote"},
         Case{"replay /proc/version",
              " replay: /proc/version: is no file of 'shrink --out': its first line is 'run NAME "
              "--seed N'"},
         Case{"hunt toy --out /proc/no",
-             " hunt: --out /proc/no: cannot be written; name another directory"},
+             " hunt: --out /proc/no: cannot be written: No such file or directory; name another "
+             "directory"},
         Case{"hunt toy --out /proc",
-             " hunt: --out /proc: cannot be written; name another directory"}));
+             " hunt: --out /proc: cannot be written: No such file or directory; name another "
+             "directory"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Options, WrongUseTest,
@@ -182,9 +194,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"run toy --net tcp --network far",
              " run: --network far needs the simulator: type --net sim, or leave it out"},
         Case{"run toy --net tcp --record /proc/no",
-             " run: --record /proc/no: cannot be written; name another directory"},
+             " run: --record /proc/no: cannot be written: No such file or directory; name another "
+             "directory"},
         Case{"run toy --net tcp --checkpoints /proc/no",
-             " run: --checkpoints /proc/no: cannot be written; name another directory"},
+             " run: --checkpoints /proc/no: cannot be written: No such file or directory; name "
+             "another directory"},
         Case{"run toy --net tcp --without resets",
              " run: --without needs the simulator: type --net sim, or leave it out"}));
 
@@ -222,8 +236,8 @@ TEST(WrongUseTest, WhatIsNoFileIsRefusedAtOnce) {
       EXPECT_EQ(run.status, 2) << command;
       EXPECT_EQ(run.out, "");
       EXPECT_EQ(run.err_lines().size(), 1u) << run.err;
-      EXPECT_NE(run.err.find(file + ": cannot be read (it is no file: a pipe, a device or a "
-                                    "socket); name a file that "),
+      EXPECT_NE(run.err.find(file + ": cannot be read: it is no file: a pipe, a device or a "
+                                    "socket; name a file that "),
                 std::string::npos)
           << run.err;
     }

@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <regex>
@@ -92,6 +93,20 @@ inline std::optional<std::map<std::string, std::string>> shell_variables(const s
 // The exit status of a process as a shell tells it.
 inline int shell_status(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The exit status of a copy of this process in which `body` runs, with these variables.
+inline int status_of_copy(const std::map<std::string, std::string>& variables,
+                          const std::function<int()>& body) {
+  flush_streams();
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    begin_copy(variables);
+    end_copy(body());
+  }
+  int status = -1;
+  return waitpid(child, &status, 0) == child ? shell_status(status) : -1;
 }
 
 // A copy of this process that is the tool. Returns its exit status.

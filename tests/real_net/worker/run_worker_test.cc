@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -349,6 +350,31 @@ TEST(RunWorker, AFailureIsWrittenToTorchrunsErrorFile) {
   EXPECT_EQ(shown, to_string(status.error()));
   EXPECT_NE(shown.find("nobody serves the rendezvous"), std::string::npos) << shown;
   EXPECT_GT(std::stoll(extra.at("timestamp").get<std::string>()), 0);
+}
+
+TEST(RunWorker, AnErrorFileOfTorchrunsThatCannotBeWrittenIsTold) {
+  testing::internal::CaptureStderr();
+  tell_torchrun([](const std::string&) { return std::optional<std::string>("/no/such/file"); },
+                {.kind = ErrorKind::timeout, .text = "too late"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "rehearsal: torchrun's error file: /no/such/file: cannot be written: No such file or "
+            "directory\n");
+}
+
+TEST(RunWorker, SpansThatCannotBeWrittenAreNamedWithTheCause) {
+  // Method: in place of the file's folder, a file.
+  const TemporaryFolder made;
+  const std::string file = made.file("spans");
+  std::ofstream(file) << "no folder";
+  const auto observers = Observers::make(
+                             {.spans = file, .log = "off"},
+                             [](const std::string&) { return std::optional<std::string>(); },
+                             {"ps"}, WorkerId{0}, nullptr)
+                             .or_throw();
+  EXPECT_EQ(observers->write_spans().error().text,
+            "the spans: " + file +
+                "/ps.spans.json: cannot be written: Not a directory; look whether the folder can "
+                "be written to and has room");
 }
 
 // Runs `body` in a process of its own and gives its exit status.

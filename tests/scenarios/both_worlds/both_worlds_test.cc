@@ -159,8 +159,8 @@ TEST(Rnn, WrongTextIsWrongUse) {
     const ToolRun missing = run_tool(std::string("run rnn --set text=/no/such/text --net ") + net);
     EXPECT_EQ(missing.status, 2);
     EXPECT_EQ(missing.err,
-              "rehearsal run: text file '/no/such/text' cannot be read (No such file or "
-              "directory); name a UTF-8 text file with --set text=FILE\n");
+              "rehearsal run: text file '/no/such/text' cannot be read: No such file or "
+              "directory; name a UTF-8 text file with --set text=FILE\n");
     const ToolRun empty = run_tool(std::string("run rnn --set text=/dev/null --net ") + net);
     EXPECT_EQ(empty.status, 2);
     EXPECT_EQ(empty.err_lines().size(), 1u);

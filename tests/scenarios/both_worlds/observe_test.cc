@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "observe/spans.h"
 #include "tests/scenarios/tool_run.h"
@@ -95,6 +96,25 @@ TEST_F(Observed, OnAFullDiskTheResultIsToldAndNothingIsLeft) {
             std::string::npos)
       << cut.out << cut.err;
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(Observed, ATraceOrAHistoryThatIsCutOffIsNotTakenForAWholeOne) {
+  // Goal: status 1 and the cause; the run's result is told. Method: a device that is full for the
+  // trace, a limit of the size of a file for the history, which `report` writes for itself.
+  const ToolRun traced = run_tool("run quickstart --set size=tiny --json --trace /dev/full");
+  EXPECT_EQ(traced.status, 1);
+  EXPECT_EQ(traced.json()["ok"], true);
+  EXPECT_NE(traced.err.find("rehearsal run: /dev/full: cannot be written: No space left on device"),
+            std::string::npos)
+      << traced.err;
+  const std::string file = folder_.file("some.run");
+  std::ofstream(file) << "run quickstart\n--seed 1\n--set size=tiny\nend\n";
+  const ToolRun told =
+      run_tool("report " + file, "sh -c 'trap \"\" XFSZ; ulimit -f 1; exec \"$0\" \"$@\"'");
+  EXPECT_EQ(told.status, 1);
+  EXPECT_EQ(told.out, "");
+  EXPECT_NE(told.err.find("/history: cannot be written: File too large"), std::string::npos)
+      << told.err;
 }
 
 TEST_F(Observed, FlagsOfAWorkerSayTheSame) {

@@ -84,7 +84,7 @@ TEST(Corpus, MissingFileIsNamed) {
   // Goal: one clear line. Method: a path that does not exist.
   EXPECT_EQ(
       refusal_of("/no/such/text"),
-      "text file '/no/such/text' cannot be read (No such file or directory); name a UTF-8 text "
+      "text file '/no/such/text' cannot be read: No such file or directory; name a UTF-8 text "
       "file with --set text=FILE");
 }
 
@@ -96,7 +96,7 @@ TEST(Corpus, DirectoryIsRefused) {
 TEST(Corpus, DeviceIsRefused) {
   // Goal: nobody reads for ever. Method: a device without an end.
   EXPECT_EQ(refusal_of("/dev/zero"),
-            "text file '/dev/zero' cannot be read (it is no file: a pipe, a device or a socket); "
+            "text file '/dev/zero' cannot be read: it is no file: a pipe, a device or a socket; "
             "name a UTF-8 text file with --set text=FILE");
 }
 

@@ -115,10 +115,11 @@ class WorkerAccess : public Calls {
   // ---- what outlives the worker ----
 
   // Keeps a value for this worker's later lives, in place of what `name` had: whole or not at all,
-  // on disk when it returns. The value is what `torch::pickle_save` takes: tensors, numbers, texts,
-  // lists and dictionaries; `torch.load` of Python reads the file, with weights_only=False if it
-  // has lists or dictionaries. `name`: letters, digits, '-', '_' and '.'. Blocks while it writes.
-  // Throws RpcError of kind storage, and of kind bad_arguments if the name cannot be one.
+  // on disk when it returns. The value is what `torch::pickle_save` takes: tensors on the CPU,
+  // numbers, texts, lists and dictionaries, at most 64 deep in each other; `torch.load` of Python
+  // reads the file, with weights_only=False if it has lists or dictionaries. `name`: letters,
+  // digits, '-', '_' and '.'. Blocks while it writes. Throws RpcError of kind storage, and of kind
+  // bad_arguments if the name or the value cannot be one.
   void save_checkpoint(const std::string& name, const c10::IValue& value) const;
 
   // The value saved last under `name`, in this life or an earlier one; nothing if none was, or if

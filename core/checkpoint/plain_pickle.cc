@@ -65,6 +65,7 @@ std::string plain_pickle(const c10::IValue& value) {
     writer.writeRecord("data/" + std::to_string(number++), data.data(), data.sizeInBytes());
   }
   writer.writeEndOfFile();
+  check_pickle(file);
   return file;
 }
 

@@ -63,7 +63,9 @@ namespace {
 
 std::string pickled(const c10::IValue& value, const std::string& worker) try {
   const std::vector<char> bytes = torch::jit::pickle_save(value);
-  return {bytes.begin(), bytes.end()};
+  std::string file(bytes.begin(), bytes.end());
+  check_pickle(file);
+  return file;
 } catch (const c10::Error& error) {
   throw RpcError({.kind = ErrorKind::bad_arguments,
                   .text = "the value cannot be pickled: " + first_line(error),

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <map>
 
-#include "real_net/runtime/file_descriptor.h"
+#include "core/base/regular_file.h"
 
 namespace rehearsal::real {
 namespace {
@@ -43,15 +43,16 @@ Result<std::string> read_from_start(int fd) {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return wrong_form("the secret's file '" + path + "': " + reason(errno));
+  const Result<OpenFile> file = open_regular(path);
+  if (!file.ok()) return wrong_form("the secret's file '" + path + "': " + file.error().text);
+  const int descriptor = fileno(file.value().get());
   struct stat state {};
-  if (fstat(file.get(), &state) != 0 || !S_ISREG(state.st_mode))
-    return wrong_form("the secret's file '" + path + "' is no file");
+  if (fstat(descriptor, &state) != 0)
+    return wrong_form("the secret's file '" + path + "': " + reason(errno));
   if ((state.st_mode & (S_IROTH | S_IWOTH)) != 0)
     return wrong_form("everybody on this machine may read or write the secret's file '" + path +
                       "'; type chmod o-rw '" + path + "'");
-  return read_from_start(file.get());
+  return read_from_start(descriptor);
 }
 
 Result<std::string> read_descriptor(const std::string& text) {

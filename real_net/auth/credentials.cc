@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/regular_file.h"
 #include "real_net/auth/keys.h"
 
 namespace rehearsal::real {
@@ -103,20 +104,31 @@ int find_key(SSL* channel, const unsigned char* identity, size_t bytes, SSL_SESS
 
 // ---- with certificates ----
 
+// OpenSSL would wait for whoever writes into a pipe.
+Result<OpenFile> open_credential(const std::string& path) {
+  Result<OpenFile> file = open_regular(path);
+  if (file.ok()) return file;
+  return wrong_arguments("--auth: the file '" + path + "' cannot be read: " + file.error().text);
+}
+
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
-                                                             std::fclose);
-  if (file == nullptr) return openssl_error("the revocation list '" + path + "' cannot be opened");
+  const Result<OpenFile> file = open_credential(path);
+  if (!file.ok()) return file.error();
+  ERR_clear_error();
   X509_STORE* store = SSL_CTX_get_cert_store(context);
   size_t count = 0;
-  while (X509_CRL* list = PEM_read_X509_CRL(file.get(), nullptr, no_pass_phrase, nullptr)) {
+  while (X509_CRL* list = PEM_read_X509_CRL(file.value().get(), nullptr, no_pass_phrase, nullptr)) {
     const bool taken = X509_STORE_add_crl(store, list) == 1;
     X509_CRL_free(list);
     if (!taken) return openssl_error("the revocation list '" + path + "' cannot be used");
     ++count;
   }
+  // The loop ends well only where no other list begins: one that is damaged is not passed over.
+  const unsigned long end = ERR_peek_last_error();
+  if (ERR_GET_LIB(end) != ERR_LIB_PEM || ERR_GET_REASON(end) != PEM_R_NO_START_LINE)
+    return openssl_error("a revocation list in '" + path + "' cannot be read");
   if (count == 0) return openssl_error("'" + path + "' has no revocation list");
   ERR_clear_error();
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
@@ -124,6 +136,8 @@ MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
 }
 
 MaybeError use_files(SSL_CTX* context, const CertificateFiles& files) {
+  for (const std::string* const path : {&files.chain, &files.key, &files.authorities})
+    if (const Result<OpenFile> file = open_credential(*path); !file.ok()) return file.error();
   SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
   if (SSL_CTX_use_certificate_chain_file(context, files.chain.c_str()) != 1)
     return openssl_error("the certificate '" + files.chain + "' cannot be read");

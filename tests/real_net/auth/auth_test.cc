@@ -108,6 +108,31 @@ TEST(Auth, QuotesNothingThatMayBeASecretInAWrongPlace) {
   }
 }
 
+TEST(Auth, WaitsForNobodyWhoWritesIntoAPipe) {
+  // Goal: a name that is that of a pipe is an error, and no worker that hangs. Method: one that
+  // nobody writes into, in the place of each file.
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const Result<Auth> secret = parse("secret:file=" + pipe);
+  ASSERT_FALSE(secret.ok());
+  EXPECT_NE(secret.error().text.find("'" + pipe + "': it is no file"), std::string::npos)
+      << secret.error().text;
+  TestAuthority authority;
+  for (std::string CertificateFiles::*const place :
+       {&CertificateFiles::chain, &CertificateFiles::key, &CertificateFiles::authorities,
+        &CertificateFiles::revoked}) {
+    CertificateFiles files = authority.issue("ps");
+    files.*place = pipe;
+    const auto made =
+        Credentials::make({.kind = Auth::Kind::certificates, .secret = {}, .files = files});
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(made.error().text.find("'" + pipe + "' cannot be read: it is no file"),
+              std::string::npos)
+        << made.error().text;
+  }
+}
+
 TEST(Auth, NamesTheFileThatIsNoCertificate) {
   TestAuthority authority;
   const CertificateFiles good = authority.issue("ps");

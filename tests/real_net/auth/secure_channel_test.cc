@@ -332,6 +332,30 @@ TEST(Certificates, ThatCannotBeReadOnceAreReadLater) {
   EXPECT_NE(told[0].find("Too many open files"), std::string::npos) << told[0];
 }
 
+TEST(Certificates, WithADamagedListAmongTheRevokedAreRefused) {
+  // Goal: no list is passed over. Method: a good one, and behind it one that ends too early, as a
+  // file that is half written has it, or whose letters were changed; two good ones are taken.
+  TestAuthority authority;
+  CertificateFiles files = authority.issue("ps");
+  const std::string list = read_whole_file(authority.empty_list());
+  const auto made_with = [&](const std::string& lists) {
+    files.revoked = (authority.folder() / "lists.pem").string();
+    std::ofstream(files.revoked) << lists;
+    return Credentials::make({.kind = Auth::Kind::certificates, .secret = {}, .files = files});
+  };
+  ASSERT_TRUE(made_with(list).ok());
+  EXPECT_TRUE(made_with(list + "words of a person\n").ok());
+  std::string changed = list;
+  changed[list.find('\n') + 3] = '*';
+  for (const std::string& damaged : {list.substr(0, list.size() / 2), changed}) {
+    const auto made = made_with(list + damaged);
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(made.error().text.find("a revocation list in '" + files.revoked + "' cannot be read"),
+              std::string::npos)
+        << made.error().text;
+  }
+}
+
 TEST(Certificates, AreReadAgainWhenTheyChange) {
   TestAuthority authority;
   const CertificateFiles of_trainer = authority.issue("trainer0");

@@ -25,15 +25,16 @@ void ContextGradients::settle(const PassName& pass) {
            pass.taken_back.end();
   };
   auto& [settled, unsettled] = part->second;
-  for (auto at = unsettled.begin(); at != unsettled.end();) {
-    const auto& [id, kept] = *at;
-    if (id.starter_incarnation != pass.id.starter_incarnation || id.epoch >= pass.settled) {
-      ++at;
-      continue;
-    }
-    if (!was_taken_back(id.epoch)) settled.add_all(kept.added);
-    at = unsettled.erase(at);
-  }
+  const auto has_ended = [&pass](const auto& one) {
+    return one.first.starter_incarnation == pass.id.starter_incarnation &&
+           one.first.epoch < pass.settled;
+  };
+  if (std::none_of(unsettled.begin(), unsettled.end(), has_ended)) return;
+  LeafGradients added = settled;
+  for (const auto& one : unsettled)
+    if (has_ended(one) && !was_taken_back(one.first.epoch)) added.add_all(one.second.added);
+  settled = std::move(added);
+  std::erase_if(unsettled, has_ended);
 }
 
 bool ContextGradients::has_unsettled(Incarnation starter) const {

@@ -4,6 +4,7 @@
 
 #include "core/autograd/unrecorded.h"
 #include "core/base/check.h"
+#include "core/base/user_code.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
@@ -309,9 +310,11 @@ Result<LeafGradients> AutogradContexts::gradients(const ContextName& context) co
   const auto found = contexts_.find(context.id);
   if (found == contexts_.end()) return ended_error(context.id);
   const ContextRecord& record = found->second;
-  const bool elsewhere = options_.mutants.on(Mutant::gradients_summed_elsewhere);
-  const InStreams in(elsewhere ? nullptr : record.streams);
-  return record.gradients.sum();
+  return run_user_code(strand_.name(), "get_gradients", [&] {
+    const bool elsewhere = options_.mutants.on(Mutant::gradients_summed_elsewhere);
+    const InStreams in(elsewhere ? nullptr : record.streams);
+    return record.gradients.sum();
+  });
 }
 
 Status AutogradContexts::replace_gradients(const ContextName& context, LeafGradients gradients) {

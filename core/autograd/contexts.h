@@ -39,12 +39,14 @@ class AutogradContexts final : public RecordHook {
 
   void start_pass(const ContextName& context, PassRequest request);
 
-  // The gradients of this worker's leaves; the error: the context is not here.
+  // The gradients of this worker's leaves; the error: the context is not here, or what its passes
+  // have added cannot be added up.
   [[nodiscard]] Result<LeafGradients> gradients(const ContextName& context) const;
   // The streams in which they are made; null: there are no devices, or it is not here.
   [[nodiscard]] Streams streams_of(const ContextName& context) const;
 
-  // They become these, whatever the passes so far have added; the error: the same.
+  // They become these, whatever the passes so far have added; the error: the context is
+  // not here.
   [[nodiscard]] Status replace_gradients(const ContextName& context, LeafGradients gradients);
 
   // Guards the parameters of this worker: optimizers step one at a time.

@@ -54,8 +54,9 @@ void Passes::on_finish(WorkerId from, ContextRecord* context, const PassFinish& 
     if (!dead) return sessions_.send(from, nothing_here);
   }
   if (!admit(from, context, name)) return;
-  Pass& pass = pass_of(*context, name);
-  pass.neighbours.insert(from);
+  Pass* const joined = join(from, *context, name);
+  if (joined == nullptr) return;
+  Pass& pass = *joined;
   if (pass.wave == message.wave) return send(pass, from, nothing_here);
   const bool walks = pass.walk && !pass.walk->resting();
   // Its sender may have been told so by another one: it is not to blame.

@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/base/stream_set.h"
+#include "core/base/user_code.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
@@ -50,7 +51,7 @@ void Passes::start(ContextRecord& context, PassRequest request) {
   for (const auto& [id, pass] : passes_)
     if (pass.started_here && pass.context == &context)
       name.settled = std::min(name.settled, id.epoch);
-  Pass& pass = pass_of(context, name);
+  Pass& pass = begin(context, name);
   pass.started_here = true;
   pass.done = std::move(request.done);
   if (request.deadline)
@@ -63,20 +64,16 @@ void Passes::start(ContextRecord& context, PassRequest request) {
                            .function = "backward",
                            .chain = {}});
     });
+  if (!settle_former(pass)) return;
   make_walk(pass, std::move(request.roots));
   pass.walk->set_deadline(request.deadline);
   go_on(pass);
 }
 
-Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
-  const auto [place, fresh] = passes_.try_emplace(name.id);
-  Pass& pass = place->second;
-  if (!fresh) return pass;
+Passes::Pass& Passes::begin(ContextRecord& context, const PassName& name) {
+  Pass& pass = passes_[name.id];
   pass.name = name;
   pass.context = &context;
-  const bool elsewhere = options_.mutants.on(Mutant::gradients_settled_elsewhere);
-  const InStreams in(elsewhere ? nullptr : context.streams);
-  context.gradients.settle(name);
   strand_.trace().on_event({.kind = EventKind::pass_started,
                             .worker = options_.self,
                             .peer = name.starter,
@@ -84,6 +81,25 @@ Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
                             .number = name.id.epoch,
                             .digest = name.id.starter_incarnation.value});
   return pass;
+}
+
+Passes::Pass* Passes::join(WorkerId from, ContextRecord& context, const PassName& name) {
+  const auto known = passes_.find(name.id);
+  const bool is_fresh = known == passes_.end();
+  Pass& pass = is_fresh ? begin(context, name) : known->second;
+  if (from != options_.self) pass.neighbours.insert(from);
+  return !is_fresh || settle_former(pass) ? &pass : nullptr;
+}
+
+// LibTorch may be unable to add what former passes have added.
+bool Passes::settle_former(Pass& pass) {
+  const Status settled = run_user_code(strand_.name(), "backward", [&] {
+    const bool elsewhere = options_.mutants.on(Mutant::gradients_settled_elsewhere);
+    const InStreams in(elsewhere ? nullptr : pass.context->streams);
+    pass.context->gradients.settle(pass.name);
+  });
+  if (!settled.ok()) fail(pass, settled.error());
+  return settled.ok();
 }
 
 void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
@@ -203,7 +219,8 @@ void Passes::on_gradients(WorkerId from, ContextRecord* context, Gradients messa
   if (context != nullptr)
     if (const auto violation = violation_of(from, *context, message))
       return sessions_.accuse(from, *violation);
-  if (admit(from, context, name)) take_in(pass_of(*context, name), from, std::move(message));
+  if (!admit(from, context, name)) return;
+  if (Pass* const pass = join(from, *context, name)) take_in(*pass, from, std::move(message));
 }
 
 // Gradients come from whom the message was sent to, one for each tensor. A message that is not
@@ -236,7 +253,6 @@ void Passes::engage(Pass& pass, Diffusion& diffusion, WorkerId from, Message ans
 }
 
 void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
-  if (from != options_.self) pass.neighbours.insert(from);
   const auto sent = pass.context->sent.find(message.message);
   const size_t tensors = message.gradients.tensors.size();
   const bool known = sent != pass.context->sent.end() &&
@@ -289,7 +305,8 @@ void Passes::on_marks(WorkerId from, ContextRecord* context, const Marks& messag
   if (context != nullptr)
     if (const auto violation = violation_of(from, *context, message))
       return sessions_.accuse(from, *violation);
-  if (admit(from, context, message.pass)) take_in(pass_of(*context, message.pass), from, message);
+  if (!admit(from, context, message.pass)) return;
+  if (Pass* const pass = join(from, *context, message.pass)) take_in(*pass, from, message);
 }
 
 std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord& context,
@@ -308,7 +325,6 @@ std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord
 }
 
 void Passes::take_in(Pass& pass, WorkerId from, const Marks& message) {
-  if (from != options_.self) pass.neighbours.insert(from);
   const bool expected = !pass.wave || pass.wave == PassWave::check;
   for (const Mark& mark : message.marks) {
     const auto sent = pass.context->sent.find(mark.message);

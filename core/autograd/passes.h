@@ -137,7 +137,11 @@ class Passes final : public PassWalkListener {
 
   // Joining.
   [[nodiscard]] bool admit(WorkerId from, const ContextRecord* context, const PassName& name);
-  Pass& pass_of(ContextRecord& context, const PassName& name);
+  Pass& begin(ContextRecord& context, const PassName& name);
+  // The pass that a message of `from` belongs to, which may begin here; null: it has failed.
+  [[nodiscard]] Pass* join(WorkerId from, ContextRecord& context, const PassName& name);
+  // False: the pass has failed.
+  [[nodiscard]] bool settle_former(Pass& pass);
   void make_walk(Pass& pass, std::vector<WalkRoot> roots);
   [[nodiscard]] bool started_by_other_life(const PassName& name) const;
 

@@ -39,6 +39,14 @@ std::vector<std::vector<Mark>> in_messages(std::vector<Mark> marks, uint64_t mar
 
 void Passes::start(ContextRecord& context, PassRequest request) {
   if (context.in_doubt) return request.done(*context.in_doubt);
+  if (context.taken_back.size() > kTakenBackMax)
+    return request.done(Error{.kind = ErrorKind::overloaded,
+                              .text = std::to_string(context.taken_back.size()) +
+                                      " backward passes of the autograd context failed at their "
+                                      "end: go on in a new context",
+                              .worker = strand_.name(),
+                              .function = "backward",
+                              .chain = {}});
   PassName name{.id = {context.id, context.next_epoch++, options_.incarnation},
                 .starter = options_.self,
                 .retain_graph = request.retain_graph,

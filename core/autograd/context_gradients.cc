@@ -4,10 +4,29 @@
 #include <utility>
 
 namespace rehearsal {
+namespace {
+
+bool says_how_ended(const PassName& pass, const PassId& former) {
+  return former.starter_incarnation == pass.id.starter_incarnation && former.epoch < pass.settled;
+}
+
+}  // namespace
 
 void ContextGradients::keep(const PassName& pass, LeafGradients added,
                             std::set<WorkerId> neighbours) {
   parts_[pass.starter].unsettled[pass.id] = {std::move(added), std::move(neighbours)};
+}
+
+bool ContextGradients::keeps(const PassId& pass) const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [&pass](const auto& part) { return part.second.unsettled.contains(pass); });
+}
+
+bool ContextGradients::concerned_by(const PassName& pass) const {
+  const auto part = parts_.find(pass.starter);
+  return part != parts_.end() &&
+         std::any_of(part->second.unsettled.begin(), part->second.unsettled.end(),
+                     [&pass](const auto& one) { return says_how_ended(pass, one.first); });
 }
 
 std::optional<std::set<WorkerId>> ContextGradients::take_back(const PassId& pass) {
@@ -18,23 +37,17 @@ std::optional<std::set<WorkerId>> ContextGradients::take_back(const PassId& pass
 }
 
 void ContextGradients::settle(const PassName& pass) {
-  const auto part = parts_.find(pass.starter);
-  if (part == parts_.end()) return;
+  if (!concerned_by(pass)) return;
   const auto was_taken_back = [&pass](uint64_t epoch) {
     return std::find(pass.taken_back.begin(), pass.taken_back.end(), epoch) !=
            pass.taken_back.end();
   };
-  auto& [settled, unsettled] = part->second;
-  const auto has_ended = [&pass](const auto& one) {
-    return one.first.starter_incarnation == pass.id.starter_incarnation &&
-           one.first.epoch < pass.settled;
-  };
-  if (std::none_of(unsettled.begin(), unsettled.end(), has_ended)) return;
+  auto& [settled, unsettled] = parts_.at(pass.starter);
   LeafGradients added = settled;
-  for (const auto& one : unsettled)
-    if (has_ended(one) && !was_taken_back(one.first.epoch)) added.add_all(one.second.added);
+  for (const auto& [id, kept] : unsettled)
+    if (says_how_ended(pass, id) && !was_taken_back(id.epoch)) added.add_all(kept.added);
   settled = std::move(added);
-  std::erase_if(unsettled, has_ended);
+  std::erase_if(unsettled, [&pass](const auto& one) { return says_how_ended(pass, one.first); });
 }
 
 bool ContextGradients::has_unsettled(Incarnation starter) const {

@@ -42,7 +42,7 @@ struct ContextRecord {
   std::map<WorkerId, uint64_t> told_dead;
   std::set<PassId> ended;            // passes that ended well: none begins again
   uint64_t next_epoch = 1;           // of passes that start here
-  std::vector<uint64_t> taken_back;  // of these, those that failed when some may have kept them
+  std::vector<uint64_t> taken_back;  // of these, those that failed: somebody may have kept them
   MaybeError in_doubt;  // nobody can tell any more how a pass ended whose gradients are here
 
   // At the creator only: who has to hear the release, and calls that may not have arrived there.

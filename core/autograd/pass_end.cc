@@ -31,6 +31,8 @@ void Passes::join_wave(Pass& pass, PassWave wave) {
   if (pass.wave_error && options_.mutants.on(Mutant::unused_result_hangs)) return;
   for (const WorkerId peer : pass.context->peers)
     if (peer != pass.wave_parent) pass.wave_waits.insert(peer);
+  const bool believes = pass.heard_starter || !pass.context->gradients.concerned_by(pass.name);
+  if (wave == PassWave::check && !believes) pass.wave_waits.insert(pass.name.starter);
   for (const WorkerId peer : pass.wave_waits)
     send(pass, peer, Message{PassFinish{pass.name, wave}});
   if (!fast && pass.walk && wave != PassWave::commit) {
@@ -46,9 +48,14 @@ void Passes::on_finish(WorkerId from, ContextRecord* context, const PassFinish& 
   const Message nothing_here{PassFinished{name, std::nullopt, false}};
   const auto found = passes_.find(name.id);
   const bool commit = message.wave == PassWave::commit;
+  // This worker is asked whether it has begun the pass, too.
+  const bool is_asked = name.starter == options_.self && message.wave == PassWave::check;
   // The call of a worker that is not known to take part is on its way: others tell of the wave.
-  if (context != nullptr && !takes_part(from, *context)) return sessions_.send(from, nothing_here);
-  if (found == passes_.end() && (commit || context == nullptr)) {
+  if (context != nullptr && !takes_part(from, *context)) {
+    if (!is_asked || admit(from, context, name)) sessions_.send(from, nothing_here);
+    return;
+  }
+  if (found == passes_.end() && (commit || context == nullptr) && !is_asked) {
     // It has committed already, or holds nothing of the context.
     const bool dead = context != nullptr && context->dead.contains(name.id);
     if (!dead) return sessions_.send(from, nothing_here);
@@ -74,6 +81,8 @@ void Passes::on_finished(WorkerId from, const PassFinished& message) {
   if (found == passes_.end()) return strand_.mark("a report came for a pass that has failed");
   Pass& pass = found->second;
   if (pass.wave_waits.erase(from) == 0) return;
+  const bool is_word = pass.wave == PassWave::check && from == pass.name.starter;
+  if (is_word && !hear_starter(pass)) return;
   if (message.error && !pass.wave_error) pass.wave_error = message.error;
   pass.undecided |= message.undecided;
   settle(pass);
@@ -172,13 +181,12 @@ void Passes::fail(Pass& pass, const Error& why) {
   if (error.function.empty()) error.function = "backward";
   if (error.worker.empty()) error.worker = strand_.name();
   pass.context->dead.emplace(pass.name.id, error);
-  if (pass.wave == PassWave::commit) {
-    pass.context->gradients.take_back(pass.name.id);
-    if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
-  }
+  if (pass.wave == PassWave::commit) pass.context->gradients.take_back(pass.name.id);
+  if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
   std::set<WorkerId> told = pass.neighbours;
   // All hear of it from here as well: the one that would pass it on may be the one that is lost.
   if (pass.started_here) told.insert(pass.context->holders.begin(), pass.context->holders.end());
+  told.insert(pass.askers.begin(), pass.askers.end());
   if (options_.mutants.on(Mutant::failure_told_upwards_only)) told.clear();
   if (!pass.started_here) told.insert(pass.name.starter);
   if (options_.mutants.on(Mutant::failure_not_told)) told.clear();
@@ -214,21 +222,48 @@ bool Passes::may_tell_of_one_more(WorkerId from, ContextRecord& context) {
 
 void Passes::on_failed(WorkerId from, ContextRecord* context, const PassFailed& message) {
   if (context == nullptr) return;
+  const PassName& name = message.pass;
+  if (name.id.starter_incarnation == options_.incarnation)
+    return on_own_failed(from, *context, message);
   // A pass that failed elsewhere is told of by those as well with which it was exchanged.
-  if (!takes_part(from, *context) && from != context->creator) return;
-  const auto found = passes_.find(message.pass.id);
+  const bool by_starter = is_starter(from, name);
+  if (!by_starter && !takes_part(from, *context) && from != context->creator) return;
+  const auto found = passes_.find(name.id);
   if (found != passes_.end()) return fail(found->second, message.error);
+  if (!by_starter && context->ended.contains(name.id)) return ask_starter(*context, message);
   // It may overtake the pass's first message.
-  if (context->dead.emplace(message.pass.id, message.error).second && from != options_.self &&
+  if (context->dead.emplace(name.id, message.error).second && from != options_.self &&
       !may_tell_of_one_more(from, *context))
     return sessions_.accuse(from, {"PassFailed.pass", "is one of more than a context has"});
   if (!takes_back()) return;
-  const auto neighbours = context->gradients.take_back(message.pass.id);
+  const auto neighbours = context->gradients.take_back(name.id);
   if (!neighbours) return;
   strand_.mark("the gradients of a pass were taken back");
   for (const WorkerId worker : *neighbours)
     if (worker != options_.self && !sessions_.lost(worker))
       sessions_.send(worker, Message{message});
+}
+
+// A pass that has ended here, started elsewhere: how it ended is its starter's to say.
+void Passes::ask_starter(const ContextRecord& context, const PassFailed& message) {
+  const PassName& name = message.pass;
+  if (!takes_back() || !context.gradients.keeps(name.id) || started_by_other_life(name)) return;
+  sessions_.send(name.starter, Message{message});
+}
+
+// Somebody says, or asks, whether a pass has failed that was started here.
+void Passes::on_own_failed(WorkerId from, const ContextRecord& context, const PassFailed& message) {
+  const bool is_stranger = !takes_part(from, context) && from != context.creator;
+  const auto found = passes_.find(message.pass.id);
+  if (found != passes_.end() && !is_stranger) return fail(found->second, message.error);
+  if (found != passes_.end()) {
+    found->second.askers.insert(from);
+    return;
+  }
+  // The others were told when it failed.
+  const auto dead = context.dead.find(message.pass.id);
+  if (dead == context.dead.end() || !is_stranger) return;
+  sessions_.send(from, Message{PassFailed{message.pass, dead->second}});
 }
 
 void Passes::on_peer_fenced(WorkerId peer, const Error& why) {

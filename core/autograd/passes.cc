@@ -72,7 +72,7 @@ void Passes::start(ContextRecord& context, PassRequest request) {
                            .function = "backward",
                            .chain = {}});
     });
-  if (!settle_former(pass)) return;
+  if (!hear_starter(pass)) return;
   make_walk(pass, std::move(request.roots));
   pass.walk->set_deadline(request.deadline);
   go_on(pass);
@@ -93,14 +93,14 @@ Passes::Pass& Passes::begin(ContextRecord& context, const PassName& name) {
 
 Passes::Pass* Passes::join(WorkerId from, ContextRecord& context, const PassName& name) {
   const auto known = passes_.find(name.id);
-  const bool is_fresh = known == passes_.end();
-  Pass& pass = is_fresh ? begin(context, name) : known->second;
+  Pass& pass = known == passes_.end() ? begin(context, name) : known->second;
   if (from != options_.self) pass.neighbours.insert(from);
-  return !is_fresh || settle_former(pass) ? &pass : nullptr;
+  return from != name.starter || hear_starter(pass) ? &pass : nullptr;
 }
 
 // LibTorch may be unable to add what former passes have added.
-bool Passes::settle_former(Pass& pass) {
+bool Passes::hear_starter(Pass& pass) {
+  if (std::exchange(pass.heard_starter, true)) return true;
   const Status settled = run_user_code(strand_.name(), "backward", [&] {
     const bool elsewhere = options_.mutants.on(Mutant::gradients_settled_elsewhere);
     const InStreams in(elsewhere ? nullptr : pass.context->streams);
@@ -129,33 +129,48 @@ bool Passes::started_by_other_life(const PassName& name) const {
          sessions_.incarnation(name.starter) != name.id.starter_incarnation;
 }
 
-// Whether this worker may take part in the pass. If not, the sender hears why.
-bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& name) {
+// Why this worker takes no part in the pass, if so.
+MaybeError Passes::why_refused(WorkerId from, const ContextRecord* context,
+                               const PassName& name) const {
   Error why{.kind = ErrorKind::autograd,
             .text = {},
             .worker = strand_.name(),
             .function = "backward",
             .chain = {}};
+  const bool forgets = options_.mutants.on(Mutant::forget_dead_epochs);
+  const auto known = passes_.find(name.id);
   if (context == nullptr) {
     strand_.mark("a message of a pass came for a context that has ended");
     why.text = "the autograd context " + to_string(name.id.context) + " has ended";
   } else if (const auto dead = context->dead.find(name.id);
-             dead != context->dead.end() && !options_.mutants.on(Mutant::forget_dead_epochs)) {
+             dead != context->dead.end() && !forgets) {
     strand_.mark("a late message of a failed pass was refused");
     why = dead->second;
   } else if (context->ended.contains(name.id)) {
     why.kind = ErrorKind::protocol;
     why.text = "the backward pass has ended, and '" + this->name(from) + "' goes on with it";
-  } else if (context->in_doubt && !passes_.contains(name.id)) {
+  } else if (context->in_doubt && known == passes_.end()) {
     why = *context->in_doubt;
   } else if (started_by_other_life(name)) {
     why.kind = ErrorKind::peer_lost;
     why.text = "the backward pass ends: its starter '" + this->name(name.starter) + "' is lost";
     why.worker = this->name(name.starter);
+  } else if (known == passes_.end() && name.starter == options_.self && !forgets) {
+    // Its sender may have been told so by another one: it is not to blame.
+    why.text = "'" + strand_.name() + "' has not begun this backward pass";
+  } else if (known != passes_.end() && known->second.name != name) {
+    why.text = "'" + strand_.name() + "' was told otherwise what this backward pass is";
   } else {
-    return true;
+    return std::nullopt;
   }
-  sessions_.send(from, Message{PassFailed{name, std::move(why)}});
+  return why;
+}
+
+// Whether this worker may take part in the pass. If not, the sender hears why.
+bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& name) {
+  MaybeError why = why_refused(from, context, name);
+  if (!why) return true;
+  sessions_.send(from, Message{PassFailed{name, *std::move(why)}});
   return false;
 }
 

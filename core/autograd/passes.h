@@ -56,6 +56,12 @@ struct PassRequest {
 // (ContextGradients). A worker that fails, or loses the starter or a worker with which it exchanged
 // messages of the pass, tells the starter and these workers, once; so does each that hears it. The
 // context remembers the pass as dead: its late messages are refused.
+//
+// How a pass has ended is its starter's to say: nothing that was kept is changed by what others say
+// of it. A worker believes what a pass's name says of former ones when a message of the pass has
+// come from the starter. If none has until the check wave, it asks the starter in that wave, which
+// refuses a pass that it has not begun, or not by this name. A worker that is told by another one
+// that a pass has failed whose gradients it has kept asks the starter too, by passing it on.
 class Passes final : public PassWalkListener {
  public:
   Passes(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
@@ -110,6 +116,9 @@ class Passes final : public PassWalkListener {
     UniqueFunction<void(Status)> done;
     DeadlineId deadline;
     std::set<WorkerId> neighbours;  // with whom messages of the pass were exchanged
+    // The starter itself has said here what the pass is called, and so how former ones have ended.
+    bool heard_starter = false;
+    std::set<WorkerId> askers;  // of a pass started here: they hear of it if it fails
 
     std::shared_ptr<PassWalk> walk;
     WalkTurn next;             // for the walk
@@ -137,11 +146,17 @@ class Passes final : public PassWalkListener {
 
   // Joining.
   [[nodiscard]] bool admit(WorkerId from, const ContextRecord* context, const PassName& name);
+  [[nodiscard]] MaybeError why_refused(WorkerId from, const ContextRecord* context,
+                                       const PassName& name) const;
   Pass& begin(ContextRecord& context, const PassName& name);
   // The pass that a message of `from` belongs to, which may begin here; null: it has failed.
   [[nodiscard]] Pass* join(WorkerId from, ContextRecord& context, const PassName& name);
-  // False: the pass has failed.
-  [[nodiscard]] bool settle_former(Pass& pass);
+  // The starter has said the pass's name. False: the pass has failed.
+  [[nodiscard]] bool hear_starter(Pass& pass);
+  // Whether `from` is the starter, in the life that started the pass.
+  [[nodiscard]] bool is_starter(WorkerId from, const PassName& name) const {
+    return from == name.starter && !started_by_other_life(name);
+  }
   void make_walk(Pass& pass, std::vector<WalkRoot> roots);
   [[nodiscard]] bool started_by_other_life(const PassName& name) const;
 
@@ -165,6 +180,8 @@ class Passes final : public PassWalkListener {
     return !options_.mutants.on(Mutant::committed_not_taken_back);
   }
   void fail(Pass& pass, const Error& why);
+  void on_own_failed(WorkerId from, const ContextRecord& context, const PassFailed& message);
+  void ask_starter(const ContextRecord& context, const PassFailed& message);
   [[nodiscard]] bool may_tell_of_one_more(WorkerId from, ContextRecord& context);
   void end(Pass& pass, const Status& status);
 

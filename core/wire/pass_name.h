@@ -29,7 +29,7 @@ struct PassId {
 // gradients. With more it starts none.
 inline constexpr size_t kTakenBackMax = 4096;
 
-// A pass, as each of its messages names it.
+// A pass, as each of its messages names it: everybody passes on what the starter said.
 struct PassName {
   PassId id;
   WorkerId starter;
@@ -42,6 +42,7 @@ struct PassName {
   // … and of these, those that failed after somebody may have kept their gradients: no more than
   // kTakenBackMax.
   std::vector<uint64_t> taken_back;
+  bool operator==(const PassName&) const = default;
 };
 
 }  // namespace rehearsal

@@ -131,7 +131,7 @@ uint64_t ServedCalls::waiting() const {
 // ---- running ----------------------------------------------------------------
 
 StackPlacement ServedCalls::placement_of(const Call& call) const {
-  if (call.kind == CallKind::operator_) return placement_of_operator(call.arguments);
+  if (call.kind == CallKind::operator_) return placement_of_operator(call.name, call.arguments);
   return registry_.functions()[call.function].placement;
 }
 

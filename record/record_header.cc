@@ -12,7 +12,8 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const PeerLimits& limits) {
   return {{"decoded_bytes", limits.decoded_bytes}, {"gaps", limits.gaps},
-          {"contexts", limits.contexts},           {"failed_passes", limits.failed_passes},
+          {"contexts", limits.contexts},           {"passes", limits.passes},
+          {"failed_passes", limits.failed_passes}, {"sends", limits.sends},
           {"references", limits.references},       {"awaited_values", limits.awaited_values},
           {"early_cancels", limits.early_cancels}, {"gatherings", limits.gatherings}};
 }
@@ -22,7 +23,9 @@ PeerLimits limits_of(const Json& json) {
   return {.decoded_bytes = number("decoded_bytes"),
           .gaps = number("gaps"),
           .contexts = number("contexts"),
+          .passes = number("passes"),
           .failed_passes = number("failed_passes"),
+          .sends = number("sends"),
           .references = number("references"),
           .awaited_values = number("awaited_values"),
           .early_cancels = number("early_cancels"),

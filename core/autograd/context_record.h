@@ -20,8 +20,9 @@ namespace rehearsal {
 // A send function that the context owns, and what its message was, for people.
 struct SentMessage {
   std::shared_ptr<SendRpcBackward> function;
-  std::string what;               // "the result of 'forward'"
-  std::optional<PassId> made_by;  // the pass whose gradients the message carries
+  std::string what;                   // "the result of 'forward'"
+  std::optional<PassId> made_by;      // the pass whose gradients the message carries
+  std::optional<WorkerId> caused_by;  // the peer that it counts for (PeerLimits::sends)
 };
 
 // The part of one autograd context that one worker holds. Belongs to the strand.
@@ -38,7 +39,7 @@ struct ContextRecord {
   std::map<WorkerId, Error> lost;        // of the peers
   ContextGradients gradients;
   std::map<PassId, Error> dead;  // passes that failed, and why
-  // Of these, those that were told of before they were known here: how many, by whom.
+  // Of these, how many each peer has made known here, as far as they count for it.
   std::map<WorkerId, uint64_t> told_dead;
   std::set<PassId> ended;            // passes that ended well: none begins again
   uint64_t next_epoch = 1;           // of passes that start here

@@ -1,6 +1,7 @@
 // How passes end: the waves, and failure.
 #include "core/autograd/passes.h"
 #include "core/base/check.h"
+#include "core/base/short_text.h"
 #include "core/base/user_code.h"
 #include "core/session/session.h"
 
@@ -61,7 +62,7 @@ void Passes::on_finish(WorkerId from, ContextRecord* context, const PassFinish& 
     if (!dead) return sessions_.send(from, nothing_here);
   }
   if (!admit(from, context, name)) return;
-  Pass* const joined = join(from, *context, name);
+  Pass* const joined = join(from, *context, name, "PassFinish.pass");
   if (joined == nullptr) return;
   Pass& pass = *joined;
   if (pass.wave == message.wave) return send(pass, from, nothing_here);
@@ -180,7 +181,7 @@ void Passes::fail(Pass& pass, const Error& why) {
   Error error = why;
   if (error.function.empty()) error.function = "backward";
   if (error.worker.empty()) error.worker = strand_.name();
-  pass.context->dead.emplace(pass.name.id, error);
+  (void)remember_dead(pass.brought_by, *pass.context, pass.name.id, error);
   if (pass.wave == PassWave::commit) pass.context->gradients.take_back(pass.name.id);
   if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
   std::set<WorkerId> told = pass.neighbours;
@@ -206,6 +207,7 @@ void Passes::end(Pass& pass, const Status& status) {
                             .number = pass.name.id.epoch,
                             .digest = pass.name.id.starter_incarnation.value,
                             .text = status.ok() ? std::string_view() : status.error().text});
+  if (pass.brought_by) brought_.remove(*pass.brought_by);
   auto node = passes_.extract(pass.name.id);
   Pass& ended = node.mapped();
   strand_.release_later(std::move(ended.walk));
@@ -214,10 +216,17 @@ void Passes::end(Pass& pass, const Status& status) {
   if (on_progress_) on_progress_();
 }
 
-bool Passes::may_tell_of_one_more(WorkerId from, ContextRecord& context) {
-  const uint64_t told = ++context.told_dead[from];
-  told_dead_peak_ = std::max(told_dead_peak_, told);
-  return told <= options_.limits.failed_passes;
+// False: it counts for a peer that has made as many known as may be remembered.
+bool Passes::remember_dead(std::optional<WorkerId> told_by, ContextRecord& context,
+                           const PassId& pass, const Error& why) {
+  if (context.dead.contains(pass)) return true;
+  if (told_by == options_.self) told_by.reset();
+  if (told_by && !told_dead_.add(*told_by, options_.limits.failed_passes)) return false;
+  if (told_by) ++context.told_dead[*told_by];
+  Error kept = why;
+  make_brief(kept);
+  context.dead.emplace(pass, std::move(kept));
+  return true;
 }
 
 void Passes::on_failed(WorkerId from, ContextRecord* context, const PassFailed& message) {
@@ -232,9 +241,12 @@ void Passes::on_failed(WorkerId from, ContextRecord* context, const PassFailed& 
   if (found != passes_.end()) return fail(found->second, message.error);
   if (!by_starter && context->ended.contains(name.id)) return ask_starter(*context, message);
   // It may overtake the pass's first message.
-  if (context->dead.emplace(name.id, message.error).second && from != options_.self &&
-      !may_tell_of_one_more(from, *context))
-    return sessions_.accuse(from, {"PassFailed.pass", "is one of more than a context has"});
+  if (!remember_dead(from, *context, name.id, message.error)) {
+    // Another one may have been told of it by its starter.
+    if (by_starter)
+      sessions_.accuse(from, {"PassFailed.pass", "is one of more than one worker may have"});
+    return;
+  }
   if (!takes_back()) return;
   const auto neighbours = context->gradients.take_back(name.id);
   if (!neighbours) return;
@@ -272,6 +284,7 @@ void Passes::on_peer_fenced(WorkerId peer, const Error& why) {
   for (const auto& [id, pass] : passes_)
     if (pass.name.starter == peer || pass.neighbours.contains(peer)) failed.push_back(id);
   for (const PassId& id : failed) fail(passes_.at(id), why);
+  for (PeerTally* const tally : {&brought_, &told_dead_, &caused_sends_}) tally->forget(peer);
 }
 
 void Passes::end_context(const ContextRecord& context, const Error& why) {
@@ -279,6 +292,9 @@ void Passes::end_context(const ContextRecord& context, const Error& why) {
   for (const auto& [id, pass] : passes_)
     if (pass.context == &context) failed.push_back(id);
   for (const PassId& id : failed) fail(passes_.at(id), why);
+  for (const auto& [peer, count] : context.told_dead) told_dead_.remove(peer, count);
+  for (const auto& [message, sent] : context.sent)
+    if (sent.caused_by) caused_sends_.remove(*sent.caused_by);
 }
 
 void Passes::clear(const Error& why) {

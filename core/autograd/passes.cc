@@ -91,9 +91,20 @@ Passes::Pass& Passes::begin(ContextRecord& context, const PassName& name) {
   return pass;
 }
 
-Passes::Pass* Passes::join(WorkerId from, ContextRecord& context, const PassName& name) {
+Passes::Pass* Passes::join(WorkerId from, ContextRecord& context, const PassName& name,
+                           std::string_view field) {
   const auto known = passes_.find(name.id);
-  Pass& pass = known == passes_.end() ? begin(context, name) : known->second;
+  const bool is_new = known == passes_.end();
+  const bool counts = is_new && from != options_.self;
+  if (counts && !brought_.add(from, options_.limits.passes)) {
+    if (from == name.starter)
+      sessions_.accuse(from, {field, "is one of more than one worker may have at once"});
+    else
+      sessions_.send(from, Message{PassFailed{name, too_many("backward passes", from)}});
+    return nullptr;
+  }
+  Pass& pass = is_new ? begin(context, name) : known->second;
+  if (counts) pass.brought_by = from;
   if (from != options_.self) pass.neighbours.insert(from);
   return from != name.starter || hear_starter(pass) ? &pass : nullptr;
 }
@@ -108,6 +119,15 @@ bool Passes::hear_starter(Pass& pass) {
   });
   if (!settled.ok()) fail(pass, settled.error());
   return settled.ok();
+}
+
+Error Passes::too_many(std::string_view what, WorkerId whose) const {
+  return {.kind = ErrorKind::overloaded,
+          .text = "worker '" + name(whose) + "' has as many " + std::string(what) + " at '" +
+                  strand_.name() + "' as one may have",
+          .worker = strand_.name(),
+          .function = "backward",
+          .chain = {}};
 }
 
 void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
@@ -202,6 +222,9 @@ void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
   Pass& pass = found->second;
   const GradientRoute& route = leaving.route;
   if (const MaybeError why = why_unreachable(pass, route.peer)) return fail(pass, *why);
+  if (leaving.recorded && !pass.started_here &&
+      !caused_sends_.add(pass.name.starter, options_.limits.sends))
+    return fail(pass, too_many("recorded messages", pass.name.starter));
   const std::vector<at::Tensor>& tensors = leaving.gradients.tensors;
   const auto is_defined = [](const at::Tensor& gradient) { return gradient.defined(); };
   if (options_.mutants.on(Mutant::undefined_gradient_not_sent) &&
@@ -232,7 +255,8 @@ void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
     const AutogradMessageId made = leaving.recorded->route().message;
     message.autograd = AutogradMetadata{pass.context->id, made, pass.context->creator};
     pass.context->sent.insert_or_assign(
-        made, SentMessage{std::move(leaving.recorded), "the gradients of a backward pass", id});
+        made, SentMessage{std::move(leaving.recorded), "the gradients of a backward pass", id,
+                          pass.started_here ? std::nullopt : std::optional(pass.name.starter)});
   }
   send(pass, route.peer, Message{std::move(message)}, std::move(options));
 }
@@ -243,7 +267,8 @@ void Passes::on_gradients(WorkerId from, ContextRecord* context, Gradients messa
     if (const auto violation = violation_of(from, *context, message))
       return sessions_.accuse(from, *violation);
   if (!admit(from, context, name)) return;
-  if (Pass* const pass = join(from, *context, name)) take_in(*pass, from, std::move(message));
+  if (Pass* const pass = join(from, *context, name, "Gradients.pass"))
+    take_in(*pass, from, std::move(message));
 }
 
 // Gradients come from whom the message was sent to, one for each tensor. A message that is not
@@ -329,7 +354,8 @@ void Passes::on_marks(WorkerId from, ContextRecord* context, const Marks& messag
     if (const auto violation = violation_of(from, *context, message))
       return sessions_.accuse(from, *violation);
   if (!admit(from, context, message.pass)) return;
-  if (Pass* const pass = join(from, *context, message.pass)) take_in(*pass, from, message);
+  if (Pass* const pass = join(from, *context, message.pass, "Marks.pass"))
+    take_in(*pass, from, message);
 }
 
 std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord& context,

@@ -314,8 +314,9 @@ Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
   writer.finish(served.devices.get(), {"the device map of its caller for", strand_.name()},
                 device_way(strand_, served.caller));
   if (served.call.context)
-    encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,
-                                             "the result of '" + std::string(served.label) + "'");
+    encoded.autograd =
+        records_->record_send(*served.call.context, served.caller, RecordHook::CausedBy::receiver,
+                              encoded.value, "the result of '" + std::string(served.label) + "'");
   return encoded;
 }
 

@@ -249,7 +249,8 @@ class Text {
          "gauge");
     const std::pair<std::string_view, uint64_t> rows[] = {
         {"decoded_bytes", most.decoded_bytes}, {"gaps", most.gaps},
-        {"contexts", most.contexts},           {"failed_passes", most.failed_passes},
+        {"contexts", most.contexts},           {"passes", most.passes},
+        {"failed_passes", most.failed_passes}, {"sends", most.sends},
         {"references", most.references},       {"awaited_values", most.awaited_values},
         {"early_cancels", most.early_cancels}, {"gatherings", most.gatherings}};
     for (const auto& [thing, count] : rows)

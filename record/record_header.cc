@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const PeerLimits& limits) {
   return {{"decoded_bytes", limits.decoded_bytes}, {"gaps", limits.gaps},
-          {"contexts", limits.contexts},           {"failed_passes", limits.failed_passes},
+          {"contexts", limits.contexts},           {"passes", limits.passes},
+          {"failed_passes", limits.failed_passes}, {"sends", limits.sends},
           {"references", limits.references},       {"awaited_values", limits.awaited_values},
           {"early_cancels", limits.early_cancels}, {"owed_answers", limits.owed_answers},
           {"unread_bytes", limits.unread_bytes},   {"unread_answers", limits.unread_answers},
@@ -28,7 +29,9 @@ PeerLimits limits_of(const Json& json) {
   return {.decoded_bytes = number("decoded_bytes"),
           .gaps = number("gaps"),
           .contexts = number("contexts"),
+          .passes = number("passes"),
           .failed_passes = number("failed_passes"),
+          .sends = number("sends"),
           .references = number("references"),
           .awaited_values = number("awaited_values"),
           .early_cancels = number("early_cancels"),

@@ -71,6 +71,8 @@ class DistributedDataParallel {
   [[nodiscard]] Tensors averages(const Tensors& gradients) const;
   [[nodiscard]] at::Tensor average_sparse(const at::Tensor& parameter, const at::Tensor& gradient,
                                           int64_t sparse_dim) const;
+  [[nodiscard]] std::vector<int64_t> sparse_counts(const at::Tensor& parameter, int64_t sparse_dim,
+                                                   int64_t mine) const;
   void check_same(const Tensors& tensors) const;
   [[noreturn]] void refuse(ErrorKind kind, std::string text) const;
 

@@ -4,10 +4,29 @@
 #include <utility>
 
 namespace rehearsal {
+namespace {
+
+bool says_how_ended(const PassName& pass, const PassId& former) {
+  return former.starter_incarnation == pass.id.starter_incarnation && former.epoch < pass.settled;
+}
+
+}  // namespace
 
 void ContextGradients::keep(const PassName& pass, LeafGradients added,
                             std::set<WorkerId> neighbours) {
   parts_[pass.starter].unsettled[pass.id] = {std::move(added), std::move(neighbours)};
+}
+
+bool ContextGradients::keeps(const PassId& pass) const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [&pass](const auto& part) { return part.second.unsettled.contains(pass); });
+}
+
+bool ContextGradients::concerned_by(const PassName& pass) const {
+  const auto part = parts_.find(pass.starter);
+  return part != parts_.end() &&
+         std::any_of(part->second.unsettled.begin(), part->second.unsettled.end(),
+                     [&pass](const auto& one) { return says_how_ended(pass, one.first); });
 }
 
 std::optional<std::set<WorkerId>> ContextGradients::take_back(const PassId& pass) {
@@ -18,22 +37,17 @@ std::optional<std::set<WorkerId>> ContextGradients::take_back(const PassId& pass
 }
 
 void ContextGradients::settle(const PassName& pass) {
-  const auto part = parts_.find(pass.starter);
-  if (part == parts_.end()) return;
+  if (!concerned_by(pass)) return;
   const auto was_taken_back = [&pass](uint64_t epoch) {
     return std::find(pass.taken_back.begin(), pass.taken_back.end(), epoch) !=
            pass.taken_back.end();
   };
-  auto& [settled, unsettled] = part->second;
-  for (auto at = unsettled.begin(); at != unsettled.end();) {
-    const auto& [id, kept] = *at;
-    if (id.starter_incarnation != pass.id.starter_incarnation || id.epoch >= pass.settled) {
-      ++at;
-      continue;
-    }
-    if (!was_taken_back(id.epoch)) settled.add_all(kept.added);
-    at = unsettled.erase(at);
-  }
+  auto& [settled, unsettled] = parts_.at(pass.starter);
+  LeafGradients added = settled;
+  for (const auto& [id, kept] : unsettled)
+    if (says_how_ended(pass, id) && !was_taken_back(id.epoch)) added.add_all(kept.added);
+  settled = std::move(added);
+  std::erase_if(unsettled, [&pass](const auto& one) { return says_how_ended(pass, one.first); });
 }
 
 bool ContextGradients::has_unsettled(Incarnation starter) const {

@@ -22,10 +22,17 @@ class ContextGradients {
   // Adds the gradients of a pass. `neighbours` have to hear if they are taken back.
   void keep(const PassName& pass, LeafGradients added, std::set<WorkerId> neighbours);
 
+  // Whether something of the pass is kept apart.
+  [[nodiscard]] bool keeps(const PassId& pass) const;
+
   // The pass has failed. None if nothing of it is kept apart, else the neighbours.
   std::optional<std::set<WorkerId>> take_back(const PassId& pass);
 
-  // A starter says with a new pass how its former ones have ended.
+  // Whether the name of a pass says how one ended that is kept apart here.
+  [[nodiscard]] bool concerned_by(const PassName& pass) const;
+
+  // A starter says with a new pass how its former ones have ended. Throws what LibTorch throws of
+  // gradients that cannot be added; then nothing is changed.
   void settle(const PassName& pass);
 
   // Whether it is not known how a pass of this life of a worker ended.
@@ -35,7 +42,7 @@ class ContextGradients {
   // taken back later; later ones add to them.
   void replace(LeafGradients gradients);
 
-  // Safe to keep: a later pass changes none of these tensors.
+  // Safe to keep: a later pass changes none of these tensors. Throws as `settle` does.
   [[nodiscard]] LeafGradients sum() const;
 
   // How many leaves have a gradient, at most.

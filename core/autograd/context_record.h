@@ -20,8 +20,9 @@ namespace rehearsal {
 // A send function that the context owns, and what its message was, for people.
 struct SentMessage {
   std::shared_ptr<SendRpcBackward> function;
-  std::string what;               // "the result of 'forward'"
-  std::optional<PassId> made_by;  // the pass whose gradients the message carries
+  std::string what;                   // "the result of 'forward'"
+  std::optional<PassId> made_by;      // the pass whose gradients the message carries
+  std::optional<WorkerId> caused_by;  // the peer that it counts for (PeerLimits::sends)
 };
 
 // The part of one autograd context that one worker holds. Belongs to the strand.
@@ -38,11 +39,11 @@ struct ContextRecord {
   std::map<WorkerId, Error> lost;        // of the peers
   ContextGradients gradients;
   std::map<PassId, Error> dead;  // passes that failed, and why
-  // Of these, those that were told of before they were known here: how many, by whom.
+  // Of these, how many each peer has made known here, as far as they count for it.
   std::map<WorkerId, uint64_t> told_dead;
   std::set<PassId> ended;            // passes that ended well: none begins again
   uint64_t next_epoch = 1;           // of passes that start here
-  std::vector<uint64_t> taken_back;  // of these, those that failed when some may have kept them
+  std::vector<uint64_t> taken_back;  // of these, those that failed: somebody may have kept them
   MaybeError in_doubt;  // nobody can tell any more how a pass ended whose gradients are here
 
   // At the creator only: who has to hear the release, and calls that may not have arrived there.

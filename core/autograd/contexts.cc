@@ -4,6 +4,7 @@
 
 #include "core/autograd/unrecorded.h"
 #include "core/base/check.h"
+#include "core/base/user_code.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
@@ -200,6 +201,8 @@ void AutogradContexts::on_peer_fenced(WorkerId peer, Incarnation incarnation, co
   for (auto& [id, context] : contexts_) {
     if (context.met_through == peer) context.met_through.reset();
     context.told_dead.erase(peer);
+    for (auto& [message, sent] : context.sent)
+      if (sent.caused_by == peer) sent.caused_by.reset();
     context.holders.erase(peer);
     context.undelivered.erase(peer);
     if (context.peers.erase(peer) > 0) context.lost.emplace(peer, why);
@@ -252,18 +255,28 @@ std::optional<ContextName> AutogradContexts::context_of(const Execution& running
 }
 
 std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName& context,
-                                                              WorkerId to, Payload& payload,
+                                                              WorkerId to, CausedBy by,
+                                                              Payload& payload,
                                                               const std::string& what) {
   if (!need_gradients(payload.tensors)) return std::nullopt;
   const AutogradMessageId message{strand_.running().next_id()};
   auto function = SendRpcBackward::make({context.id, message, to}, payload.tensors);
-  strand_.post([this, context, message, function = std::move(function), what]() mutable {
+  std::optional<WorkerId> caused_by;
+  if (by == CausedBy::receiver && to != options_.self) caused_by = to;
+  strand_.post([this, context, message, function = std::move(function), what, caused_by]() mutable {
     ContextRecord* const record = find(context.id);
     if (record == nullptr) {
       strand_.mark("tensors were sent in an autograd context that has ended");
       return strand_.release_later(std::move(function));
     }
-    record->sent.emplace(message, SentMessage{std::move(function), std::move(what), std::nullopt});
+    if (caused_by && !passes_.caused_sends().add(*caused_by, options_.limits.sends)) {
+      strand_.release_later(std::move(function));
+      return sessions_.accuse(*caused_by, {"Call.context",
+                                           "has more results than one worker may "
+                                           "have recorded at once"});
+    }
+    record->sent.emplace(
+        message, SentMessage{std::move(function), std::move(what), std::nullopt, caused_by});
   });
   return AutogradMetadata{context.id, message, context.creator};
 }
@@ -309,9 +322,11 @@ Result<LeafGradients> AutogradContexts::gradients(const ContextName& context) co
   const auto found = contexts_.find(context.id);
   if (found == contexts_.end()) return ended_error(context.id);
   const ContextRecord& record = found->second;
-  const bool elsewhere = options_.mutants.on(Mutant::gradients_summed_elsewhere);
-  const InStreams in(elsewhere ? nullptr : record.streams);
-  return record.gradients.sum();
+  return run_user_code(strand_.name(), "get_gradients", [&] {
+    const bool elsewhere = options_.mutants.on(Mutant::gradients_summed_elsewhere);
+    const InStreams in(elsewhere ? nullptr : record.streams);
+    return record.gradients.sum();
+  });
 }
 
 Status AutogradContexts::replace_gradients(const ContextName& context, LeafGradients gradients) {

@@ -39,12 +39,14 @@ class AutogradContexts final : public RecordHook {
 
   void start_pass(const ContextName& context, PassRequest request);
 
-  // The gradients of this worker's leaves; the error: the context is not here.
+  // The gradients of this worker's leaves; the error: the context is not here, or what its passes
+  // have added cannot be added up.
   [[nodiscard]] Result<LeafGradients> gradients(const ContextName& context) const;
   // The streams in which they are made; null: there are no devices, or it is not here.
   [[nodiscard]] Streams streams_of(const ContextName& context) const;
 
-  // They become these, whatever the passes so far have added; the error: the same.
+  // They become these, whatever the passes so far have added; the error: the context is
+  // not here.
   [[nodiscard]] Status replace_gradients(const ContextName& context, LeafGradients gradients);
 
   // Guards the parameters of this worker: optimizers step one at a time.
@@ -55,7 +57,7 @@ class AutogradContexts final : public RecordHook {
   [[nodiscard]] std::optional<ContextName> context_of(const Execution& running) const override;
   [[nodiscard]] MaybeError why_ended(const ContextName& context) const override;
   [[nodiscard]] std::optional<AutogradMetadata> record_send(const ContextName& context, WorkerId to,
-                                                            Payload& payload,
+                                                            CausedBy by, Payload& payload,
                                                             const std::string& what) override;
   void record_receive(const AutogradMetadata& metadata, const MessageText& text,
                       Payload& payload) override;
@@ -104,7 +106,10 @@ class AutogradContexts final : public RecordHook {
   [[nodiscard]] uint64_t size() const { return contexts_.size(); }
   // The most contexts that one peer has brought here.
   [[nodiscard]] uint64_t peak() const { return std::max(own_.peak(), relayed_.peak()); }
-  [[nodiscard]] uint64_t failed_passes_peak() const { return passes_.told_dead_peak(); }
+  // The most passes, remembered failed ones and send functions that count for one peer.
+  [[nodiscard]] uint64_t passes_peak() const { return passes_.passes_peak(); }
+  [[nodiscard]] uint64_t failed_passes_peak() const { return passes_.dead_peak(); }
+  [[nodiscard]] uint64_t sends_peak() const { return passes_.caused_sends().peak(); }
   [[nodiscard]] uint64_t pass_count() const { return passes_.size(); }
   // Of all contexts here.
   [[nodiscard]] uint64_t send_function_count() const;

@@ -1,6 +1,7 @@
 // How passes end: the waves, and failure.
 #include "core/autograd/passes.h"
 #include "core/base/check.h"
+#include "core/base/short_text.h"
 #include "core/base/user_code.h"
 #include "core/session/session.h"
 
@@ -31,6 +32,8 @@ void Passes::join_wave(Pass& pass, PassWave wave) {
   if (pass.wave_error && options_.mutants.on(Mutant::unused_result_hangs)) return;
   for (const WorkerId peer : pass.context->peers)
     if (peer != pass.wave_parent) pass.wave_waits.insert(peer);
+  const bool believes = pass.heard_starter || !pass.context->gradients.concerned_by(pass.name);
+  if (wave == PassWave::check && !believes) pass.wave_waits.insert(pass.name.starter);
   for (const WorkerId peer : pass.wave_waits)
     send(pass, peer, Message{PassFinish{pass.name, wave}});
   if (!fast && pass.walk && wave != PassWave::commit) {
@@ -46,16 +49,22 @@ void Passes::on_finish(WorkerId from, ContextRecord* context, const PassFinish& 
   const Message nothing_here{PassFinished{name, std::nullopt, false}};
   const auto found = passes_.find(name.id);
   const bool commit = message.wave == PassWave::commit;
+  // This worker is asked whether it has begun the pass, too.
+  const bool is_asked = name.starter == options_.self && message.wave == PassWave::check;
   // The call of a worker that is not known to take part is on its way: others tell of the wave.
-  if (context != nullptr && !takes_part(from, *context)) return sessions_.send(from, nothing_here);
-  if (found == passes_.end() && (commit || context == nullptr)) {
+  if (context != nullptr && !takes_part(from, *context)) {
+    if (!is_asked || admit(from, context, name)) sessions_.send(from, nothing_here);
+    return;
+  }
+  if (found == passes_.end() && (commit || context == nullptr) && !is_asked) {
     // It has committed already, or holds nothing of the context.
     const bool dead = context != nullptr && context->dead.contains(name.id);
     if (!dead) return sessions_.send(from, nothing_here);
   }
   if (!admit(from, context, name)) return;
-  Pass& pass = pass_of(*context, name);
-  pass.neighbours.insert(from);
+  Pass* const joined = join(from, *context, name, "PassFinish.pass");
+  if (joined == nullptr) return;
+  Pass& pass = *joined;
   if (pass.wave == message.wave) return send(pass, from, nothing_here);
   const bool walks = pass.walk && !pass.walk->resting();
   // Its sender may have been told so by another one: it is not to blame.
@@ -73,6 +82,8 @@ void Passes::on_finished(WorkerId from, const PassFinished& message) {
   if (found == passes_.end()) return strand_.mark("a report came for a pass that has failed");
   Pass& pass = found->second;
   if (pass.wave_waits.erase(from) == 0) return;
+  const bool is_word = pass.wave == PassWave::check && from == pass.name.starter;
+  if (is_word && !hear_starter(pass)) return;
   if (message.error && !pass.wave_error) pass.wave_error = message.error;
   pass.undecided |= message.undecided;
   settle(pass);
@@ -170,14 +181,13 @@ void Passes::fail(Pass& pass, const Error& why) {
   Error error = why;
   if (error.function.empty()) error.function = "backward";
   if (error.worker.empty()) error.worker = strand_.name();
-  pass.context->dead.emplace(pass.name.id, error);
-  if (pass.wave == PassWave::commit) {
-    pass.context->gradients.take_back(pass.name.id);
-    if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
-  }
+  (void)remember_dead(pass.brought_by, *pass.context, pass.name.id, error);
+  if (pass.wave == PassWave::commit) pass.context->gradients.take_back(pass.name.id);
+  if (pass.started_here && takes_back()) pass.context->taken_back.push_back(pass.name.id.epoch);
   std::set<WorkerId> told = pass.neighbours;
   // All hear of it from here as well: the one that would pass it on may be the one that is lost.
   if (pass.started_here) told.insert(pass.context->holders.begin(), pass.context->holders.end());
+  told.insert(pass.askers.begin(), pass.askers.end());
   if (options_.mutants.on(Mutant::failure_told_upwards_only)) told.clear();
   if (!pass.started_here) told.insert(pass.name.starter);
   if (options_.mutants.on(Mutant::failure_not_told)) told.clear();
@@ -197,6 +207,7 @@ void Passes::end(Pass& pass, const Status& status) {
                             .number = pass.name.id.epoch,
                             .digest = pass.name.id.starter_incarnation.value,
                             .text = status.ok() ? std::string_view() : status.error().text});
+  if (pass.brought_by) brought_.remove(*pass.brought_by);
   auto node = passes_.extract(pass.name.id);
   Pass& ended = node.mapped();
   strand_.release_later(std::move(ended.walk));
@@ -205,29 +216,66 @@ void Passes::end(Pass& pass, const Status& status) {
   if (on_progress_) on_progress_();
 }
 
-bool Passes::may_tell_of_one_more(WorkerId from, ContextRecord& context) {
-  const uint64_t told = ++context.told_dead[from];
-  told_dead_peak_ = std::max(told_dead_peak_, told);
-  return told <= options_.limits.failed_passes;
+// False: it counts for a peer that has made as many known as may be remembered.
+bool Passes::remember_dead(std::optional<WorkerId> told_by, ContextRecord& context,
+                           const PassId& pass, const Error& why) {
+  if (context.dead.contains(pass)) return true;
+  if (told_by == options_.self) told_by.reset();
+  if (told_by && !told_dead_.add(*told_by, options_.limits.failed_passes)) return false;
+  if (told_by) ++context.told_dead[*told_by];
+  Error kept = why;
+  make_brief(kept);
+  context.dead.emplace(pass, std::move(kept));
+  return true;
 }
 
 void Passes::on_failed(WorkerId from, ContextRecord* context, const PassFailed& message) {
   if (context == nullptr) return;
+  const PassName& name = message.pass;
+  if (name.id.starter_incarnation == options_.incarnation)
+    return on_own_failed(from, *context, message);
   // A pass that failed elsewhere is told of by those as well with which it was exchanged.
-  if (!takes_part(from, *context) && from != context->creator) return;
-  const auto found = passes_.find(message.pass.id);
+  const bool by_starter = is_starter(from, name);
+  if (!by_starter && !takes_part(from, *context) && from != context->creator) return;
+  const auto found = passes_.find(name.id);
   if (found != passes_.end()) return fail(found->second, message.error);
+  if (!by_starter && context->ended.contains(name.id)) return ask_starter(*context, message);
   // It may overtake the pass's first message.
-  if (context->dead.emplace(message.pass.id, message.error).second && from != options_.self &&
-      !may_tell_of_one_more(from, *context))
-    return sessions_.accuse(from, {"PassFailed.pass", "is one of more than a context has"});
+  if (!remember_dead(from, *context, name.id, message.error)) {
+    // Another one may have been told of it by its starter.
+    if (by_starter)
+      sessions_.accuse(from, {"PassFailed.pass", "is one of more than one worker may have"});
+    return;
+  }
   if (!takes_back()) return;
-  const auto neighbours = context->gradients.take_back(message.pass.id);
+  const auto neighbours = context->gradients.take_back(name.id);
   if (!neighbours) return;
   strand_.mark("the gradients of a pass were taken back");
   for (const WorkerId worker : *neighbours)
     if (worker != options_.self && !sessions_.lost(worker))
       sessions_.send(worker, Message{message});
+}
+
+// A pass that has ended here, started elsewhere: how it ended is its starter's to say.
+void Passes::ask_starter(const ContextRecord& context, const PassFailed& message) {
+  const PassName& name = message.pass;
+  if (!takes_back() || !context.gradients.keeps(name.id) || started_by_other_life(name)) return;
+  sessions_.send(name.starter, Message{message});
+}
+
+// Somebody says, or asks, whether a pass has failed that was started here.
+void Passes::on_own_failed(WorkerId from, const ContextRecord& context, const PassFailed& message) {
+  const bool is_stranger = !takes_part(from, context) && from != context.creator;
+  const auto found = passes_.find(message.pass.id);
+  if (found != passes_.end() && !is_stranger) return fail(found->second, message.error);
+  if (found != passes_.end()) {
+    found->second.askers.insert(from);
+    return;
+  }
+  // The others were told when it failed.
+  const auto dead = context.dead.find(message.pass.id);
+  if (dead == context.dead.end() || !is_stranger) return;
+  sessions_.send(from, Message{PassFailed{message.pass, dead->second}});
 }
 
 void Passes::on_peer_fenced(WorkerId peer, const Error& why) {
@@ -236,6 +284,7 @@ void Passes::on_peer_fenced(WorkerId peer, const Error& why) {
   for (const auto& [id, pass] : passes_)
     if (pass.name.starter == peer || pass.neighbours.contains(peer)) failed.push_back(id);
   for (const PassId& id : failed) fail(passes_.at(id), why);
+  for (PeerTally* const tally : {&brought_, &told_dead_, &caused_sends_}) tally->forget(peer);
 }
 
 void Passes::end_context(const ContextRecord& context, const Error& why) {
@@ -243,6 +292,9 @@ void Passes::end_context(const ContextRecord& context, const Error& why) {
   for (const auto& [id, pass] : passes_)
     if (pass.context == &context) failed.push_back(id);
   for (const PassId& id : failed) fail(passes_.at(id), why);
+  for (const auto& [peer, count] : context.told_dead) told_dead_.remove(peer, count);
+  for (const auto& [message, sent] : context.sent)
+    if (sent.caused_by) caused_sends_.remove(*sent.caused_by);
 }
 
 void Passes::clear(const Error& why) {

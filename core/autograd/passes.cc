@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/base/stream_set.h"
+#include "core/base/user_code.h"
 #include "core/session/session.h"
 
 namespace rehearsal {
@@ -38,6 +39,14 @@ std::vector<std::vector<Mark>> in_messages(std::vector<Mark> marks, uint64_t mar
 
 void Passes::start(ContextRecord& context, PassRequest request) {
   if (context.in_doubt) return request.done(*context.in_doubt);
+  if (context.taken_back.size() > kTakenBackMax)
+    return request.done(Error{.kind = ErrorKind::overloaded,
+                              .text = std::to_string(context.taken_back.size()) +
+                                      " backward passes of the autograd context failed at their "
+                                      "end: go on in a new context",
+                              .worker = strand_.name(),
+                              .function = "backward",
+                              .chain = {}});
   PassName name{.id = {context.id, context.next_epoch++, options_.incarnation},
                 .starter = options_.self,
                 .retain_graph = request.retain_graph,
@@ -50,7 +59,7 @@ void Passes::start(ContextRecord& context, PassRequest request) {
   for (const auto& [id, pass] : passes_)
     if (pass.started_here && pass.context == &context)
       name.settled = std::min(name.settled, id.epoch);
-  Pass& pass = pass_of(context, name);
+  Pass& pass = begin(context, name);
   pass.started_here = true;
   pass.done = std::move(request.done);
   if (request.deadline)
@@ -63,20 +72,16 @@ void Passes::start(ContextRecord& context, PassRequest request) {
                            .function = "backward",
                            .chain = {}});
     });
+  if (!hear_starter(pass)) return;
   make_walk(pass, std::move(request.roots));
   pass.walk->set_deadline(request.deadline);
   go_on(pass);
 }
 
-Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
-  const auto [place, fresh] = passes_.try_emplace(name.id);
-  Pass& pass = place->second;
-  if (!fresh) return pass;
+Passes::Pass& Passes::begin(ContextRecord& context, const PassName& name) {
+  Pass& pass = passes_[name.id];
   pass.name = name;
   pass.context = &context;
-  const bool elsewhere = options_.mutants.on(Mutant::gradients_settled_elsewhere);
-  const InStreams in(elsewhere ? nullptr : context.streams);
-  context.gradients.settle(name);
   strand_.trace().on_event({.kind = EventKind::pass_started,
                             .worker = options_.self,
                             .peer = name.starter,
@@ -84,6 +89,45 @@ Passes::Pass& Passes::pass_of(ContextRecord& context, const PassName& name) {
                             .number = name.id.epoch,
                             .digest = name.id.starter_incarnation.value});
   return pass;
+}
+
+Passes::Pass* Passes::join(WorkerId from, ContextRecord& context, const PassName& name,
+                           std::string_view field) {
+  const auto known = passes_.find(name.id);
+  const bool is_new = known == passes_.end();
+  const bool counts = is_new && from != options_.self;
+  if (counts && !brought_.add(from, options_.limits.passes)) {
+    if (from == name.starter)
+      sessions_.accuse(from, {field, "is one of more than one worker may have at once"});
+    else
+      sessions_.send(from, Message{PassFailed{name, too_many("backward passes", from)}});
+    return nullptr;
+  }
+  Pass& pass = is_new ? begin(context, name) : known->second;
+  if (counts) pass.brought_by = from;
+  if (from != options_.self) pass.neighbours.insert(from);
+  return from != name.starter || hear_starter(pass) ? &pass : nullptr;
+}
+
+// LibTorch may be unable to add what former passes have added.
+bool Passes::hear_starter(Pass& pass) {
+  if (std::exchange(pass.heard_starter, true)) return true;
+  const Status settled = run_user_code(strand_.name(), "backward", [&] {
+    const bool elsewhere = options_.mutants.on(Mutant::gradients_settled_elsewhere);
+    const InStreams in(elsewhere ? nullptr : pass.context->streams);
+    pass.context->gradients.settle(pass.name);
+  });
+  if (!settled.ok()) fail(pass, settled.error());
+  return settled.ok();
+}
+
+Error Passes::too_many(std::string_view what, WorkerId whose) const {
+  return {.kind = ErrorKind::overloaded,
+          .text = "worker '" + name(whose) + "' has as many " + std::string(what) + " at '" +
+                  strand_.name() + "' as one may have",
+          .worker = strand_.name(),
+          .function = "backward",
+          .chain = {}};
 }
 
 void Passes::make_walk(Pass& pass, std::vector<WalkRoot> roots) {
@@ -105,33 +149,48 @@ bool Passes::started_by_other_life(const PassName& name) const {
          sessions_.incarnation(name.starter) != name.id.starter_incarnation;
 }
 
-// Whether this worker may take part in the pass. If not, the sender hears why.
-bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& name) {
+// Why this worker takes no part in the pass, if so.
+MaybeError Passes::why_refused(WorkerId from, const ContextRecord* context,
+                               const PassName& name) const {
   Error why{.kind = ErrorKind::autograd,
             .text = {},
             .worker = strand_.name(),
             .function = "backward",
             .chain = {}};
+  const bool forgets = options_.mutants.on(Mutant::forget_dead_epochs);
+  const auto known = passes_.find(name.id);
   if (context == nullptr) {
     strand_.mark("a message of a pass came for a context that has ended");
     why.text = "the autograd context " + to_string(name.id.context) + " has ended";
   } else if (const auto dead = context->dead.find(name.id);
-             dead != context->dead.end() && !options_.mutants.on(Mutant::forget_dead_epochs)) {
+             dead != context->dead.end() && !forgets) {
     strand_.mark("a late message of a failed pass was refused");
     why = dead->second;
   } else if (context->ended.contains(name.id)) {
     why.kind = ErrorKind::protocol;
     why.text = "the backward pass has ended, and '" + this->name(from) + "' goes on with it";
-  } else if (context->in_doubt && !passes_.contains(name.id)) {
+  } else if (context->in_doubt && known == passes_.end()) {
     why = *context->in_doubt;
   } else if (started_by_other_life(name)) {
     why.kind = ErrorKind::peer_lost;
     why.text = "the backward pass ends: its starter '" + this->name(name.starter) + "' is lost";
     why.worker = this->name(name.starter);
+  } else if (known == passes_.end() && name.starter == options_.self && !forgets) {
+    // Its sender may have been told so by another one: it is not to blame.
+    why.text = "'" + strand_.name() + "' has not begun this backward pass";
+  } else if (known != passes_.end() && known->second.name != name) {
+    why.text = "'" + strand_.name() + "' was told otherwise what this backward pass is";
   } else {
-    return true;
+    return std::nullopt;
   }
-  sessions_.send(from, Message{PassFailed{name, std::move(why)}});
+  return why;
+}
+
+// Whether this worker may take part in the pass. If not, the sender hears why.
+bool Passes::admit(WorkerId from, const ContextRecord* context, const PassName& name) {
+  MaybeError why = why_refused(from, context, name);
+  if (!why) return true;
+  sessions_.send(from, Message{PassFailed{name, *std::move(why)}});
   return false;
 }
 
@@ -163,6 +222,9 @@ void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
   Pass& pass = found->second;
   const GradientRoute& route = leaving.route;
   if (const MaybeError why = why_unreachable(pass, route.peer)) return fail(pass, *why);
+  if (leaving.recorded && !pass.started_here &&
+      !caused_sends_.add(pass.name.starter, options_.limits.sends))
+    return fail(pass, too_many("recorded messages", pass.name.starter));
   const std::vector<at::Tensor>& tensors = leaving.gradients.tensors;
   const auto is_defined = [](const at::Tensor& gradient) { return gradient.defined(); };
   if (options_.mutants.on(Mutant::undefined_gradient_not_sent) &&
@@ -193,7 +255,8 @@ void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
     const AutogradMessageId made = leaving.recorded->route().message;
     message.autograd = AutogradMetadata{pass.context->id, made, pass.context->creator};
     pass.context->sent.insert_or_assign(
-        made, SentMessage{std::move(leaving.recorded), "the gradients of a backward pass", id});
+        made, SentMessage{std::move(leaving.recorded), "the gradients of a backward pass", id,
+                          pass.started_here ? std::nullopt : std::optional(pass.name.starter)});
   }
   send(pass, route.peer, Message{std::move(message)}, std::move(options));
 }
@@ -203,7 +266,9 @@ void Passes::on_gradients(WorkerId from, ContextRecord* context, Gradients messa
   if (context != nullptr)
     if (const auto violation = violation_of(from, *context, message))
       return sessions_.accuse(from, *violation);
-  if (admit(from, context, name)) take_in(pass_of(*context, name), from, std::move(message));
+  if (!admit(from, context, name)) return;
+  if (Pass* const pass = join(from, *context, name, "Gradients.pass"))
+    take_in(*pass, from, std::move(message));
 }
 
 // Gradients come from whom the message was sent to, one for each tensor. A message that is not
@@ -236,7 +301,6 @@ void Passes::engage(Pass& pass, Diffusion& diffusion, WorkerId from, Message ans
 }
 
 void Passes::take_in(Pass& pass, WorkerId from, Gradients message) {
-  if (from != options_.self) pass.neighbours.insert(from);
   const auto sent = pass.context->sent.find(message.message);
   const size_t tensors = message.gradients.tensors.size();
   const bool known = sent != pass.context->sent.end() &&
@@ -289,7 +353,9 @@ void Passes::on_marks(WorkerId from, ContextRecord* context, const Marks& messag
   if (context != nullptr)
     if (const auto violation = violation_of(from, *context, message))
       return sessions_.accuse(from, *violation);
-  if (admit(from, context, message.pass)) take_in(pass_of(*context, message.pass), from, message);
+  if (!admit(from, context, message.pass)) return;
+  if (Pass* const pass = join(from, *context, message.pass, "Marks.pass"))
+    take_in(*pass, from, message);
 }
 
 std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord& context,
@@ -308,7 +374,6 @@ std::optional<Violation> Passes::violation_of(WorkerId from, const ContextRecord
 }
 
 void Passes::take_in(Pass& pass, WorkerId from, const Marks& message) {
-  if (from != options_.self) pass.neighbours.insert(from);
   const bool expected = !pass.wave || pass.wave == PassWave::check;
   for (const Mark& mark : message.marks) {
     const auto sent = pass.context->sent.find(mark.message);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/autograd/context_record.h"
@@ -13,6 +14,7 @@
 #include "core/autograd/node_makers.h"
 #include "core/autograd/node_turns.h"
 #include "core/autograd/pass_walk.h"
+#include "core/base/peer_limits.h"
 #include "core/calls/deadlines.h"
 #include "core/session/session_options.h"
 
@@ -56,6 +58,12 @@ struct PassRequest {
 // (ContextGradients). A worker that fails, or loses the starter or a worker with which it exchanged
 // messages of the pass, tells the starter and these workers, once; so does each that hears it. The
 // context remembers the pass as dead: its late messages are refused.
+//
+// How a pass has ended is its starter's to say: nothing that was kept is changed by what others say
+// of it. A worker believes what a pass's name says of former ones when a message of the pass has
+// come from the starter. If none has until the check wave, it asks the starter in that wave, which
+// refuses a pass that it has not begun, or not by this name. A worker that is told by another one
+// that a pass has failed whose gradients it has kept asks the starter too, by passing it on.
 class Passes final : public PassWalkListener {
  public:
   Passes(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
@@ -77,7 +85,7 @@ class Passes final : public PassWalkListener {
   // `peer` leaves, and was told that nothing more is asked of it: what needs it fails.
   void ask_nothing_more(WorkerId peer) { leavers_.insert(peer); }
 
-  // Fails all passes of the context: it ends.
+  // Fails all passes of the context, and counts nothing of it any more: it ends.
   void end_context(const ContextRecord& context, const Error& why);
 
   // Fails those that started here, and forgets all: the node ends.
@@ -88,8 +96,12 @@ class Passes final : public PassWalkListener {
   }
 
   [[nodiscard]] uint64_t size() const { return passes_.size(); }
-  // The most passes of one context that one peer has said have failed, before they were known here.
-  [[nodiscard]] uint64_t told_dead_peak() const { return told_dead_peak_; }
+  // Send functions, of all contexts, by the peer that has caused them.
+  [[nodiscard]] PeerTally& caused_sends() { return caused_sends_; }
+  [[nodiscard]] const PeerTally& caused_sends() const { return caused_sends_; }
+  // The most passes, and failed ones that are remembered, that one peer has made known here.
+  [[nodiscard]] uint64_t passes_peak() const { return brought_.peak(); }
+  [[nodiscard]] uint64_t dead_peak() const { return told_dead_.peak(); }
   // Turns of walks that have not ended, also of passes that have.
   [[nodiscard]] uint64_t running_walks() const { return running_walks_; }
   [[nodiscard]] std::string describe() const;
@@ -109,7 +121,11 @@ class Passes final : public PassWalkListener {
     bool started_here = false;
     UniqueFunction<void(Status)> done;
     DeadlineId deadline;
-    std::set<WorkerId> neighbours;  // with whom messages of the pass were exchanged
+    std::optional<WorkerId> brought_by;  // the peer that the pass counts for
+    std::set<WorkerId> neighbours;       // with whom messages of the pass were exchanged
+    // The starter itself has said here what the pass is called, and so how former ones have ended.
+    bool heard_starter = false;
+    std::set<WorkerId> askers;  // of a pass started here: they hear of it if it fails
 
     std::shared_ptr<PassWalk> walk;
     WalkTurn next;             // for the walk
@@ -137,7 +153,20 @@ class Passes final : public PassWalkListener {
 
   // Joining.
   [[nodiscard]] bool admit(WorkerId from, const ContextRecord* context, const PassName& name);
-  Pass& pass_of(ContextRecord& context, const PassName& name);
+  [[nodiscard]] MaybeError why_refused(WorkerId from, const ContextRecord* context,
+                                       const PassName& name) const;
+  Pass& begin(ContextRecord& context, const PassName& name);
+  // The pass that a message of `from` belongs to, by this field, which may begin here; null: it has
+  // failed, or may not begin.
+  [[nodiscard]] Pass* join(WorkerId from, ContextRecord& context, const PassName& name,
+                           std::string_view field);
+  // The starter has said the pass's name. False: the pass has failed.
+  [[nodiscard]] bool hear_starter(Pass& pass);
+  // Whether `from` is the starter, in the life that started the pass.
+  [[nodiscard]] bool is_starter(WorkerId from, const PassName& name) const {
+    return from == name.starter && !started_by_other_life(name);
+  }
+  [[nodiscard]] Error too_many(std::string_view what, WorkerId whose) const;
   void make_walk(Pass& pass, std::vector<WalkRoot> roots);
   [[nodiscard]] bool started_by_other_life(const PassName& name) const;
 
@@ -161,7 +190,10 @@ class Passes final : public PassWalkListener {
     return !options_.mutants.on(Mutant::committed_not_taken_back);
   }
   void fail(Pass& pass, const Error& why);
-  [[nodiscard]] bool may_tell_of_one_more(WorkerId from, ContextRecord& context);
+  void on_own_failed(WorkerId from, const ContextRecord& context, const PassFailed& message);
+  void ask_starter(const ContextRecord& context, const PassFailed& message);
+  [[nodiscard]] bool remember_dead(std::optional<WorkerId> told_by, ContextRecord& context,
+                                   const PassId& pass, const Error& why);
   void end(Pass& pass, const Status& status);
 
   void send(Pass& pass, WorkerId to, Message message);
@@ -177,7 +209,9 @@ class Passes final : public PassWalkListener {
   NodeTurns turns_;
   std::map<PassId, Pass> passes_;
   uint64_t running_walks_ = 0;
-  uint64_t told_dead_peak_ = 0;
+  PeerTally brought_;    // passes, by the peer whose message was the first of each
+  PeerTally told_dead_;  // of all contexts: ContextRecord::told_dead
+  PeerTally caused_sends_;
   Task on_progress_;
   std::set<WorkerId> leavers_;
 };

@@ -20,8 +20,15 @@ struct PeerLimits {
   uint64_t gaps = 1 << 16;
   // Autograd contexts of one creator. A worker that brings so many of others may bring no more.
   uint64_t contexts = 1 << 16;
-  // Passes of one context that one peer says have failed, before they were known here.
+  // Passes that one peer has made known here, and that go on. Of those of others further ones are
+  // refused only.
+  uint64_t passes = 1 << 16;
+  // Of contexts that last: failed passes that one peer has made known here. Those of others, and
+  // those that it had begun here, are forgotten beyond that.
   uint64_t failed_passes = 1 << 16;
+  // Of contexts that last: results that one peer was sent, and gradients of its passes, for which
+  // gradients may still come.
+  uint64_t sends = 1 << 20;
   // Values that one peer has created here, forks of values of this node that it holds, and forks
   // that it has given: each.
   uint64_t references = 1 << 20;
@@ -45,7 +52,9 @@ struct PeerPeaks {
   uint64_t decoded_bytes = 0;  // of the arguments of one call
   uint64_t gaps = 0;
   uint64_t contexts = 0;
+  uint64_t passes = 0;
   uint64_t failed_passes = 0;
+  uint64_t sends = 0;
   uint64_t references = 0;
   uint64_t awaited_values = 0;
   uint64_t early_cancels = 0;
@@ -64,9 +73,9 @@ class PeerTally {
     peak_ = std::max(peak_, ++count);
     return true;
   }
-  // One less; nothing where `forget` came before.
-  void remove(WorkerId peer) {
-    if (peer.value < counts_.size() && counts_[peer.value] > 0) --counts_[peer.value];
+  // One less, or so many; nothing where `forget` came before.
+  void remove(WorkerId peer, uint64_t count = 1) {
+    if (peer.value < counts_.size()) counts_[peer.value] -= std::min(counts_[peer.value], count);
   }
   void forget(WorkerId peer) {
     if (peer.value < counts_.size()) counts_[peer.value] = 0;

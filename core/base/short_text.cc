@@ -19,6 +19,12 @@ constexpr size_t kGroupedMax = 26;
 
 // Beside what is kept of a text: what is said of the rest, and what protobuf says of the field.
 constexpr size_t kAroundMax = 64;
+// Of a brief error. The text's difference leaves room for what is said of the rest.
+constexpr size_t kBriefTextMax = 640;
+constexpr size_t kBriefTextKept = 512;
+constexpr size_t kBriefNameMax = 128;
+constexpr size_t kBriefChainMax = 4;
+
 constexpr size_t kNames = 3;  // worker, function, type
 static_assert(2 * (kErrorTextMax + kAroundMax) +
                   (kNames + kErrorChainMax + 1) * (kErrorNameMax + kAroundMax) <
@@ -116,6 +122,16 @@ std::vector<std::string> short_chain(const std::vector<std::string>& chain) {
   const uint64_t behind = chain.size() - kept;
   workers.push_back(words_for(before > 0 ? before + behind - 1 : behind, kMore));
   return workers;
+}
+
+void make_brief(Error& error) {
+  error.text = shortened(error.text, kBriefTextMax, kBriefTextKept);
+  error.trace.clear();
+  error.exception.reset();
+  if (error.chain.size() > kBriefChainMax) error.chain.resize(kBriefChainMax);
+  for (std::string* const name : {&error.worker, &error.function, &error.type})
+    *name = shortened(*name, kBriefNameMax, kBriefNameMax);
+  for (std::string& worker : error.chain) worker = shortened(worker, kBriefNameMax, kBriefNameMax);
 }
 
 void shorten(Error& error) {

@@ -32,6 +32,10 @@ inline constexpr size_t kErrorBytesMax = 640 * 1024;
 [[nodiscard]] std::string short_name(std::string_view name);
 [[nodiscard]] std::vector<std::string> short_chain(const std::vector<std::string>& chain);
 
+// For what is kept by the thousand: a text of 512 bytes, names of 128, four workers, no trace and
+// no exception.
+void make_brief(Error& error);
+
 // All of an error, in place. The exception that it carries stays as it is.
 void shorten(Error& error);
 

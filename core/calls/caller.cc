@@ -51,9 +51,9 @@ void Caller::record(Draft& draft) const {
   // Nobody waits for the gradients of clean-up, whose context may have ended.
   if (draft.shielded) draft.call.context.reset();
   if (!draft.call.context) return;
-  draft.call.autograd =
-      parts_.records->record_send(*draft.call.context, draft.to, draft.call.arguments,
-                                  "the arguments of '" + draft.function + "'");
+  draft.call.autograd = parts_.records->record_send(
+      *draft.call.context, draft.to, RecordHook::CausedBy::sender, draft.call.arguments,
+      "the arguments of '" + draft.function + "'");
 }
 
 Duration Caller::time_left(const Draft& draft) const {

@@ -75,10 +75,14 @@ class RecordHook {
   // the strand.
   [[nodiscard]] virtual MaybeError why_ended(const ContextName& context) const = 0;
 
+  // Who has caused a message: whoever sends it, or the worker that it answers.
+  enum class CausedBy : uint8_t { sender, receiver };
+
   // Makes a send function of the payload's tensors that need gradients; none: no metadata. `what`
   // says for people what the payload is: "the arguments of 'forward'".
   [[nodiscard]] virtual std::optional<AutogradMetadata> record_send(const ContextName& context,
-                                                                    WorkerId to, Payload& payload,
+                                                                    WorkerId to, CausedBy by,
+                                                                    Payload& payload,
                                                                     const std::string& what) = 0;
 
   // Makes the payload's tensors the outputs of a receive function.

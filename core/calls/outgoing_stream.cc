@@ -26,7 +26,7 @@ OutgoingStream::OutgoingStream(OutgoingStreamParts parts, WorkerId to, const Cal
 void OutgoingStream::write(Payload&& value) {
   std::optional<AutogradMetadata> autograd;
   if (context_)
-    autograd = parts_.records->record_send(*context_, to_, value,
+    autograd = parts_.records->record_send(*context_, to_, RecordHook::CausedBy::receiver, value,
                                            "a value of the stream '" + function_ + "'");
   MaybeError failed;
   const Status waited =

@@ -134,7 +134,7 @@ uint64_t ServedCalls::waiting() const {
 // ---- running ----------------------------------------------------------------
 
 StackPlacement ServedCalls::placement_of(const Call& call) const {
-  if (call.kind == CallKind::operator_) return placement_of_operator(call.arguments);
+  if (call.kind == CallKind::operator_) return placement_of_operator(call.name, call.arguments);
   return registry_.functions()[call.function].placement;
 }
 
@@ -327,8 +327,9 @@ Response ServedCalls::encode(const ServedCall& served, const HeldValue& value) {
   writer.finish(served.devices.get(), {"the device map of its caller for", strand_.name()},
                 device_way(strand_, served.caller));
   if (served.call.context)
-    encoded.autograd = records_->record_send(*served.call.context, served.caller, encoded.value,
-                                             "the result of '" + std::string(served.label) + "'");
+    encoded.autograd =
+        records_->record_send(*served.call.context, served.caller, RecordHook::CausedBy::receiver,
+                              encoded.value, "the result of '" + std::string(served.label) + "'");
   return encoded;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <utility>
@@ -25,6 +26,12 @@ constexpr int64_t kDense = 100;
 int64_t kind_of(const at::Tensor& gradient) {
   if (!gradient.defined()) return kNone;
   return gradient.is_sparse() ? gradient.sparse_dim() : kDense;
+}
+
+// Whether each column is a place in the first dimensions of a tensor of these sizes.
+bool are_places_in(at::IntArrayRef sizes, const at::Tensor& indices) {
+  const at::Tensor ends = at::tensor(sizes.slice(0, indices.size(0)), at::kLong).unsqueeze(1);
+  return indices.ge(0).logical_and(indices.lt(ends)).all().item<bool>();
 }
 
 at::Tensor dense_of(const at::Tensor& parameter, const at::Tensor& gradient) {
@@ -75,6 +82,27 @@ void DistributedDataParallel::check_same(const Tensors& tensors) const {
 
 // ---- averages ---------------------------------------------------------------------
 
+// How many places each member's gradient has.
+std::vector<int64_t> DistributedDataParallel::sparse_counts(const at::Tensor& parameter,
+                                                            int64_t sparse_dim,
+                                                            int64_t mine) const {
+  Tensors told(group_.size());
+  for (at::Tensor& count : told) count = at::zeros({1}, at::kLong);
+  group_.all_gather(told, at::tensor({mine}, at::kLong));
+  // Each place once: a gradient is coalesced before it is sent.
+  const int64_t most = c10::multiply_integers(parameter.sizes().slice(0, sparse_dim));
+  std::vector<int64_t> counts;
+  for (const at::Tensor& count : told) {
+    counts.push_back(count.item<int64_t>());
+    if (counts.back() < 0 || counts.back() > most)
+      refuse(ErrorKind::protocol, "'" + group_.names()[counts.size() - 1] +
+                                      "' says that its sparse gradient has " +
+                                      std::to_string(counts.back()) +
+                                      " places: the parameter has " + std::to_string(most));
+  }
+  return counts;
+}
+
 // The terms in the order of the ranks.
 at::Tensor DistributedDataParallel::average_sparse(const at::Tensor& parameter,
                                                    const at::Tensor& gradient,
@@ -88,20 +116,23 @@ at::Tensor DistributedDataParallel::average_sparse(const at::Tensor& parameter,
     indices = coalesced.indices();
     values = coalesced.values();
   }
-  Tensors counts(group_.size());
-  for (at::Tensor& count : counts) count = at::zeros({1}, at::kLong);
-  group_.all_gather(counts, at::tensor({indices.size(1)}, at::kLong));
   Tensors all_indices;
   Tensors all_values;
-  for (const at::Tensor& count : counts) {
-    value_sizes.front() = count.item<int64_t>();
-    all_indices.push_back(at::zeros({sparse_dim, value_sizes.front()}, at::kLong));
+  for (const int64_t count : sparse_counts(parameter, sparse_dim, indices.size(1))) {
+    value_sizes.front() = count;
+    all_indices.push_back(at::zeros({sparse_dim, count}, at::kLong));
     all_values.push_back(at::zeros(value_sizes, values.options()));
   }
   const Future<Unit> got_indices =
       group_.all_to_all_async(all_indices, Tensors(group_.size(), indices));
   group_.all_to_all(all_values, Tensors(group_.size(), values));
   got_indices.wait();
+  // LibTorch takes them as they are, and writes where they say.
+  for (uint32_t rank = 0; rank < group_.size(); ++rank)
+    if (!are_places_in(parameter.sizes(), all_indices[rank]))
+      refuse(ErrorKind::protocol, "the sparse gradient of '" + group_.names()[rank] +
+                                      "' has places that its parameter, " + shape_text(parameter) +
+                                      ", has not");
   const at::Tensor sum =
       at::sparse_coo_tensor(at::cat(all_indices, 1), at::cat(all_values), parameter.sizes())
           .coalesce();
@@ -149,8 +180,12 @@ DistributedDataParallel::Tensors DistributedDataParallel::averages(const Tensors
   Tensors averages(count);
   for (size_t i = 0; i < count; ++i) {
     const int64_t kind = kinds[static_cast<int64_t>(i)].item<int64_t>();
-    if (kind != kNone && kind != kDense)
-      averages[i] = average_sparse(parameters_[i], gradients[i], kind);
+    if (kind == kNone || kind == kDense) continue;
+    if (kind < 0 || kind > parameters_[i].dim())
+      refuse(ErrorKind::protocol, "a member says that the gradient of parameter " +
+                                      std::to_string(i) + ", " + shape_text(parameters_[i]) +
+                                      ", is sparse in " + std::to_string(kind) + " dimensions");
+    averages[i] = average_sparse(parameters_[i], gradients[i], kind);
   }
   for (const Bucket& bucket : buckets) {
     bucket.done.wait();

@@ -1,6 +1,5 @@
 #include "core/functions/allowed_operators.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -8,28 +7,6 @@
 #include "core/functions/pure_operators.h"
 
 namespace rehearsal {
-namespace {
-
-constexpr std::string_view kPrefix = "aten::";
-
-using Names = std::set<std::string_view>;
-
-// Without their prefix.
-Names pure_names() {
-  Names names;
-  for (const OperatorFamily& family : pure_operators()) {
-    std::string_view rest = family.names;
-    while (!rest.empty()) {
-      const std::string_view name = rest.substr(0, rest.find(' '));
-      if (!name.empty()) names.insert(name);
-      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    }
-  }
-  return names;
-}
-
-}  // namespace
-
 void AllowedOperators::add(const std::string& name) {
   const std::vector<c10::OperatorHandle> meant = operators_now_named(name);
   if (meant.empty())
@@ -40,10 +17,7 @@ void AllowedOperators::add(const std::string& name) {
 }
 
 bool AllowedOperators::contains(std::string_view full_name) const {
-  static const Names pure = pure_names();
-  if (full_name.starts_with(kPrefix) && pure.contains(full_name.substr(kPrefix.size())))
-    return true;
-  return added_.contains(full_name);
+  return is_pure_operator(full_name) || added_.contains(full_name);
 }
 
 }  // namespace rehearsal

@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/functions/operator_memory.h"
 #include "core/functions/operator_names.h"
+#include "core/functions/pure_operators.h"
 #include "core/functions/schema_arguments.h"
 #include "core/functions/schema_ranges.h"
 #include "core/values/tensor_form.h"
@@ -14,6 +15,26 @@ namespace rehearsal {
 namespace {
 
 constexpr uint64_t kInlineBytesMax = 64 * 1024;
+constexpr int64_t kInlineElementsMax = 16 * 1024;
+
+// Whether the shape that these tensors broadcast to has few elements. A dimension without any
+// counts as one: a result may be as long as the others.
+bool are_few_elements(const std::vector<at::Tensor>& tensors) {
+  std::vector<int64_t> sizes;  // from the last dimension to the first
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    const auto dimensions = static_cast<size_t>(tensor.dim());
+    if (sizes.size() < dimensions) sizes.resize(dimensions, 1);
+    for (size_t i = 0; i < dimensions; ++i)
+      sizes[i] = std::max(sizes[i], tensor.sizes()[dimensions - 1 - i]);
+  }
+  int64_t elements = 1;
+  for (const int64_t size : sizes) {
+    if (size > kInlineElementsMax / elements) return false;
+    elements *= size;
+  }
+  return true;
+}
 
 bool has_out(const c10::FunctionSchema& schema) {
   return std::ranges::any_of(schema.arguments(),
@@ -125,7 +146,8 @@ MaybeError check_operator(const std::string& name, const AllowedOperators& allow
 }
 
 // On the strand: what LibTorch cannot count gets a stack of its own.
-StackPlacement placement_of_operator(const Payload& arguments) try {
+StackPlacement placement_of_operator(const std::string& name, const Payload& arguments) try {
+  if (!works_by_element(name) || !are_few_elements(arguments.tensors)) return StackPlacement::pool;
   uint64_t bytes = 0;
   for (const at::Tensor& tensor : arguments.tensors)
     if (tensor.defined()) bytes += memory_bytes(tensor);
@@ -140,6 +162,10 @@ Returned call_operator(const std::string& name, Payload& arguments, const Allowe
   Fitting chosen = choose(name, fitting_overloads(name, given, allowed));
   if (std::string why = why_too_many(chosen.overload.schema(), chosen.arranged.stack); !why.empty())
     refuse(name, why);
+  if (is_pure_operator(full_name(chosen.overload)))
+    if (std::string why = why_unchecked(chosen.overload.schema(), chosen.arranged.stack);
+        !why.empty())
+      refuse(name, why);
   c10::IValue result;
   {
     const OperatorMemory memory(bytes_max);

@@ -15,8 +15,10 @@ namespace rehearsal {
 // among `allowed`; then the text says how to allow it.
 [[nodiscard]] MaybeError check_operator(const std::string& name, const AllowedOperators& allowed);
 
-// Inline if the tensors are small, else on a pool stack.
-[[nodiscard]] StackPlacement placement_of_operator(const Payload& arguments);
+// Inline if it works by element (pure_operators.h) on few elements, else on a pool stack: whoever
+// runs inline bodies also keeps the node's links alive, and no number in a call may hold it up.
+[[nodiscard]] StackPlacement placement_of_operator(const std::string& name,
+                                                   const Payload& arguments);
 
 // Calls it through the dispatcher. One result is an IValue, several are a tuple. Throws RpcError
 // (bad_arguments) if the arguments do not fit the schema. A name without overload is the overload
@@ -26,7 +28,8 @@ namespace rehearsal {
 //
 // Refused is what LibTorch does not check and that would end the process: numbers that are none of
 // an enumeration (dtype, layout, memory format), a device that is not here, a result of very many
-// tensors, more memory than `bytes_max`, and a result that is larger. REQUIRES:
+// tensors, what else an operator of the table does not check (why_unchecked), more memory than
+// `bytes_max`, and a result that is larger. REQUIRES:
 // check_operator finds it.
 [[nodiscard]] Returned call_operator(const std::string& name, Payload& arguments,
                                      const AllowedOperators& allowed, uint64_t bytes_max);

@@ -1,6 +1,8 @@
 #include "core/functions/pure_operators.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 
 // Left out everywhere: names that begin with an underscore, and namespaces but aten, for they are
 // the insides of others and trust their callers; overloads with `out` and operators that change an
@@ -17,6 +19,10 @@
 //   embedding_bag, which trust the indices, offsets and pivots in their tensors;
 // - lstm, gru, rnn_tanh, rnn_relu, which trust the sizes of their lists of weights: their cells are
 //   in;
+// - scaled_dot_product_attention, which reads as many keys as there are values, and divides by the
+//   number of key heads;
+// - histc, which writes behind its last bin where a number of bins is none of its type;
+// - lcm, of which the lowest whole numbers end the process;
 // - grid_sampler, which shows memory that was never written for a mode that does not exist;
 // - polynomials of any degree, combinations and poisson, whose time or memory a number alone sets;
 // - item, size, stride, is_leaf, …: facts that the caller has, or that are of no use elsewhere;
@@ -24,7 +30,7 @@
 namespace rehearsal {
 namespace {
 
-constexpr std::array<OperatorFamily, 16> kFamilies = {{
+constexpr std::array<OperatorFamily, 17> kFamilies = {{
     {"one number at a time",
      "abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan "
      "atanh bitwise_not ceil conj conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 "
@@ -35,7 +41,8 @@ constexpr std::array<OperatorFamily, 16> kFamilies = {{
      "special_bessel_y1 special_digamma special_entr special_erf special_erfc special_erfcx "
      "special_erfinv special_exp2 special_expit special_expm1 special_gammaln special_i0 "
      "special_i0e special_i1 special_i1e special_log1p special_log_ndtr special_logit special_ndtr "
-     "special_ndtri special_psi special_round special_sinc"},
+     "special_ndtri special_psi special_round special_sinc",
+     OperatorWork::by_element},
     {"two and three numbers at a time",
      "add.Tensor add.Scalar addcdiv addcmul arctan2 atan2 bitwise_and.Tensor bitwise_and.Scalar "
      "bitwise_or.Tensor bitwise_or.Scalar bitwise_xor.Tensor bitwise_xor.Scalar "
@@ -46,31 +53,36 @@ constexpr std::array<OperatorFamily, 16> kFamilies = {{
      "divide.Scalar_mode float_power.Tensor_Tensor float_power.Tensor_Scalar float_power.Scalar "
      "floor_divide floor_divide.Scalar fmax fmin fmod.Tensor fmod.Scalar gcd heaviside hypot "
      "igamma "
-     "igammac lcm ldexp.Tensor lerp.Scalar lerp.Tensor logaddexp logaddexp2 logical_and logical_or "
+     "igammac ldexp.Tensor lerp.Scalar lerp.Tensor logaddexp logaddexp2 logical_and logical_or "
      "logical_xor maximum minimum mul.Tensor mul.Scalar multiply.Tensor multiply.Scalar nextafter "
      "polar pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar remainder.Tensor remainder.Scalar "
      "remainder.Scalar_Tensor rsub.Tensor rsub.Scalar sub.Tensor sub.Scalar subtract.Tensor "
      "subtract.Scalar true_divide.Tensor true_divide.Scalar where.self where.ScalarOther "
      "where.ScalarSelf where.Scalar xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self "
-     "special_xlog1py special_xlogy special_zeta"},
+     "special_xlog1py special_xlogy special_zeta",
+     OperatorWork::by_element},
     {"comparison",
      "allclose eq.Tensor eq.Scalar equal ge.Tensor ge.Scalar greater.Tensor greater.Scalar "
      "greater_equal.Tensor greater_equal.Scalar gt.Tensor gt.Scalar isclose isin.Tensor_Tensor "
      "isin.Tensor_Scalar isin.Scalar_Tensor le.Tensor le.Scalar less.Tensor less.Scalar "
      "less_equal.Tensor less_equal.Scalar lt.Tensor lt.Scalar ne.Tensor ne.Scalar not_equal.Tensor "
-     "not_equal.Scalar"},
-    {"over dimensions",
+     "not_equal.Scalar",
+     OperatorWork::by_element},
+    {"reductions",
      "all all.dim all.dims amax amin aminmax any any.dim any.dims argmax argmin count_nonzero "
-     "count_nonzero.dim_IntList cummax cummin cumprod cumsum diff dist frobenius_norm.dim kthvalue "
-     "logcumsumexp logsumexp max max.dim max.other mean mean.dim median median.dim min min.dim "
-     "min.other mode nanmean nanmedian nanmedian.dim nanquantile nanquantile.scalar nansum "
-     "norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype nuclear_norm "
-     "nuclear_norm.dim prod prod.dim_int quantile quantile.scalar renorm std std.dim "
-     "std.correction std_mean std_mean.dim std_mean.correction sum sum.dim_IntList sum_to_size "
-     "trapezoid.x trapezoid.dx trapz.x trapz.dx var var.dim var.correction var_mean var_mean.dim "
-     "var_mean.correction special_logsumexp"},
+     "count_nonzero.dim_IntList max max.dim max.other mean mean.dim min min.dim min.other "
+     "nanmean nansum prod prod.dim_int std std.dim std.correction sum sum.dim_IntList var "
+     "var.dim var.correction",
+     OperatorWork::by_element},
+    {"over dimensions",
+     "cummax cummin cumprod cumsum diff dist frobenius_norm.dim kthvalue logcumsumexp "
+     "logsumexp median median.dim mode nanmedian nanmedian.dim nanquantile nanquantile.scalar "
+     "norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype "
+     "nuclear_norm nuclear_norm.dim quantile quantile.scalar renorm std_mean std_mean.dim "
+     "std_mean.correction sum_to_size trapezoid.x trapezoid.dx trapz.x trapz.dx var_mean "
+     "var_mean.dim var_mean.correction special_logsumexp"},
     {"order and search",
-     "argsort argsort.stable argwhere bincount bucketize.Tensor bucketize.Scalar histc msort "
+     "argsort argsort.stable argwhere bincount bucketize.Tensor bucketize.Scalar msort "
      "nonzero nonzero_numpy searchsorted.Tensor searchsorted.Scalar sort sort.stable topk "
      "unique_consecutive unique_dim unique_dim_consecutive where"},
     {"shapes",
@@ -132,7 +144,7 @@ constexpr std::array<OperatorFamily, 16> kFamilies = {{
      "log_softmax.int lstm_cell max_pool1d max_pool2d max_pool3d mish pad pixel_shuffle "
      "pixel_unshuffle prelu reflection_pad1d reflection_pad2d reflection_pad3d relu relu6 "
      "replication_pad1d replication_pad2d replication_pad3d rms_norm rnn_relu_cell rnn_tanh_cell "
-     "scaled_dot_product_attention selu sigmoid silu softmax.int softplus softshrink threshold "
+     "selu sigmoid silu softmax.int softplus softshrink threshold "
      "upsample_bicubic2d.vec upsample_bilinear2d.vec upsample_linear1d.vec upsample_nearest1d.vec "
      "upsample_nearest2d.vec upsample_nearest3d.vec upsample_trilinear3d.vec im2col col2im"},
     {"losses and distances",
@@ -143,8 +155,49 @@ constexpr std::array<OperatorFamily, 16> kFamilies = {{
      "triplet_margin_loss"},
 }};
 
+constexpr std::string_view kPrefix = "aten::";
+
+// The work of each, by its name without prefix.
+std::map<std::string_view, OperatorWork> all_works() {
+  std::map<std::string_view, OperatorWork> works;
+  for (const OperatorFamily& family : kFamilies) {
+    std::string_view rest = family.names;
+    while (!rest.empty()) {
+      const std::string_view name = rest.substr(0, rest.find(' '));
+      if (!name.empty()) works.emplace(name, family.work);
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+  }
+  return works;
+}
+
+const std::map<std::string_view, OperatorWork>& works() {
+  static const std::map<std::string_view, OperatorWork> all = all_works();
+  return all;
+}
+
 }  // namespace
 
 std::span<const OperatorFamily> pure_operators() { return kFamilies; }
+
+bool is_pure_operator(std::string_view full_name) {
+  return full_name.starts_with(kPrefix) && works().contains(full_name.substr(kPrefix.size()));
+}
+
+bool works_by_element(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  const bool is_whole_name = name.find('.') != std::string_view::npos;
+  bool found = false;
+  for (auto at = works().lower_bound(name); at != works().end(); ++at) {
+    const auto& [known, work] = *at;
+    if (!known.starts_with(name)) break;
+    const std::string_view rest = known.substr(name.size());
+    const bool is_meant = rest.empty() || (!is_whole_name && rest.front() == '.');
+    if (is_meant && work != OperatorWork::by_element) return false;
+    found |= is_meant;
+  }
+  return found;
+}
 
 }  // namespace rehearsal

@@ -81,6 +81,35 @@ int64_t asked_for(const std::string& name, const c10::IValue& value, int64_t lon
   return 0;
 }
 
+// ---- what kernels trust --------------------------------------------------------
+
+constexpr size_t kMatricesMax = 64;
+
+bool has_quantized(const c10::IValue& argument) {
+  bool found = false;
+  argument.visit([&found](const c10::IValue& part) {
+    found |= part.isTensor() && part.toTensor().defined() && part.toTensor().is_quantized();
+    return false;
+  });
+  return found;
+}
+
+// A rounding mode that truncates, and no number that is not whole.
+bool truncates_whole(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments) {
+  bool truncates = false;
+  bool is_whole = true;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& value = arguments[i];
+    if (schema.arguments()[i].name() == "rounding_mode")
+      truncates = value.isString() && value.toStringRef() == "trunc";
+    else if (value.isTensor() && value.toTensor().defined())
+      is_whole &= at::isIntegralType(value.toTensor().scalar_type(), /*includeBool=*/true);
+    else
+      is_whole &= !value.isDouble() && !value.isComplexDouble();
+  }
+  return truncates && is_whole;
+}
+
 }  // namespace
 
 std::string why_out_of_range(const c10::IValue& value, const c10::Argument& argument) {
@@ -118,6 +147,22 @@ std::string why_too_many(const c10::FunctionSchema& schema,
   if (tensors <= kTensorsMax) return {};
   return "its result would be of " + std::to_string(tensors) + " tensors, more than " +
          std::to_string(kTensorsMax);
+}
+
+std::string why_unchecked(const c10::FunctionSchema& schema,
+                          const std::vector<c10::IValue>& arguments) {
+  if (std::ranges::any_of(arguments, has_quantized))
+    return "it is not called by name with a quantized tensor: dequantize it first";
+  if (truncates_whole(schema, arguments))
+    return "it does not truncate quotients of whole numbers: round them with 'floor', or divide "
+           "numbers that are not whole";
+  const bool plans =
+      schema.name() == "aten::chain_matmul" || schema.name() == "aten::linalg_multi_dot";
+  if (plans && !arguments.empty() && arguments.front().isList() &&
+      arguments.front().toListRef().size() > kMatricesMax)
+    return "it multiplies no more than " + std::to_string(kMatricesMax) + " matrices, not " +
+           std::to_string(arguments.front().toListRef().size());
+  return {};
 }
 
 }  // namespace rehearsal

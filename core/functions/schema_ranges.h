@@ -20,4 +20,12 @@ namespace rehearsal {
 [[nodiscard]] std::string why_too_many(const c10::FunctionSchema& schema,
                                        const std::vector<c10::IValue>& arguments);
 
+// Why an operator of the table (pure_operators.h) is not called with these arguments, all of them,
+// which LibTorch does not check: quantized tensors, whose kernels trust their sizes and forms;
+// whole numbers that are divided and truncated, of which the lowest and -1 end the process; a
+// product of very many matrices, whose plan takes time, memory and stack by their number. Empty: it
+// is.
+[[nodiscard]] std::string why_unchecked(const c10::FunctionSchema& schema,
+                                        const std::vector<c10::IValue>& arguments);
+
 }  // namespace rehearsal

@@ -204,6 +204,8 @@ class Judge {
                std::all_of(pass.taken_back.begin(), pass.taken_back.end(),
                            [&pass](uint64_t epoch) { return epoch < pass.id.epoch; }),
            field, "says that later passes have ended");
+    demand(pass.taken_back.size() <= kTakenBackMax, field,
+           "takes back more passes than a starter does");
   }
 
   const Pair pair_;

@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "core/values/payload.h"
@@ -48,6 +49,7 @@ enum class Shape : uint8_t {
   marks,
   mark,
   report,
+  loans,
   group_view,
   error,
   payload,
@@ -66,14 +68,14 @@ constexpr std::array kSteps = std::to_array<Step>({
     {envelope, 13, gradients}, {envelope, 14, of_pass},    {envelope, 15, of_pass},
     {envelope, 16, failure},   {envelope, 17, failure},    {envelope, 19, report},
     {envelope, 21, goodbye},   {envelope, 23, group_view}, {envelope, 26, marks},
-    {envelope, 27, of_pass},   {item, 3, payload},         {item, 4, error},
-    {end, 3, error},           {end, 4, payload},          {failure, 1, pass},
-    {failure, 2, error},       {goodbye, 1, error},        {gradients, 1, pass},
-    {gradients, 3, payload},   {gradients, 5, numbers},    {of_pass, 1, pass},
-    {pass, 10, numbers},       {marks, 1, pass},           {marks, 2, mark},
-    {mark, 2, numbers},        {report, 4, numbers},       {response_rest, 2, error},
-    {payload, 2, tensor},      {tensor, 2, numbers},       {tensor, 6, numbers},
-    {tensor, 7, tensor},
+    {envelope, 27, of_pass},   {envelope, 28, loans},      {loans, 1, numbers},
+    {item, 3, payload},        {item, 4, error},           {end, 3, error},
+    {end, 4, payload},         {failure, 1, pass},         {failure, 2, error},
+    {goodbye, 1, error},       {gradients, 1, pass},       {gradients, 3, payload},
+    {gradients, 5, numbers},   {of_pass, 1, pass},         {pass, 10, numbers},
+    {marks, 1, pass},          {marks, 2, mark},           {mark, 2, numbers},
+    {report, 4, numbers},      {response_rest, 2, error},  {payload, 2, tensor},
+    {tensor, 2, numbers},      {tensor, 6, numbers},       {tensor, 7, tensor},
 });
 
 Shape shape_of(Shape from, int field) {
@@ -94,21 +96,23 @@ Shape shape_of(WireMessage message) {
   return plain;
 }
 
-// Adds up what the fields of a message will take. Tensors nest without end, protobuf ends there.
+// Adds up what the fields of a message will take.
 class Scale {
  public:
   explicit Scale(std::string_view bytes)
       : in_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
 
-  uint64_t weigh(Shape shape) {
-    add_fields(shape, 0);
+  // None: what stands behind some place cannot be counted. No worker writes such bytes.
+  std::optional<uint64_t> weigh(Shape shape) {
+    if (!add_fields(shape, 0)) return std::nullopt;
     return weight_;
   }
 
  private:
-  static constexpr int kDepthMax = 100;
+  // A part of a tensor of a value of a stream is four messages deep, and nothing deeper.
+  static constexpr int kDepthMax = 8;
 
-  // False: these are no fields, or more than can be looked through.
+  // False: these are no fields, or deeper ones than there are.
   bool add_fields(Shape shape, int depth) {
     if (depth == kDepthMax) return false;
     while (const uint32_t tag = in_.ReadTag()) {
@@ -160,7 +164,9 @@ bool is_light(size_t bytes) { return bytes * kTensorFieldWeight / 2 <= kDecodedB
 void check_weight(const FrameBody& body, std::string_view bytes, WireMessage message) {
   if (is_light(bytes.size())) [[likely]]
     return;
-  check(body, Scale(bytes).weigh(shape_of(message)));
+  const std::optional<uint64_t> weight = Scale(bytes).weigh(shape_of(message));
+  if (!weight) throw BadEnvelope{"its fields cannot be counted"};
+  check(body, *weight);
 }
 
 void check_tensor_weight(const FrameBody& body, uint64_t tensor_count) {

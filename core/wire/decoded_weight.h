@@ -13,8 +13,8 @@ namespace rehearsal {
 enum class WireMessage : uint8_t { envelope, call_rest, response_rest };
 
 // Throws BadEnvelope if these bytes of the body's envelope would become more than kDecodedBytes,
-// and kDecodedRatio for each byte of it. Bytes that are no such message may pass: reading finds
-// them.
+// and kDecodedRatio for each byte of it, or cannot be counted. Few bytes that are no such message
+// may pass: reading finds them.
 void check_weight(const FrameBody& body, std::string_view bytes, WireMessage message);
 
 // The same for so many tensors of a fixed layout (call_envelope.h).

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,7 +25,11 @@ struct PassId {
   auto operator<=>(const PassId&) const = default;
 };
 
-// A pass, as each of its messages names it.
+// So many passes of one starter in a context may have failed after somebody had kept their
+// gradients. With more it starts none.
+inline constexpr size_t kTakenBackMax = 4096;
+
+// A pass, as each of its messages names it: everybody passes on what the starter said.
 struct PassName {
   PassId id;
   WorkerId starter;
@@ -34,8 +39,10 @@ struct PassName {
   WorkerId context_creator;
   // Of the passes of the same starter in the context, those with a lower epoch have ended …
   uint64_t settled = 0;
-  // … and of these, those that failed after somebody may have kept their gradients.
+  // … and of these, those that failed after somebody may have kept their gradients: no more than
+  // kTakenBackMax.
   std::vector<uint64_t> taken_back;
+  bool operator==(const PassName&) const = default;
 };
 
 }  // namespace rehearsal

@@ -1,5 +1,6 @@
 // Tables that grow by what a peer says end where they should, and hold nothing of a peer that was
 // fenced. One of three workers fills each of them at another one; the two honest ones go on.
+#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,10 +40,12 @@ class Counter {
 };
 
 int64_t twice(int64_t number) { return 2 * number; }
+at::Tensor parameter() { return at::ones({1}).requires_grad_(); }
 
 FunctionRegistry functions() {
   FunctionRegistry registry;
   registry.function("twice", &twice);
+  registry.function("parameter", &parameter);
   registry.type<Counter>("Counter").constructor<int64_t>().method("add", &Counter::add);
   return registry;
 }
@@ -81,7 +84,7 @@ class Partings final : public Trace {
 // The lives as they are in each run: their incarnations follow from the seed.
 struct Cast {
   Incarnation victim, other, mad;
-  uint32_t twice = 0, counter = 0, gather = 0;
+  uint32_t twice = 0, parameter = 0, counter = 0, gather = 0;
 
   [[nodiscard]] CausalId id(uint64_t number) const { return {mad, {7, 7}, number}; }
   [[nodiscard]] Call call(uint64_t number) const {
@@ -126,13 +129,40 @@ Message share_in_gathering(const Cast& cast, uint64_t n) {
   return Message{call};
 }
 
+PassName pass_by_the_mad(const Cast& cast, uint64_t epoch) {
+  PassName pass;
+  pass.id = {AutogradContextId{{cast.mad, {5, 5}, 0}}, epoch, cast.mad};
+  pass.starter = pass.context_creator = kMad;
+  return pass;
+}
+
 // The first names the context in which the passes are.
 Message failed_pass(const Cast& cast, uint64_t n) {
   if (n == 0) return call_in_context(cast, 0, cast.mad, kMad);
-  PassFailed failed{.pass = {}, .error = {.kind = ErrorKind::autograd, .text = "no"}};
-  failed.pass.id = {AutogradContextId{{cast.mad, {5, 5}, 0}}, n, cast.mad};
-  failed.pass.starter = failed.pass.context_creator = kMad;
-  return Message{failed};
+  return Message{PassFailed{.pass = pass_by_the_mad(cast, n),
+                            .error = {.kind = ErrorKind::autograd, .text = "no"}}};
+}
+
+Message begun_pass(const Cast& cast, uint64_t n) {
+  if (n == 0) return call_in_context(cast, 0, cast.mad, kMad);
+  return Message{PassFinish{pass_by_the_mad(cast, n), PassWave::check}};
+}
+
+// Each pass begins and fails: what is left of it is remembered, or not.
+Message begun_and_failed_pass(const Cast& cast, uint64_t n) {
+  if (n % 2 == 1) return begun_pass(cast, (n + 1) / 2);
+  if (n == 0) return begun_pass(cast, 0);
+  return Message{PassFailed{.pass = pass_by_the_mad(cast, n / 2),
+                            .error = {.kind = ErrorKind::autograd, .text = "no"}}};
+}
+
+// A result that requires gradients, in one context.
+Message recorded_call(const Cast& cast, uint64_t n) {
+  Call call = cast.call(n);
+  call.function = cast.parameter;
+  call.arguments = {};
+  call.context = ContextName{AutogradContextId{{cast.mad, {5, 5}, 0}}, kMad};
+  return Message{call};
 }
 
 Message use_of(const Cast& cast, uint64_t n, Incarnation creator) {
@@ -160,7 +190,10 @@ const std::vector<std::pair<std::string, Flood>>& floods() {
        {"",
         [](const Cast& cast, uint64_t n) { return call_in_context(cast, n, cast.other, kOther); },
         &PeerPeaks::contexts}},
-      {"FailedPasses", {"PassFailed.pass", &failed_pass, &PeerPeaks::failed_passes, kLimit + 1}},
+      {"Passes", {"PassFinish.pass", &begun_pass, &PeerPeaks::passes}},
+      {"FailedPasses", {"PassFailed.pass", &failed_pass, &PeerPeaks::failed_passes}},
+      {"FailedPassesThatHadBegun", {"", &begun_and_failed_pass, &PeerPeaks::failed_passes}},
+      {"RecordedResults", {"Call.context", &recorded_call, &PeerPeaks::sends}},
       {"Creations",
        {"Call.created", [](const Cast& cast, uint64_t n) { return cast.creation(n, n); },
         &PeerPeaks::references}},
@@ -224,7 +257,9 @@ class FencedCensus : public ::testing::TestWithParam<size_t> {
                             [](NodeOptions& node) {
                               node.limits = {.gaps = kLimit,
                                              .contexts = kLimit,
+                                             .passes = kLimit,
                                              .failed_passes = kLimit,
+                                             .sends = kLimit,
                                              .references = kLimit,
                                              .awaited_values = kLimit,
                                              .early_cancels = kLimit,
@@ -241,6 +276,7 @@ class FencedCensus : public ::testing::TestWithParam<size_t> {
                     .other = parts.life(kOther).view().incarnation,
                     .mad = mad.view().incarnation,
                     .twice = position(cast_program, "twice"),
+                    .parameter = position(cast_program, "parameter"),
                     .counter = position(cast_program,
                                         [](const Function& function) {
                                           return function.is_constructor &&

@@ -221,5 +221,67 @@ TEST(FaultedPass, AWorkerThatIsTakenForDeadIsNamedToAll) {
   EXPECT_GT(told, 10u);
 }
 
+// A table whose gradient is sparse: in its rows, or in its cells, which cannot be added.
+class SparseTable {
+ public:
+  at::Tensor rows(const at::Tensor& which) {
+    return at::embedding(table_, which, -1, false, /*sparse=*/true);
+  }
+  at::Tensor cells(const at::Tensor& which) {
+    return at::gather(table_, 1, which, /*sparse_grad=*/true);
+  }
+  bool has_gradient(CallContext& call) { return get_gradients(call).find(table_).defined(); }
+
+ private:
+  at::Tensor table_ = numbers({3, 2}, 5).requires_grad_();
+};
+
+template <class Body>
+std::string text_thrown_by(Body body) {
+  try {
+    body();
+  } catch (const RpcError& thrown) {
+    return thrown.error().text;
+  }
+  return "nothing was thrown";
+}
+
+TEST(FaultedPass, GradientsThatCannotBeAddedAreAnErrorOfWhoeverAddsThem) {
+  // Goal: neither the next pass nor who reads the gradients ends a worker. Method: two passes whose
+  // gradients LibTorch does not add, at another worker and at the starter itself.
+  FunctionRegistry registry;
+  registry.type<SparseTable>("SparseTable")
+      .constructor<>()
+      .method("rows", &SparseTable::rows)
+      .method("cells", &SparseTable::cells)
+      .method("has_gradient", &SparseTable::has_gradient);
+  Program program(std::move(registry));
+  const auto train_at = [](Worker& worker, const std::string& owner) {
+    const at::Tensor row = at::zeros({1}, at::kLong);
+    const at::Tensor cell = at::zeros({1, 1}, at::kLong);
+    const auto table = worker.remote<SparseTable>(owner);
+    {
+      const AutogradContext context = worker.autograd_context();
+      context.backward({context.rpc_sync(table, &SparseTable::rows, row).sum()});
+      context.backward({context.rpc_sync(table, &SparseTable::cells, cell).sum()});
+      const std::string unread =
+          text_thrown_by([&] { (void)context.rpc_sync(table, &SparseTable::has_gradient); });
+      EXPECT_NE(unread.find("same density"), std::string::npos) << unread;
+      const std::string third = text_thrown_by(
+          [&] { context.backward({context.rpc_sync(table, &SparseTable::rows, row).sum()}); });
+      EXPECT_NE(third.find("same density"), std::string::npos) << third;
+    }
+    const AutogradContext again = worker.autograd_context();
+    again.backward({again.rpc_sync(table, &SparseTable::rows, row).sum()});
+    EXPECT_TRUE(again.rpc_sync(table, &SparseTable::has_gradient));
+  };
+  program.worker("trainer", [train_at](Worker& worker) {
+    train_at(worker, "owner");
+    train_at(worker, "trainer");
+  });
+  program.worker("owner", [](Worker&) {});
+  Cluster(Seed{1}, program, {.faults = FaultLevel::none}).run();
+}
+
 }  // namespace
 }  // namespace rehearsal::testing

@@ -88,6 +88,25 @@ TEST(ShortText, AnErrorIsShortenedInEveryField) {
   EXPECT_EQ(error, once);
 }
 
+TEST(ShortText, ABriefErrorSaysWhatHappenedInAKilobyteOrTwo) {
+  Error error{.kind = ErrorKind::autograd,
+              .text = letters(10'000),
+              .worker = letters(10'000),
+              .function = "f",
+              .chain = {"a", letters(200), "c", "d", "e"},
+              .type = "t",
+              .trace = letters(1'000)};
+  make_brief(error);
+  EXPECT_EQ(error.kind, ErrorKind::autograd);
+  EXPECT_EQ(error.text, letters(512) + "… and 9,488 bytes more");
+  EXPECT_EQ(error.worker, letters(128) + "… and 9,872 bytes more");
+  EXPECT_EQ(error.function, "f");
+  EXPECT_EQ(error.chain,
+            (std::vector<std::string>{"a", letters(128) + "… and 72 bytes more", "c", "d"}));
+  EXPECT_EQ(error.type, "t");
+  EXPECT_EQ(error.trace, "");
+}
+
 TEST(ShortText, OfWhatUserCodeThrowsTheTypeAndTheFirstBytesAreKept) {
   // Goal: the count is that of the exception's own text. Method: an exception of the standard
   // library's, one of LibTorch's, and an error that came from a call.

@@ -221,6 +221,60 @@ TEST(DistributedDataParallel, RefusesReplicasThatDifferAndRecordedGradients) {
   Cluster(Seed{1}, program, {.faults = FaultLevel::none}).run();
 }
 
+// What a member says, in place of averaging its gradients.
+struct FalseGradient {
+  int64_t kind = 1;
+  int64_t count = 1;
+  int64_t index = 0;
+  std::string refusal;
+};
+
+// Up to where the other member refuses it.
+void say_falsely(const ProcessGroup& group, const FalseGradient& said) {
+  at::Tensor kinds = at::tensor({said.kind}, at::kLong);
+  group.all_reduce(kinds, ReduceOp::max);
+  if (said.kind != 1) return;
+  Tensors counts = {at::zeros({1}, at::kLong), at::zeros({1}, at::kLong)};
+  group.all_gather(counts, at::tensor({said.count}, at::kLong));
+  if (said.count != 1) return;
+  const int64_t others = counts[0].item<int64_t>();
+  Tensors indices = {at::zeros({1, others}, at::kLong), at::zeros({1, 1}, at::kLong)};
+  Tensors values = {at::zeros({others, 2}), at::zeros({1, 2})};
+  const Future<Unit> given =
+      group.all_to_all_async(indices, Tensors(2, at::full({1, 1}, said.index, at::kLong)));
+  group.all_to_all(values, Tensors(2, at::ones({1, 2})));
+  given.wait();
+}
+
+TEST(DistributedDataParallel, RefusesASparseGradientThatCannotBe) {
+  // Goal: nothing is written beside a parameter, and no memory is taken for more than it has.
+  // Method: a member that lies in each exchange of the average of a table of four rows.
+  const std::vector<FalseGradient> all = {
+      {.kind = 3, .refusal = "is sparse in 3 dimensions"},
+      {.kind = 99, .refusal = "is sparse in 99 dimensions"},
+      {.count = 5, .refusal = "'member1' says that its sparse gradient has 5 places: the "},
+      {.count = -1, .refusal = "'member1' says that its sparse gradient has -1 places: the "},
+      {.index = 4, .refusal = "the sparse gradient of 'member1' has places that "},
+      {.index = -1, .refusal = "the sparse gradient of 'member1' has places that "},
+      {.index = int64_t{1} << 40, .refusal = "the sparse gradient of 'member1' has places that "}};
+  for (const FalseGradient& said : all) {
+    SCOPED_TRACE(said.refusal);
+    const Program program = members(2, [&said](Worker& worker) {
+      const ProcessGroup group(worker);
+      const at::Tensor table = rough_numbers({4, 2}, 1).requires_grad_();
+      const DistributedDataParallel replicas(group, Tensors{table});
+      if (group.rank() == 1) return say_falsely(group, said);
+      at::embedding(table, at::tensor({1, 2}, at::kLong), -1, false, /*sparse=*/true)
+          .sum()
+          .backward();
+      const Error error = error_of([&] { replicas.average_gradients(); });
+      EXPECT_EQ(error.kind, ErrorKind::protocol) << to_string(error);
+      EXPECT_TRUE(contains(error.text, said.refusal)) << error.text;
+    });
+    Cluster(Seed{1}, program, {.faults = FaultLevel::none}).run();
+  }
+}
+
 TEST(DistributedDataParallel, IsToldOfALostReplica) {
   // Goal: the average fails with who is lost, and the gradients stay as they were.
   EXPECT_TRUE(sim::hunt({.seeds = tries(15)}, [](Seed seed, const ClusterOptions& options) {

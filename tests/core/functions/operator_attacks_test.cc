@@ -136,7 +136,8 @@ TEST(OperatorAttacks, TheAttacksOfOldAreRefusedByName) {
         "aten::_reshape_alias", "aten::as_strided", "aten::set_.source_Storage",
         "inductor::_reinterpret_tensor", "aten::embedding_dense_backward", "aten::segment_reduce",
         "aten::sparse_coo_tensor.indices_size", "aten::resize_", "aten::native_batch_norm",
-        "aten::add.out", "aten::add_.Tensor", "quantized::linear"}) {
+        "aten::add.out", "aten::add_.Tensor", "quantized::linear",
+        "aten::scaled_dot_product_attention", "aten::histc", "aten::lcm"}) {
     const MaybeError refused = check_operator(name, AllowedOperators());
     ASSERT_TRUE(refused.has_value()) << name;
     EXPECT_EQ(refused->kind, ErrorKind::unknown_function);
@@ -170,6 +171,44 @@ TEST(OperatorAttacks, AnOperatorOfALibraryThatIsLoadedLateIsAllowedAsAnyOther) {
   allowed.add("rehearsal_late::twice");
   EXPECT_FALSE(check_operator("rehearsal_late::twice", allowed).has_value());
   EXPECT_FALSE(check_operator("rehearsal_late::twice.by", allowed).has_value());
+}
+
+TEST(OperatorAttacks, ArgumentsThatKernelsTrustAreRefused) {
+  // Goal: nothing ends the process of who serves the call. Method: what LibTorch does not check,
+  // beside the like of it that it computes.
+  const auto matrices = [](size_t count) {
+    return c10::List<at::Tensor>(std::vector<at::Tensor>(count, at::eye(2)));
+  };
+  const at::Tensor lowest = at::tensor({INT64_MIN}, at::kLong);
+  const at::Tensor below = at::tensor({int64_t{-1}}, at::kLong);
+  const at::Tensor long_row =
+      at::quantize_per_tensor(at::ones({1, 1, 1, 70'000}), 0.5, 3, at::kQUInt8);
+  const std::string trunc = "trunc";
+  const std::string truncated = "it does not truncate quotients of whole numbers";
+  const std::string quantized = "it is not called by name with a quantized tensor";
+  const std::string many = "it multiplies no more than 64 matrices, not 65";
+  const auto expect_refused = [](const std::string& name, std::vector<c10::IValue> arguments,
+                                 const std::string& why) {
+    const std::string found = outcome(name, std::move(arguments));
+    EXPECT_TRUE(found.starts_with("refused")) << name;
+    EXPECT_NE(found.find(why), std::string::npos) << name << ": " << found;
+  };
+  for (const std::string name : {"aten::div", "aten::divide"}) {
+    expect_refused(name + ".Tensor_mode", {lowest, below, trunc}, truncated);
+    expect_refused(name + ".Scalar_mode", {lowest, -1, trunc}, truncated);
+  }
+  EXPECT_EQ(outcome("aten::div.Tensor_mode", {lowest, at::tensor({2.5F}), trunc}).size(),
+            sizeof(float));
+  EXPECT_EQ(outcome("aten::div.Tensor_mode", {lowest, below, std::string("floor")}).size(),
+            sizeof(int64_t));
+  for (const std::string name : {"aten::chain_matmul", "aten::linalg_multi_dot"}) {
+    expect_refused(name, {matrices(65)}, many);
+    EXPECT_EQ(outcome(name, {matrices(64)}).size(), 4 * sizeof(float)) << name;
+  }
+  expect_refused("aten::adaptive_avg_pool2d", {long_row, c10::List<int64_t>({1, 70'000})},
+                 quantized);
+  expect_refused("aten::add.Tensor", {at::ones({2}), long_row}, quantized);
+  expect_refused("aten::cat", {c10::List<at::Tensor>({long_row, long_row}), 0}, quantized);
 }
 
 TEST(OperatorAttacks, AProgramAllowsOneOverloadOrAll) {

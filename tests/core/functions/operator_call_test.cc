@@ -206,11 +206,24 @@ TEST(OperatorCall, AListOfDeclaredLengthIsNotEmpty) {
   EXPECT_TRUE(same(call("aten::sum.dim_IntList", at::ones({2, 2}), none), at::full({}, 4.0)));
 }
 
-TEST(OperatorCall, SmallOnesRunAtOnceAndLargeOnesOnAStack) {
-  EXPECT_EQ(placement_of_operator(encoded(schema_arguments(at::ones(16)))),
-            StackPlacement::inline_);
-  EXPECT_EQ(placement_of_operator(encoded(schema_arguments(at::Tensor(), at::ones(1 << 20)))),
+TEST(OperatorCall, WhatIsSoonDoneRunsAtOnceAndAllElseOnAStack) {
+  // Goal: nothing that a call says holds up whoever keeps the links alive. Method: operators that
+  // work by element, on few and on many of them, and others, whose numbers set their time.
+  const auto placed = [](const std::string& name, const auto&... arguments) {
+    return placement_of_operator(name, encoded(schema_arguments(arguments...)));
+  };
+  const at::Tensor few = at::ones({16, 16});
+  for (const std::string name : {"aten::add.Tensor", "aten::add", "aten::max", "aten::sum",
+                                 "aten::where.self", "aten::eq.Tensor", "aten::exp"})
+    EXPECT_EQ(placed(name, few, few), StackPlacement::inline_) << name;
+  EXPECT_EQ(placed("aten::add", at::Tensor(), at::ones(1 << 20)), StackPlacement::pool);
+  EXPECT_EQ(placed("aten::add", at::ones({1 << 12, 1}), at::ones({1, 1 << 12})),
             StackPlacement::pool);
+  EXPECT_EQ(placed("aten::sum", at::ones({int64_t{1} << 30, 0})), StackPlacement::pool);
+  for (const std::string name :
+       {"aten::matmul", "aten::linalg_multi_dot", "aten::conv1d", "aten::randperm", "aten::where",
+        "aten::diff", "aten::nothing", "other::add", "aten::ad", "aten::add.T"})
+    EXPECT_EQ(placed(name, few, few), StackPlacement::pool) << name;
 }
 
 }  // namespace

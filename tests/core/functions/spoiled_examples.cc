@@ -116,7 +116,6 @@ void add_indexed(Examples& of) {
   of["aten::kthvalue"] = [] { return Arguments{x({4, 3}), 2, 0, true}; };
   of["aten::topk"] = [] { return Arguments{x({4, 3}), 2, 1, true, true}; };
   of["aten::unique_dim"] = [] { return Arguments{x({4, 3}), 0, true, true, true}; };
-  of["aten::histc"] = [] { return Arguments{x({9}), 4, 0, 2}; };
   of["aten::quantile"] = [] { return Arguments{x({4, 3}), x({2}).div(4), 0, true}; };
 }
 
@@ -146,9 +145,6 @@ void add_recurrent(Examples& of) {
   of["aten::lstm_cell"] = [] {
     return Arguments{x({2, 3}), tensors({x({2, 4}), x({2, 4})}), x({16, 3}), x({16, 4}), x({16}),
                      x({16})};
-  };
-  of["aten::scaled_dot_product_attention"] = [] {
-    return Arguments{x({2, 2, 3, 4}), x({2, 2, 5, 4}), x({2, 2, 5, 4}), x({3, 5}), 0.0, false};
   };
 }
 
@@ -270,6 +266,13 @@ void add_algebra(Examples& of) {
   of["aten::chain_matmul"] = of["aten::linalg_multi_dot"] = [] {
     return Arguments{tensors({x({2, 3}), x({3, 4}), x({4, 2})})};
   };
+  of["aten::div.Tensor_mode"] = of["aten::divide.Tensor_mode"] = [] {
+    return Arguments{x({2, 3}), x({3}), std::string("trunc")};
+  };
+  of["aten::div.Scalar_mode"] = [] {
+    return Arguments{whole({-7, 0, 7}), 2, std::string("floor")};
+  };
+  of["aten::gcd"] = [] { return Arguments{whole({18, 12}), whole({7, 18})}; };
   of["aten::stft"] = [] { return Arguments{x({32}), 8, 4, 6, at::ones(6), false, true, true}; };
   of["aten::stft.center"] = [] {
     return Arguments{x({32}), 8,    4,   6, at::ones(6), true, std::string("reflect"),

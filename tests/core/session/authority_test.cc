@@ -25,5 +25,25 @@ TEST(Authority, NoOperatorHasALongerNameThanCanBe) {
   EXPECT_EQ(violation->field, "Call.name");
 }
 
+TEST(Authority, NoPassTakesMoreBackThanAStarterDoes) {
+  // Goal: no name of a pass grows until a message that has it exceeds a frame. Method: the most
+  // that can be, and one more, in a message that begins a pass.
+  SessionOptions options;
+  options.names = {"a", "b"};
+  const Pair pair{.from = WorkerId{1},
+                  .sender = Incarnation{200},
+                  .self = WorkerId{0},
+                  .receiver = Incarnation{100}};
+  PassFinish finish;
+  finish.pass.id.epoch = 2;
+  finish.pass.settled = 2;
+  finish.pass.taken_back.assign(kTakenBackMax, 1);
+  EXPECT_FALSE(violation_of(Message{finish}, pair, options));
+  finish.pass.taken_back.push_back(1);
+  const std::optional<Violation> violation = violation_of(Message{finish}, pair, options);
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->field, "PassFinish.pass");
+}
+
 }  // namespace
 }  // namespace rehearsal

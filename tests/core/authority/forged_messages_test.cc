@@ -199,6 +199,19 @@ TEST_F(ForgedMessagesTest, TheTableOfCallsKnowsWhoGivesCredit) {
   });
 }
 
+TEST_F(ForgedMessagesTest, AContextOfAWorkerThatDoesNotExistIsNotLookedUp) {
+  // c calls in a context that a fourth worker is said to have made, and one beyond all numbers.
+  begin();
+  for (const auto& [to, creator] : {std::pair(0u, 3u), std::pair(1u, UINT32_MAX)}) {
+    Call call{.id = CallId{{c().incarnation(), {7, 7}, 0}}};
+    call.context =
+        ContextName{AutogradContextId{{c().incarnation(), {5, 5}, 0}}, WorkerId{creator}};
+    lie(to, Message{call});
+    EXPECT_TRUE(is_accused(*nodes[to], "Call.context_creator")) << creator;
+  }
+  expect_honest_together();
+}
+
 TEST_F(ForgedMessagesTest, CallsThatSayThatTheyAreNestedHaveALimitOfTheirOwn) {
   // Goal: who says that its calls are nested passes the limit of executions, but no farther than
   // another one, which others do not feel. Method: one place, two nested calls a worker; a calls

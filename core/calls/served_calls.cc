@@ -465,7 +465,7 @@ void ServedCalls::answer(const std::shared_ptr<ServedCall>& served, ServedTarget
 
 void ServedCalls::start_queued() {
   while (!queue_.empty() && running_outer_ < options_.execution_limit) {
-    launch(queue_.pop());
+    begin(queue_.pop());
   }
 }
 

@@ -120,8 +120,8 @@ TEST_F(ContinuationTest, ItsPathIsTheOrdinalOfItsThen) {
   other.complete(1);
   promise_.complete(1);
   const CausalId main{{9}, main_->path(), 0};
-  EXPECT_EQ(paths[0], main.place());
-  EXPECT_EQ(paths[1], (CausalId{{9}, main_->path(), 1}).place());
+  EXPECT_EQ(paths[0], main.execution_path());
+  EXPECT_EQ(paths[1], (CausalId{{9}, main_->path(), 1}).execution_path());
 }
 
 TEST_F(ContinuationTest, ATenThousandLongChainEnds) {

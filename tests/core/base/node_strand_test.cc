@@ -158,7 +158,7 @@ TEST_F(NodeStrandTest, AContinuationIsAnExecutionOfItsOwn) {
     });
     EXPECT_EQ(path, Hash128{});
   });
-  EXPECT_EQ(path, id.place());
+  EXPECT_EQ(path, id.execution_path());
   EXPECT_EQ(strand_->continuations(), 0u);
   EXPECT_EQ(trace_.count(EventKind::execution_started), 1u);
   EXPECT_EQ(trace_.count(EventKind::execution_ended), 1u);

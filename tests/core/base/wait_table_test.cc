@@ -42,6 +42,51 @@ TEST(Monitor, OneThatLeavesAtOnceLetsTheNextIn) {
   EXPECT_FALSE(monitor.held());
 }
 
+TEST(Monitor, AQueueOfAnyLengthIsNoRecursion) {
+  // Goal: as many as a peer may have queued leave on one stack. Method: a hundred thousand that
+  // leave as soon as they are let in, of which each tenth asks for one more turn; all enter in the
+  // order of their asking.
+  constexpr int kQueued = 100'000;
+  Monitor monitor;
+  std::vector<int> entered;
+  std::vector<int> asked(kQueued);
+  for (int i = 0; i < kQueued; ++i) asked[static_cast<size_t>(i)] = i;
+  monitor.enter([] {});
+  for (int i = 0; i < kQueued; ++i)
+    monitor.enter([&, i] {
+      entered.push_back(i);
+      if (i % 10 == 0) {
+        asked.push_back(kQueued + i);
+        monitor.enter([&, i] {
+          entered.push_back(kQueued + i);
+          monitor.leave();
+        });
+      }
+      monitor.leave();
+    });
+  monitor.leave();
+  EXPECT_TRUE(entered == asked);
+  EXPECT_FALSE(monitor.held());
+}
+
+TEST(Monitor, OneThatStaysEndsTheRowOfThoseThatLeave) {
+  // The second of three stays: the third enters when it has left, at a time of its own.
+  Monitor monitor;
+  std::vector<int> entered;
+  monitor.enter([] {});
+  for (const int number : {1, 2, 3})
+    monitor.enter([&, number] {
+      entered.push_back(number);
+      if (number != 2) monitor.leave();
+    });
+  monitor.leave();
+  EXPECT_EQ(entered, (std::vector<int>{1, 2}));
+  EXPECT_TRUE(monitor.held());
+  monitor.leave();
+  EXPECT_EQ(entered, (std::vector<int>{1, 2, 3}));
+  EXPECT_FALSE(monitor.held());
+}
+
 TEST(MonitorDeathTest, LeavingWithoutHavingEnteredIsABug) {
   Monitor monitor;
   EXPECT_DEATH(monitor.leave(), "held_");

@@ -176,6 +176,34 @@ TEST_F(CancelTest, ComesWithATimeOutAndWithTheLossOfTheCaller) {
   EXPECT_EQ(notes_.log, (std::vector<std::string>{"b cancelled", "b cancelled", "b cancelled"}));
 }
 
+TEST_F(CancelTest, OfACallWithAnInventedIdLeavesTheCallsOfAMain) {
+  // Goal: who makes up the id of a call gives up what that call has made, not what another
+  // execution of its callee has. Method: c calls a with the place of what started a's main, and
+  // cancels; a call of a's main goes on, and it makes more.
+  const CausalId main = a().main->started_by();
+  const CallId id{{c().incarnation(), main.path, main.ordinal}};
+  ASSERT_EQ(id.place(), main.place());
+  const Future<int64_t> before = a().calls.rpc_async("b", &never);
+  world.settle();
+  Draft draft = function_draft(*c().caller, "a", &never);
+  draft.call.id = id;
+  const Future<int64_t> invented = c().caller->start_typed<int64_t>(std::move(draft));
+  world.settle();
+  ASSERT_EQ(a().served.size(), 1u);
+  invented.cancel();
+  settle();
+  EXPECT_EQ(a().served.size(), 0u);
+  EXPECT_FALSE(before.ready());
+  const Future<int64_t> after = a().calls.rpc_async("b", &never);
+  settle();
+  ASSERT_EQ(notes_.promises.size(), 3u);
+  for (int64_t number = 0; number < 3; ++number)
+    notes_.promises[static_cast<size_t>(number)].complete(number);
+  settle();
+  EXPECT_EQ(before.wait(), 0);
+  EXPECT_EQ(after.wait(), 2);
+}
+
 TEST_F(CancelTest, LeavesTheCallsOfContinuations) {
   const Future<int64_t> future = a().calls.rpc_async("b", &goes_on);
   once_idle([&] { future.cancel(); });

@@ -175,7 +175,7 @@ TEST_F(NodeTest, ItsHelloCarriesItsNameAndEveryFunction) {
   begin([](Worker&) {});
   const Hello hello = node->hello();
   EXPECT_EQ(hello.worker, WorkerId{0});
-  EXPECT_EQ(hello.incarnation, Incarnation{77});
+  EXPECT_EQ(hello.incarnation, incarnation_of({0}, 77));
   const Result<Greeting> greeting = greeting_from_text(hello.greeting);
   ASSERT_TRUE(greeting.ok());
   EXPECT_EQ(greeting.value().name, "solo");

@@ -107,6 +107,7 @@ std::unique_ptr<doubles::CallNode> RRefFixture::make(uint32_t worker) {
                                            .heartbeat = std::chrono::seconds(500),
                                            .window_bytes = 1 << 24,
                                            .window_frames = window_frames,
+                                           .limits = limits,
                                            .mutants = mutants}},
       registry_);
 }

@@ -123,6 +123,7 @@ class RRefFixture : public ::testing::Test {
 
   Mutants mutants;
   uint64_t window_frames = 1000;
+  PeerLimits limits;
   Stage stage_;
   doubles::TestWorld world;
   doubles::ScriptedNetwork network{3};

@@ -1,6 +1,6 @@
-// What only one of three workers may say to another of a call, said by the third: it is fenced, and
-// the call goes on as if nothing had been said. (tests/core/rref/forged_references_test.cc: of
-// references.)
+// One of three workers says to another of a call between the two others, or of a context, what it
+// may not: it is fenced, and the call goes on as if nothing had been said. Of references:
+// tests/core/rref/forged_references_test.cc.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What one of three workers may not say of a backward pass, said while another one's walk is under
-// way: the pass goes on, or fails and names it; nobody's process ends.
+// One of three workers says of a backward pass what it may not, while another one's walk is under
+// way: the pass goes on, or fails and names the liar; nobody's process ends.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What only one of three workers may say to another of a reference, said by the third: its word
-// counts for nothing. (tests/core/authority/forged_messages_test.cc: of calls.)
+// One of three workers says of a reference what only another one may: its word counts for nothing.
+// Of calls: tests/core/authority/forged_messages_test.cc.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -30,7 +30,7 @@ class HostileCreationsTest : public RRefFixture {
   static void arrive(doubles::CallNode& at, uint32_t from, Message message) {
     at.runtime->post([&] { at.on_message(WorkerId{from}, std::move(message)); });
   }
-  // What c says by the way of the network, and b answers.
+  // The error by which b answers when c asks for a fork; none: it has it.
   MaybeError answer_to_request(const RRefId& id, uint64_t n) {
     c().runtime->post([&] {
       c().sessions.send(b().self(), Message{ForkRequest{id, own_fork(n)}});

@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -114,6 +115,46 @@ TEST(HostileFiles, AreMadeByHandAsThePicklerMakesThem) {
       unpickle(hand_made(sparse_tensor(indices, values, 3) + ".",
                          {{"data/0", first_and_second}, {"data/1", std::string(8, '\0')}}));
   EXPECT_TRUE(at::equal(sparse.toTensor().to_dense(), at::zeros(3)));
+}
+
+TEST(HostileFiles, AreNoneOfThoseThatThePicklerWrites) {
+  // Goal: nothing that can be saved is taken for hostile. Method: one value of each kind, with the
+  // types of lists and dictionaries and without.
+  const at::Tensor matrix = at::arange(12, at::kFloat).view({3, 4});
+  c10::Dict<at::Tensor, c10::complex<double>> by_tensor;
+  by_tensor.insert(matrix, c10::complex<double>(1, 2));
+  c10::Dict<std::string, at::Tensor> shared;
+  for (const char* name : {"one", "two"}) shared.insert(name, matrix);
+  shared.insert("view", matrix.t());
+  shared.insert("conjugated", at::ones(2, at::kComplexFloat).conj());
+  shared.insert("spread", at::ones(1).expand({100, 3}));
+  shared.insert("learned", at::ones(2).requires_grad_());
+  shared.insert("coordinates", matrix.to_sparse());
+  shared.insert("rows", matrix.to_sparse_csr());
+  shared.insert("quantized", at::quantize_per_tensor(matrix, 0.1, 3, at::kQInt8));
+  shared.insert("by channel", at::quantize_per_channel(matrix, at::ones(3).to(at::kDouble),
+                                                       at::zeros(3, at::kLong), 0, at::kQInt8));
+  const c10::IValue values[] = {
+      int64_t{1} << 60,
+      -5,
+      0.5,
+      c10::IValue(),
+      c10::Device(c10::kCPU),
+      c10::List<int64_t>({1, 2}),
+      c10::List<double>(),
+      c10::List<bool>({true}),
+      c10::List<at::Tensor>({matrix, matrix.to_sparse()}),
+      c10::List<c10::List<std::string>>({c10::List<std::string>({"a", "a"})}),
+      c10::List<std::optional<int64_t>>({std::optional<int64_t>(1), std::nullopt}),
+      c10::ivalue::Tuple::create(std::vector<c10::IValue>{}),
+      c10::ivalue::Tuple::create({1, "x", matrix, 2.5}),
+      by_tensor,
+      shared};
+  for (const c10::IValue& value : values) {
+    const std::vector<char> bytes = torch::jit::pickle_save(value);
+    EXPECT_EQ(why_refused({bytes.begin(), bytes.end()}), "") << value.tagKind();
+    EXPECT_EQ(why_refused(plain_pickle(value)), "") << value.tagKind();
+  }
 }
 
 TEST(HostileFiles, WhoseValuesHoldThemselvesAreRefused) {

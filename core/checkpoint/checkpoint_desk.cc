@@ -65,12 +65,41 @@ CheckpointDesk::Book& CheckpointDesk::book(const WorkerAccess& here, const std::
                       here.name());
     }
   }
+  // Of a name that was only asked for the disk tells again.
+  if (books_.size() >= kBooksMax)
+    std::erase_if(books_, [](const auto& one) { return one.second.run == 0; });
+  if (books_.size() >= kBooksMax)
+    fail_checkpoint(ErrorKind::overloaded,
+                    "worker '" + here.name() + "' has begun runs of " + std::to_string(kBooksMax) +
+                        " names, and remembers no more: '" + name + "' is refused",
+                    here.name());
   return books_.emplace(name, std::move(book)).first->second;
+}
+
+// What other runs have not closed counts, too.
+void CheckpointDesk::check_directory(const WorkerAccess& here,
+                                     const CheckpointOpening& opening) const {
+  constexpr uint64_t kEntryBytes = 128;
+  uint64_t bytes = 0;
+  for (const CheckpointPlace& place : opening.directory)
+    bytes += place.piece.size() + place.holder.size() + kEntryBytes;
+  for (const auto& [name, book] : books_)
+    if (name != opening.name)
+      for (const auto& [piece, holder] : book.directory)
+        bytes += piece.size() + holder.size() + kEntryBytes;
+  if (bytes > kDirectoryBytesMax)
+    fail_checkpoint(ErrorKind::overloaded,
+                    "the directories of '" + opening.name +
+                        "' and of runs that are not closed at "
+                        "worker '" +
+                        here.name() + "' take " + std::to_string(bytes) + " bytes, more than " +
+                        std::to_string(kDirectoryBytesMax),
+                    here.name());
 }
 
 const CheckpointDesk::Book& CheckpointDesk::book(const CheckpointOrder& order) const {
   const auto found = books_.find(order.name);
-  if (found == books_.end() || found->second.run != order.tag.run)
+  if (found == books_.end() || found->second.run != order.tag.run || order.tag.run == 0)
     fail_checkpoint(ErrorKind::cancelled, "an order of an earlier run of '" + order.name +
                                               "' came after a later one had begun, and is void");
   return found->second;
@@ -100,6 +129,7 @@ void CheckpointDesk::open(const WorkerAccess& here, const CheckpointOpening& ope
   if (opening.run <= book.run)
     fail_checkpoint(ErrorKind::cancelled, "a later run of '" + opening.name + "' has begun",
                     here.name());
+  check_directory(here, opening);
   std::optional<c10::impl::GenericDict> opened;
   if (const std::optional<size_t> slot = book.head.slot_of(opening.from)) {
     const std::string file = slot_file(opening.name, *slot);

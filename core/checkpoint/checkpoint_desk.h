@@ -47,8 +47,14 @@ struct CheckpointOpening {
 // A worker's part in all checkpoints: one of its states (Program::state). Its methods are called in
 // the state's monitor. None parks; those that are given the worker block while the disk works.
 // Those that are given an order throw RpcError (cancelled) for one of an earlier run.
+//
+// Whoever orders something may be mad: a desk remembers kBooksMax names of checkpoints, and
+// directories of kDirectoryBytesMax in all, and refuses more (overloaded).
 class CheckpointDesk {
  public:
+  static constexpr size_t kBooksMax = 256;
+  static constexpr uint64_t kDirectoryBytesMax = uint64_t{64} << 20;
+
   // ---- a new run ----
 
   [[nodiscard]] HeldCheckpoints held(const WorkerAccess& here, const std::string& name);
@@ -98,6 +104,7 @@ class CheckpointDesk {
     std::map<std::string, std::function<c10::IValue()>> kept;
   };
   Book& book(const WorkerAccess& here, const std::string& name);
+  void check_directory(const WorkerAccess& here, const CheckpointOpening& opening) const;
   [[nodiscard]] const Book& book(const CheckpointOrder& order) const;
   [[nodiscard]] Book& book(const CheckpointOrder& order);
   static void write_head(const WorkerAccess& here, const std::string& name, const Book& book);

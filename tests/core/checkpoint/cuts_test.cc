@@ -6,6 +6,7 @@
 
 #include "core/api/own_optimizer.h"
 #include "core/api/recovery.h"
+#include "core/checkpoint/checkpoint_orders.h"
 #include "tests/core/checkpoint/small_training.h"
 #include "tests/core/optim/own_optimizers.h"
 
@@ -269,6 +270,50 @@ TEST(Cuts, RefuseWhatCannotBeSaved) {
               checkpoint.save(1);
             }).find("resume() comes before the first save"),
             std::string::npos);
+}
+
+TEST(Cuts, AreRememberedOfAsManyNamesAsAProgramHas) {
+  // Goal: a desk ends somewhere, whatever a worker orders; and who only asks leaves nothing.
+  // Method: more names than are remembered, asked for and then opened; a directory that is too
+  // long.
+  Program program(training_registry());
+  program.worker("trainer", [](Worker& worker) {
+    const auto name_of = [](const char* kind, size_t number) {
+      return kind + std::to_string(number);
+    };
+    const auto open = [&worker](CheckpointOpening opening) {
+      try {
+        worker.rpc_sync("first", &checkpoint_orders::open, opening);
+      } catch (const RpcError& thrown) {
+        return thrown.error();
+      }
+      return Error{.kind = ErrorKind::protocol, .text = "opened"};
+    };
+    for (size_t i = 0; i < CheckpointDesk::kBooksMax + 10; ++i)
+      EXPECT_EQ(worker.rpc_sync("first", &checkpoint_orders::held, name_of("asked", i)).run, 0u);
+    for (size_t i = 0; i < CheckpointDesk::kBooksMax; ++i)
+      ASSERT_EQ(open({.name = name_of("opened", i), .run = 1}).text, "opened") << i;
+    const Error refused = open({.name = "more", .run = 1});
+    EXPECT_EQ(refused.kind, ErrorKind::overloaded) << to_string(refused);
+    EXPECT_NE(refused.text.find("has begun runs of 256 names"), std::string::npos) << refused.text;
+    EXPECT_EQ(open({.name = name_of("opened", 0), .run = 2}).text, "opened");
+
+    const CheckpointOpening long_one{
+        .name = "long",
+        .run = 1,
+        .directory = {
+            {.piece = std::string(CheckpointDesk::kDirectoryBytesMax, 'p'), .holder = "first"}}};
+    try {
+      at_desk(worker, [&](CheckpointDesk& desk) { desk.open(worker, long_one); });
+      ADD_FAILURE() << "opened";
+    } catch (const RpcError& thrown) {
+      EXPECT_EQ(thrown.error().kind, ErrorKind::overloaded);
+      EXPECT_NE(thrown.error().text.find("bytes, more than 67108864"), std::string::npos)
+          << thrown.error().text;
+    }
+  });
+  program.worker("first");
+  Cluster(kSeed, program, {.faults = sim::FaultLevel::none}).run();
 }
 
 TEST(Cuts, KeepNoMoreThanTwo) {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/base/check.h"
+#include "core/base/ids.h"
 #include "core/base/short_text.h"
 
 namespace rehearsal::real {
@@ -16,8 +17,6 @@ constexpr auto kEndLimit = std::chrono::seconds(3);
 // So many of the last ones that were refused are told at a time: their number is one that anybody
 // who reaches the store may write.
 constexpr int64_t kRefusalsTold = 16;
-// No worker comes again so often: the store was written to by somebody else.
-constexpr int64_t kLivesMax = 1 << 16;
 constexpr char kGroups[] = "groups";
 constexpr char kForeigners[] = "foreigners";
 
@@ -164,7 +163,8 @@ Result<uint32_t> Meeting::claim() {
     life_ = store_->add(key("claims", rank()), 1) - 1;
     const bool came_again = life_ > 0;
     if (failed && !came_again) return why_it_failed();
-    if (!failed && (life_ < 0 || life_ > kLivesMax)) return too_many_lives();
+    const bool can_be = life_ >= 0 && life_ < int64_t{kLivesMax};
+    if (!failed && !can_be) return too_many_lives();
     if (!failed && forms_ && came_again && predecessor_lives())
       return place_is_taken(", and waits for the others");
     // There is nothing to come back to.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/base/ids.h"
 #include "real_net/worker/group_card.h"
 #include "real_net/worker/meeting_store.h"
 #include "tests/leased_port.h"
@@ -170,8 +171,10 @@ TEST(Rendezvous, ACounterThatSomebodyElseWroteKeepsNobodyBeyondItsTime) {
 
 TEST(Rendezvous, ACounterOfLivesThatCannotBeIsNamed) {
   // Goal: a worker does not begin a life that the others take for a lie. Method: somebody else has
-  // counted for it: more than 65,536, so much that it is negative in the end, or as much as may be.
-  for (const int64_t count : {int64_t{65'537}, int64_t{1} << 29, int64_t{1} << 40, int64_t{-3}}) {
+  // counted for it: one more than can be, so much that it is negative in the end, or as much as may
+  // be.
+  for (const int64_t count :
+       {int64_t{kLivesMax}, int64_t{1} << 29, int64_t{1} << 40, int64_t{-3}}) {
     const uint16_t port = leased_port();
     const auto store = open_store(port, kThree);
     store->add("group0/claims/1", count);
@@ -192,13 +195,13 @@ TEST(Rendezvous, ACounterOfLivesThatCannotBeIsNamed) {
   }
   const uint16_t port = leased_port();
   const auto store = open_store(port, {"ps"});
-  store->add("group0/claims/0", 65'536);
+  store->add("group0/claims/0", kLivesMax - 1);
   RendezvousOptions alone = rendezvous_options(port, 0);
   alone.names = {"ps"};
   alone.placement.agent_serves = true;
   Joining last(alone);
   EXPECT_TRUE(last.get().ok());
-  EXPECT_EQ(last.life(), 65'536u);
+  EXPECT_EQ(last.life(), kLivesMax - 1);
 }
 
 TEST(Rendezvous, APortInUseIsAnErrorThatSaysSo) {

@@ -102,7 +102,8 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
   strand_.progressed();
 }
 
-// Breaks the cycle: a waiting call can own the object whose method would have produced its value.
+// Breaks the cycles: a waiting call can own the object whose method would have produced its value,
+// and what runs when its references are confirmed owns the call.
 void ServedCalls::clear() {
   early_cancels_.clear();
   const auto ended = std::make_shared<decltype(served_)>(std::exchange(served_, {}));
@@ -111,6 +112,7 @@ void ServedCalls::clear() {
       strand_.release_later(
           std::make_shared<std::vector<Task>>(std::exchange(served->execution->when_given_up, {})));
     if (Task given_up = std::exchange(served->on_given_up, nullptr)) given_up();
+    served->when_confirmed = nullptr;
     if (served->stream)
       served->stream->close({.kind = ErrorKind::node_stopped,
                              .text = "this worker has stopped",

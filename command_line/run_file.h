@@ -16,7 +16,7 @@ namespace rehearsal::command_line {
                                         const sim::RunFailure& failure);
 
 // The words of `run` or `explore` that it holds, as parse_arguments takes them: only those that
-// write_run_file writes, so that whoever wrote the file cannot make the tool write another one or
+// run_file_text writes, so that whoever wrote the file cannot make the tool write another one or
 // start a process. Throws WrongUse, with a line that begins with the name.
 [[nodiscard]] std::vector<std::string> read_run_file(const std::string& name);
 

@@ -219,11 +219,11 @@ TEST_F(DamagedFiles, AreNotWhatTheToolItselfHasWrittenDown) {
   settings.benign = true;
   settings.decisions = sim::parse_overrides({"cut:1.0>0.0#7.0=1", "hold:1.2#0.2=3"});
   const sim::RunFailure failure{"toy oracle", "object 7", "it broke"};
-  write_run_file(file_, settings, failure);
+  write(run_file_text(settings, failure));
   EXPECT_EQ(read_run_file(file_), run_arguments(settings));
   settings.decisions.clear();
   settings.schedule = "cut:0,1@3=1";
-  write_run_file(file_, settings, failure);
+  write(run_file_text(settings, failure));
   EXPECT_EQ(read_run_file(file_), run_arguments(settings));
   EXPECT_EQ(read_run_file(file_).front(), "explore");
   settings = {.scenario = settings.scenario, .options = settings.options, .net = Net::tcp};

@@ -19,7 +19,7 @@ class CallsInOrder {
   // The call is ready to run: `start` does so, when it is its turn.
   void ready(const CausalId& order, const CausalId& call, Task start);
 
-  // What starts the call, if it is ready and waits for its turn: whoever takes it does not wait.
+  // The start of the call, if it is ready and waits for its turn: whoever takes it does not wait.
   [[nodiscard]] Task take(const CausalId& order, const CausalId& call);
 
   // The call has ended, whether it has run or not. The one that follows it starts.

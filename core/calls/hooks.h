@@ -75,7 +75,7 @@ class RecordHook {
   // the strand.
   [[nodiscard]] virtual MaybeError why_ended(const ContextName& context) const = 0;
 
-  // Who has caused a message: whoever sends it, or the worker that it answers.
+  // The worker that has caused a message: whoever sends it, or the one that it answers.
   enum class CausedBy : uint8_t { sender, receiver };
 
   // Makes a send function of the payload's tensors that need gradients; none: no metadata. `what`

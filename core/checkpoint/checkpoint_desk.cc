@@ -76,7 +76,7 @@ CheckpointDesk::Book& CheckpointDesk::book(const WorkerAccess& here, const std::
   return books_.emplace(name, std::move(book)).first->second;
 }
 
-// What other runs have not closed counts, too.
+// The directories that other runs have not closed count, too.
 void CheckpointDesk::check_directory(const WorkerAccess& here,
                                      const CheckpointOpening& opening) const {
   constexpr uint64_t kEntryBytes = 128;

@@ -48,7 +48,7 @@ struct CheckpointOpening {
 // the state's monitor. None parks; those that are given the worker block while the disk works.
 // Those that are given an order throw RpcError (cancelled) for one of an earlier run.
 //
-// Whoever orders something may be mad: a desk remembers kBooksMax names of checkpoints, and
+// The worker that orders something may be mad: a desk remembers kBooksMax names of checkpoints, and
 // directories of kDirectoryBytesMax in all, and refuses more (overloaded).
 class CheckpointDesk {
  public:

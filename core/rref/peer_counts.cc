@@ -86,7 +86,7 @@ void RRefContext::forget_counts(WorkerId peer) {
   for (PeerTally* tally : {&created_by_, &held_by_, &given_by_, &awaited_by_}) tally->forget(peer);
 }
 
-// Whoever asks may have been given so many by another one: it is refused, not fenced.
+// The worker that asks may have been given so many by another one: it is refused, not fenced.
 MaybeError RRefContext::why_too_many_held(WorkerId holder, uint64_t more) const {
   if (holder == options_.self || held_by_.count(holder) + more <= options_.limits.references)
     return std::nullopt;

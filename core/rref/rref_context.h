@@ -188,7 +188,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
 
   std::map<RRefId, OwnerRRef> owners_;
   std::map<Incarnation, CreatedIds> created_;
-  // By creator and its number of the value. Who asks may have been told another name of it.
+  // By creator and its number of the value. The asker may have been told another name of it.
   std::map<std::pair<Incarnation, uint64_t>, std::vector<AwaitsCreation>> to_come_;
   std::map<CausalId, UserRRef> users_;
   // Of those that the shutdown has released: a function that still runs may have their handles.

@@ -4,7 +4,7 @@
 namespace rehearsal {
 namespace {
 
-// What a message of its receiver has caused, and leaves without waiting for room.
+// Whether a message of its receiver has caused it, so that it leaves without waiting for room.
 bool is_answer(const Message& message) {
   return std::holds_alternative<Response>(message.content) ||
          std::holds_alternative<End>(message.content) ||

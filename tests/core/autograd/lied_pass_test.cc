@@ -28,7 +28,7 @@ constexpr WorkerId kMadOne{3};
 constexpr Instant kAllWait = Instant{} + seconds(10);
 constexpr Duration kPause = seconds(20);
 
-// What the starter's main finds.
+// The findings of the starter's main.
 struct Found {
   AutogradContextId context;
   std::vector<std::string> errors;  // of passes, each tried until one succeeds
@@ -134,7 +134,7 @@ void expect_times(const std::vector<at::Tensor>& found, int times) {
 TEST(LiedPass, APassThatItsStarterHasNotBegunBeginsNowhere) {
   // Goal: backward() does not wait for a pass that another one has begun in the starter's name.
   // Method: its check wave before the first pass, said to the starter and to others, who pass it
-  // on. Whoever was told refuses the pass of this name; the next one succeeds.
+  // on. The one that was told refuses the pass of this name; the next one succeeds.
   for (const WorkerId told : {kStarter, kNear, kFar}) {
     SCOPED_TRACE("told is worker " + std::to_string(told.value));
     const Found found = found_beside(

@@ -221,7 +221,7 @@ TEST(DistributedDataParallel, RefusesReplicasThatDifferAndRecordedGradients) {
   Cluster(Seed{1}, program, {.faults = FaultLevel::none}).run();
 }
 
-// What a member says, in place of averaging its gradients.
+// The words of a member, in place of averaging its gradients.
 struct FalseGradient {
   int64_t kind = 1;
   int64_t count = 1;

@@ -99,7 +99,7 @@ TEST_F(RRefRulesTest, TheLossOfTheCreatorRefusesWhatWaitsForItAndWhatAsksLater) 
 }
 
 TEST_F(RRefRulesTest, AValueThatComesByAnotherNameRefusesWhoWaitsForItsNumber) {
-  // Who asks has been told a false name: a's first value here is called otherwise. Its use ends
+  // The asker has been told a false name: a's first value here is called otherwise. Its use ends
   // when that value comes, not when a is lost.
   begin();
   const RRef<Counter> rref = a().calls.remote<Counter>("b", 5);

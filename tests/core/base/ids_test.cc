@@ -105,11 +105,14 @@ TEST(Execution, NumbersWhatItMakesUnderThePathOfWhatStartedIt) {
 }
 
 TEST(Execution, ItsGeneratorSeedDependsOnTheSeedAndOnWhatStartedItOnly) {
+  // Of an incarnation only the worker counts: another life of it draws the same numbers.
   const Execution one(id(3, 4, 5), "a", Seed{7});
-  const Execution same_place(id(9, 4, 5), "b", Seed{7});
+  const Execution same_place(id(3 + kWorkersMax, 4, 5), "b", Seed{7});
+  const Execution other_worker(id(9, 4, 5), "a", Seed{7});
   const Execution other_seed(id(3, 4, 5), "a", Seed{8});
   const Execution other_place(id(3, 4, 6), "a", Seed{7});
   EXPECT_EQ(one.generator_seed(), same_place.generator_seed());
+  EXPECT_NE(one.generator_seed(), other_worker.generator_seed());
   EXPECT_NE(one.generator_seed(), other_seed.generator_seed());
   EXPECT_NE(one.generator_seed(), other_place.generator_seed());
 }

@@ -85,7 +85,7 @@ TEST(Hello, ALifeThatNoWorkerHasIsRefused) {
   // life that there can be, the next one, and the largest numbers that fit and do not.
   const auto error_of = [](const std::string& life) {
     const Result<Greeting> theirs =
-        greeting_from_text("rehearsal 7\nps\n" + life + "\n3\nstatic\n4000\nx\ny\n1\n0;;;\n");
+        greeting_from_text("rehearsal 8\nps\n" + life + "\n3\nstatic\n4000\nx\ny\n1\n0;;;\n");
     return theirs.ok() ? Error{} : theirs.error();
   };
   EXPECT_EQ(error_of("65535").text, "");

@@ -65,7 +65,7 @@ TEST(BatchAtTheEnd, UsesNoObjectThatIsGone) {
   // filled the batch was given up. Method: the worker ends at each of many moments; a canary.
   Seen here;
   seen = &here;
-  for (uint64_t seed = 1; seed <= tries(4); ++seed)
+  for (uint64_t seed = 1; seed <= tries(12); ++seed)
     for (int life = 300; life < 1500; life += 7) {
       const Program program = program_of(microseconds(life));
       sim::Cluster cluster(Seed{seed}, program, {.faults = sim::FaultLevel::mild});

@@ -43,7 +43,7 @@ TEST(ParameterServerTrainer, TheLossFallsAtEachOfFiveCheckpoints) {
   const auto main = [](Worker& worker) {
     Trainer trainer(worker, {.sizes = {.channels = 8, .hidden = 64, .drops = false},
                              .batch = 32,
-                             .learning_rate = 0.1});
+                             .learning_rate = 0.2});
     const Digits digits = striped_digits(22 * 32);
     double before = 1e9;
     for (int64_t i = 0; i < 22; ++i) {

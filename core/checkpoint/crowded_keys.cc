@@ -5,8 +5,9 @@
 
 namespace rehearsal {
 
-// As c10's ska_ordered::order_preserving_flat_hash_map finds a place: Fibonacci hashing, then the next one
-// that is free. Which keys are moved on depends on their order, how far the last one is does not.
+// As c10's ska_ordered::order_preserving_flat_hash_map finds a place: Fibonacci hashing, then the
+// next one that is free. Which keys are moved on depends on their order, how far the last one is
+// does not.
 bool are_crowded(std::vector<uint64_t> hashes) {
   constexpr uint64_t kFibonacci = 11400714819323198485U;
   constexpr uint64_t kPlacesForEach = 8;

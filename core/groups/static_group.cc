@@ -202,7 +202,7 @@ void StaticGroup::report(uint64_t wave) {
 void StaticGroup::on_probe(WorkerId from, const ShutdownProbe& probe) {
   if (!arrived_ || from != coordinator()) return;
   on_all_arrived();
-  if (probe.phase > phase_) enter_phase(probe.phase);
+  if (probe.phase > phase_ || goes_back_to(probe.phase)) enter_phase(probe.phase);
   report(probe.wave);
   if (probe.wave == 0 || !last_report_->quiet) return;
   may_dismiss_ = from;
@@ -223,20 +223,21 @@ void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
 void StaticGroup::settle_phases(WorkerId reporter) {
   catch_up();
   for (const auto& [worker, report] : reports_) {
-    if (worker == options_.self || (reporter != options_.self && reporter != worker)) continue;
-    if (must_be_told(report))
+    if (worker == options_.self) continue;
+    const bool is_new = reporter == options_.self || reporter == worker || report.phase > phase_;
+    if (is_new && must_be_told(report))
       sessions_.send(worker, Message{ShutdownProbe{phase_, 0}}, {.of_shutdown = true});
   }
 }
 
 // Enters the latest phase that is reported, once all living workers have reported: nothing can end
 // before, so that nobody waits for this, and who works on keeps its references whatever a mad one
-// says.
+// says. Of a phase that cannot have begun we enter the one before it.
 void StaticGroup::catch_up() {
   if (!arrived_ || !have_reported(living())) return;
   uint32_t latest = phase_;
   for (const auto& [worker, report] : reports_)
-    if (can_have_begun(report.phase)) latest = std::max(latest, report.phase);
+    latest = std::max(latest, can_have_begun(report.phase) ? report.phase : report.phase - 1);
   if (latest == phase_) return;
   enter_phase(latest);
   progressed();
@@ -252,14 +253,22 @@ bool StaticGroup::can_have_begun(uint32_t phase) const {
   return quiet_in_ && phase == *quiet_in_ + 1;
 }
 
+// A former coordinator was mad, or the present one is: it has told us, and not all, that calls have
+// ended, and the others do not believe it. The references that we have released stay so.
+bool StaticGroup::goes_back_to(uint32_t phase) const {
+  return phase_ % 2 == 1 && phase + 1 == phase_;
+}
+
 bool StaticGroup::have_reported(const std::vector<WorkerId>& workers) const {
   return std::all_of(workers.begin(), workers.end(),
                      [this](WorkerId worker) { return reports_.contains(worker); });
 }
 
-// Whether its sender knows less than we do. A sender that has yet to meet a worker that has come
-// back will say so when it has; it will not meet one that has come back and is lost again.
+// Whether its sender knows less than we do, or believes what we do not. A sender that has yet to
+// meet a worker that has come back will say so when it has; it will not meet one that has come back
+// and is lost again.
 bool StaticGroup::must_be_told(const ShutdownReport& report) const {
+  if (report.phase > phase_) return arrived_ && have_reported(living());
   const bool knows_less = report.phase < phase_ || (all_arrived_ && !report.all_arrived);
   const bool same_phases = report.phase / 2 == phase_ / 2;
   return knows_less && (same_phases || (report.lost == sessions_.lost_workers() &&

@@ -37,7 +37,8 @@ class Sessions;
 // that it is quiet itself. A false coordinator can begin the end, and dismiss those that are quiet,
 // as soon as they have arrived. Others cannot: what they say of phases counts when all living
 // workers have reported, and of references only at a worker that a former coordinator has asked, or
-// that has lived before (SECURITY.md).
+// that has lived before (SECURITY.md). One that a mad coordinator has told of the end of calls, and
+// that outlives it, goes back to calls with the others.
 class StaticGroup final : public Group {
  public:
   StaticGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
@@ -91,6 +92,7 @@ class StaticGroup final : public Group {
   void settle_phases(WorkerId reporter);
   void catch_up();
   [[nodiscard]] bool can_have_begun(uint32_t phase) const;
+  [[nodiscard]] bool goes_back_to(uint32_t phase) const;
   [[nodiscard]] bool have_reported(const std::vector<WorkerId>& workers) const;
   void coordinate();
   void on_all_arrived();

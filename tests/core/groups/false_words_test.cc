@@ -111,6 +111,34 @@ TEST_F(FalseWordsTest, AProbeOfALowerRankCountsForNothingWhileTheCoordinatorLive
   expect_all_left();
 }
 
+TEST_F(FalseWordsTest, OneThatAMadCoordinatorHasToldOfTheEndOfCallsGoesBackToThem) {
+  // Goal: those that outlive a coordinator which said so to one of them only, who then works with
+  // others again, agree and leave. Method: b is busy when a says it to c, and is lost; c holds a
+  // value that b refers to until it releases.
+  b().busy = true;
+  c().references = 1;
+  shut_down_all();
+  deliver_all();
+  a().say(2, Message{ShutdownProbe{.phase = 1, .wave = 0}});
+  while (c().releases == 0 && network.deliver_first()) {
+  }
+  ASSERT_EQ(c().releases, 1);
+  for (const uint32_t other : {1u, 2u}) network.cut(0, other);
+  for (GroupMember* member : {&b(), &c()}) member->fence(0);
+  deliver_all();
+  EXPECT_EQ(b().releases, 0);
+  b().change([&] { b().busy = false; });
+  deliver_all();
+  ASSERT_EQ(b().releases, 1) << b().group.describe();
+  EXPECT_FALSE(c().left.has_value());
+  c().change([&] { c().references = 0; });
+  deliver_all();
+  for (GroupMember* member : {&b(), &c()}) {
+    ASSERT_TRUE(member->left.has_value()) << member->group.describe();
+    EXPECT_EQ(member->left->error().worker, "a");
+  }
+}
+
 // c says that references are to be released already. It is quiet, and believed in all else.
 class FalsePhaseTest : public FalseWordsTest {
  protected:

@@ -40,7 +40,8 @@ ClusterView ClusterParts::view(bool idle) const {
                       .idle = idle,
                       .acts_until = acts_until_,
                       .turns = world_.turns,
-                      .dynamic = program_.is_dynamic()};
+                      .dynamic = program_.is_dynamic(),
+                      .lied_to = mad_ != nullptr};
   cluster.lives.reserve(names_.size());
   for (const auto& lives : lives_)
     for (const auto& life : lives) cluster.lives.push_back(life->view());

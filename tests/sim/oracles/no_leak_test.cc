@@ -45,6 +45,14 @@ TEST(LeftAtEnd, APartThatMayStayIsNotCounted) {
             "");
 }
 
+TEST(LeftAtEnd, AMadWorkerLeavesWhatItNeverAcknowledgesAndWhatItHasInvented) {
+  const NodeCensus lied_to{.unacknowledged = 2, .awaited_values = 1};
+  EXPECT_EQ(left_at_end(lied_to, false),
+            "2 unacknowledged frames, 1 values that nobody has created");
+  EXPECT_EQ(left_at_end(lied_to, false, /*lied_to=*/true), "");
+  EXPECT_EQ(left_at_end({.pending_calls = 1}, false, /*lied_to=*/true), "1 pending calls");
+}
+
 TEST(LeftAtEnd, WhoLeavesADynamicGroupMayStillOwnWhatOthersHold) {
   const NodeCensus owning{.owners = 4, .shared_owners = 3, .owner_forks = 2, .owner_handles = 1};
   EXPECT_EQ(left_at_end(owning, false),

@@ -56,7 +56,7 @@ TEST_F(WithoutWorkerTest, ACallOfTheLiarThatRunsOnceIsJudged) {
 }
 
 TEST_F(WithoutWorkerTest, ACallThatAnotherRepeatsIsJudged) {
-  const CausalId of_owner = id(4);
+  const CausalId of_owner{{100}, {7, 8}, 4};
   const CausalId nested = made_in(of_owner, kUser);
   for (int i = 0; i < 2; ++i) {
     execute(kUser, of_owner, kOwner.worker);

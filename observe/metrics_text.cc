@@ -252,7 +252,8 @@ class Text {
         {"contexts", most.contexts},           {"passes", most.passes},
         {"failed_passes", most.failed_passes}, {"sends", most.sends},
         {"references", most.references},       {"awaited_values", most.awaited_values},
-        {"early_cancels", most.early_cancels}, {"gatherings", most.gatherings}};
+        {"early_cancels", most.early_cancels}, {"served_bytes", most.served_bytes},
+        {"gatherings", most.gatherings}};
     for (const auto& [thing, count] : rows)
       sample(kName, {{"thing", thing}}, std::to_string(count));
   }

@@ -15,12 +15,19 @@ constexpr int kTorchThreadsMax = 1024;
 using Json = nlohmann::ordered_json;
 
 Json json_of(const PeerLimits& limits) {
-  return {{"decoded_bytes", limits.decoded_bytes}, {"gaps", limits.gaps},
-          {"contexts", limits.contexts},           {"passes", limits.passes},
-          {"failed_passes", limits.failed_passes}, {"sends", limits.sends},
-          {"references", limits.references},       {"awaited_values", limits.awaited_values},
-          {"early_cancels", limits.early_cancels}, {"owed_answers", limits.owed_answers},
-          {"unread_bytes", limits.unread_bytes},   {"unread_answers", limits.unread_answers},
+  return {{"decoded_bytes", limits.decoded_bytes},
+          {"gaps", limits.gaps},
+          {"contexts", limits.contexts},
+          {"passes", limits.passes},
+          {"failed_passes", limits.failed_passes},
+          {"sends", limits.sends},
+          {"references", limits.references},
+          {"awaited_values", limits.awaited_values},
+          {"early_cancels", limits.early_cancels},
+          {"owed_answers", limits.owed_answers},
+          {"served_bytes", limits.served_bytes},
+          {"unread_bytes", limits.unread_bytes},
+          {"unread_answers", limits.unread_answers},
           {"gatherings", limits.gatherings}};
 }
 
@@ -36,6 +43,7 @@ PeerLimits limits_of(const Json& json) {
           .awaited_values = number("awaited_values"),
           .early_cancels = number("early_cancels"),
           .owed_answers = number("owed_answers"),
+          .served_bytes = number("served_bytes"),
           .unread_bytes = number("unread_bytes"),
           .unread_answers = number("unread_answers"),
           .gatherings = number("gatherings")};

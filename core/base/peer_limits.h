@@ -39,6 +39,9 @@ struct PeerLimits {
   uint64_t early_cancels = 1 << 17;
   // Calls that this node has given up and the peer has not answered: it serves fewer at a time.
   uint64_t owed_answers = 1 << 18;
+  // Bytes of the arguments of one peer's calls that are not answered, from which on a further call
+  // is refused.
+  uint64_t served_bytes = uint64_t{16} << 30;
   // Bytes on their way to one peer, which it has not acknowledged, from which on no call of its
   // begins and no answer to it is made; and answers, of which none has more.
   uint64_t unread_bytes = uint64_t{256} << 20;
@@ -58,20 +61,24 @@ struct PeerPeaks {
   uint64_t references = 0;
   uint64_t awaited_values = 0;
   uint64_t early_cancels = 0;
+  uint64_t served_bytes = 0;
   uint64_t gatherings = 0;
   bool operator==(const PeerPeaks&) const = default;
 };
 
-// So many of one thing each peer makes this node hold, and the most that any one has.
+// So much of one thing each peer makes this node hold, and the most that any one has.
 class PeerTally {
  public:
   // One more; false, and none more, where it has so many already.
   [[nodiscard]] bool add(WorkerId peer, uint64_t limit) {
-    if (peer.value >= counts_.size()) counts_.resize(peer.value + 1);
-    uint64_t& count = counts_[peer.value];
-    if (count >= limit) return false;
-    peak_ = std::max(peak_, ++count);
+    if (count(peer) >= limit) return false;
+    add_unlimited(peer, 1);
     return true;
+  }
+  // So much more, whatever it has.
+  void add_unlimited(WorkerId peer, uint64_t amount) {
+    if (peer.value >= counts_.size()) counts_.resize(peer.value + 1);
+    peak_ = std::max(peak_, counts_[peer.value] += amount);
   }
   // One less, or so many; nothing where `forget` came before.
   void remove(WorkerId peer, uint64_t count = 1) {

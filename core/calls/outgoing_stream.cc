@@ -37,15 +37,18 @@ void OutgoingStream::write(Payload&& value) {
   if (failed) throw RpcError(*failed);
 }
 
-bool OutgoingStream::has_credit() const {
+// Credit is a number of values: a caller that gives much and reads nothing would let them gather
+// here, whatever their size.
+bool OutgoingStream::may_send() const {
   // Not without end: nothing else would run meanwhile.
   const bool exceeds = parts_.options.mutants.on(Mutant::stream_without_credit);
-  return sent_ < (exceeds ? 2 * credit_ : credit_);
+  if (sent_ >= (exceeds ? 2 * credit_ : credit_)) return false;
+  return sent_ == acknowledged_ || !parts_.sessions.any_waits(to_);
 }
 
 void OutgoingStream::take(Written&& written) {
   if (closed_) return refuse(std::move(written), *closed_);
-  if (waiting_.empty() && has_credit()) return send(std::move(written));
+  if (waiting_.empty() && may_send()) return send(std::move(written));
   parts_.strand.mark("a stream waits for its caller");
   waiting_.push_back(std::move(written));
   if (waiting_.size() == 1) parts_.on_waiting(true);
@@ -53,8 +56,17 @@ void OutgoingStream::take(Written&& written) {
 
 void OutgoingStream::on_credit(uint64_t items) {
   credit_ = std::max(credit_, items);
+  send_waiting();
+}
+
+void OutgoingStream::on_acknowledged() {
+  ++acknowledged_;
+  send_waiting();
+}
+
+void OutgoingStream::send_waiting() {
   if (waiting_.empty()) return;
-  while (!waiting_.empty() && has_credit()) {
+  while (!waiting_.empty() && may_send()) {
     Written written = std::move(waiting_.front());
     waiting_.pop_front();
     send(std::move(written));
@@ -111,6 +123,12 @@ SendOptions OutgoingStream::send_options(const Item& item) {
     options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
         .tensors = item.value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
   }
+  if (to_ == parts_.strand.self())
+    ++acknowledged_;
+  else
+    options.on_acknowledged = [weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->on_acknowledged();
+    };
   if (!item.value.forks.empty())
     options.on_withdrawn = [forks = parts_.forks, to = to_, sent = item.value.forks] {
       forks->undo_forks(to, sent);

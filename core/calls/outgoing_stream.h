@@ -31,11 +31,13 @@ struct OutgoingStreamParts {
 
 // The callee's end of a stream: the values of one call's answer, in the order in which they were
 // written. On the strand, unless said otherwise.
-class OutgoingStream {
+class OutgoingStream : public std::enable_shared_from_this<OutgoingStream> {
  public:
   OutgoingStream(OutgoingStreamParts parts, WorkerId to, const Call& call, std::string function);
 
-  // Sends a value once the caller has given credit for it. Off the strand; parks. Throws RpcError.
+  // Sends a value once the caller has given credit for it, and unless it is the stream's only one
+  // that the caller has not acknowledged, no message to the caller waits for room. Off the strand;
+  // parks. Throws RpcError.
   void write(Payload&& value);
 
   // The caller has room for so many values in all.
@@ -65,7 +67,9 @@ class OutgoingStream {
   void send(Written&& written);
   void refuse(Written&& written, const Error& why);
   [[nodiscard]] SendOptions send_options(const Item& item);
-  [[nodiscard]] bool has_credit() const;
+  [[nodiscard]] bool may_send() const;
+  void send_waiting();
+  void on_acknowledged();
 
   const OutgoingStreamParts parts_;
   const WorkerId to_;
@@ -74,6 +78,7 @@ class OutgoingStream {
   const std::string function_;
   uint64_t credit_;  // in all
   uint64_t sent_ = 0;
+  uint64_t acknowledged_ = 0;  // of those; by a peer
   std::deque<Written> waiting_;
   MaybeError closed_;
 };

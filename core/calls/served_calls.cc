@@ -7,12 +7,19 @@
 #include "core/calls/profiler_range.h"
 #include "core/functions/operator_call.h"
 #include "core/session/session.h"
+#include "core/values/tensor_form.h"
 
 namespace rehearsal {
 namespace {
 
 Error cancelled_error() {
   return {.kind = ErrorKind::cancelled, .text = "the caller gave up before the call started"};
+}
+
+uint64_t bytes_of(const Payload& payload) {
+  uint64_t bytes = payload.values.size();
+  for (const at::Tensor& tensor : payload.tensors) bytes += memory_bytes(tensor);
+  return bytes;
 }
 
 }  // namespace
@@ -24,8 +31,8 @@ void ServedCalls::on_call(WorkerId from, Call&& call) {
     refused = repeated();
     call.order.reset();
   }
-  if (!refused && served_.size() >= options_.served_limit)
-    refused = overloaded(options_.served_limit, "not answered yet");
+  if (!refused) refused = why_overloaded(from);
+  if (refused) drop_unused(call.arguments);
   if (call.target || call.created)
     return references_->serve(from, std::move(call), std::move(refused));
   const std::shared_ptr<ServedCall> served = take_in(from, std::move(call));
@@ -54,6 +61,8 @@ std::shared_ptr<ServedCall> ServedCalls::take_in(WorkerId from, Call&& call) {
     served->deadline = saturated(strand_.runtime().now(), served->call.time_left);
   const auto [place, fresh] = spare_.add(served_, served->call.id);
   if (fresh || session_options_.mutants.on(Mutant::no_deduplication)) place->second = served;
+  if (from != strand_.self())
+    bytes_of_.add_unlimited(from, served->bytes = bytes_of(served->call.arguments));
   if (served->call.order) in_order_.arrived(*served->call.order, served->call.id);
   if (!early_cancels_.empty()) served->cancelled = was_cancelled_early(from, served->call.id);
   return served;
@@ -97,6 +106,7 @@ void ServedCalls::forget(const std::shared_ptr<ServedCall>& served,
         [this, order = *served->call.order, id = served->call.id] { in_order_.ended(order, id); });
   Payload& arguments = served->call.arguments;
   if (served->caller != strand_.self()) decoded_peak_ = std::max(decoded_peak_, arguments.decoded);
+  bytes_of_.remove(served->caller, std::exchange(served->bytes, 0));
   if (!arguments.tensors.empty() || !arguments.handles.empty())
     strand_.release_later(std::make_shared<Payload>(std::move(arguments)));
   strand_.progressed();

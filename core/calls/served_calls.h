@@ -41,9 +41,10 @@ struct ServedCall {
   bool cancelled = false;                       // the caller has given up
   MaybeError refused;                           // what it is answered instead of being run
   UniqueFunction<void(Status)> when_confirmed;  // while its references are not
-  std::unique_ptr<OutgoingStream> stream;       // its answer, if that is one, from when it runs
+  std::shared_ptr<OutgoingStream> stream;       // its answer, if that is one, from when it runs
   Task on_given_up;                             // while its function has returned a Future
   bool only_waits = false;                      // so, and nothing of it runs here
+  uint64_t bytes = 0;                           // of its arguments, if a peer has made it
   // Fixed when it runs: for the answer; null: its caller has no map for this worker.
   std::shared_ptr<const DeviceMap> devices;
 };
@@ -135,6 +136,8 @@ class ServedCalls {
   // The most of them of one peer; and the most memory that the arguments of one call have taken.
   [[nodiscard]] uint64_t early_cancels_peak() const { return early_cancels_peak_; }
   [[nodiscard]] uint64_t decoded_peak() const { return decoded_peak_; }
+  // The most bytes that the arguments of one peer's calls have taken at once.
+  [[nodiscard]] uint64_t bytes_peak() const { return bytes_of_.peak(); }
   // Calls that were given up while the values of their functions are still to come.
   [[nodiscard]] uint64_t given_up_count() const { return given_up_.size(); }
 
@@ -172,7 +175,9 @@ class ServedCalls {
   [[nodiscard]] MaybeError why_kept_out(WorkerId from, const CallerRule& callers,
                                         std::string_view called) const;
   [[nodiscard]] MaybeError why_not_fetched(WorkerId from, std::type_index type) const;
+  [[nodiscard]] MaybeError why_overloaded(WorkerId from) const;
   [[nodiscard]] Error overloaded(uint32_t calls, const char* which) const;
+  void drop_unused(Payload& arguments);
   [[nodiscard]] Error repeated() const;
   [[nodiscard]] StackPlacement placement_of(const Call& call) const;
   void begin(std::shared_ptr<Run> run);
@@ -226,6 +231,7 @@ class ServedCalls {
   uint64_t running_ = 0;        // executions
   uint64_t running_outer_ = 0;  // of them, not nested
   PeerTally nested_of_;         // of them, nested, by caller
+  PeerTally bytes_of_;          // of the arguments of what is served, by caller
   // Calls that were given up before the value of their function was there. Their objects live until
   // it comes, or the node is gone.
   std::map<CausalId, std::weak_ptr<Run>> given_up_;

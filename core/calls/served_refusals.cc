@@ -5,6 +5,28 @@
 
 namespace rehearsal {
 
+// Of what waits for nothing a flood would grow without end; and so would few calls, each large.
+MaybeError ServedCalls::why_overloaded(WorkerId from) const {
+  if (served_.size() >= options_.served_limit)
+    return overloaded(options_.served_limit, "not answered yet");
+  const uint64_t limit = session_options_.limits.served_bytes;
+  if (bytes_of_.count(from) < limit) return std::nullopt;
+  return Error{.kind = ErrorKind::overloaded,
+               .text = "the arguments of the caller's calls that are not answered yet take " +
+                       std::to_string(limit) + " bytes or more (PeerLimits::served_bytes)",
+               .worker = strand_.name()};
+}
+
+// Of a call that is refused only the references are dealt with.
+void ServedCalls::drop_unused(Payload& arguments) {
+  arguments.values.clear();
+  if (arguments.tensors.empty()) return;
+  auto unused = std::make_shared<Payload>();
+  unused->tensors = std::exchange(arguments.tensors, {});
+  unused->devices = std::exchange(arguments.devices, nullptr);
+  strand_.release_later(std::move(unused));
+}
+
 Error ServedCalls::overloaded(uint32_t calls, const char* which) const {
   return {.kind = ErrorKind::overloaded,
           .text = std::to_string(calls) + " calls are " + which,

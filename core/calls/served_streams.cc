@@ -17,7 +17,7 @@ void ServedCalls::open_stream(ServedCall& served, bool counts) {
     }
   };
   served.stream =
-      std::make_unique<OutgoingStream>(OutgoingStreamParts{.options = session_options_,
+      std::make_shared<OutgoingStream>(OutgoingStreamParts{.options = session_options_,
                                                            .strand = strand_,
                                                            .sessions = sessions_,
                                                            .forks = forks_,

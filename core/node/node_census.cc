@@ -65,6 +65,7 @@ PeerPeaks NodeParts::peaks() const {
           .references = rrefs.references_peak(),
           .awaited_values = rrefs.awaited_peak(),
           .early_cancels = served.early_cancels_peak(),
+          .served_bytes = served.bytes_peak(),
           .gatherings = gatherings.peak()};
 }
 

@@ -95,6 +95,8 @@ class Sessions final : public FrameSink {
   // Whether so much is on its way to the peer that no answer is to be made for it meanwhile: it
   // does not read (PeerLimits::unread_bytes).
   [[nodiscard]] bool leaves_unread(WorkerId peer) const;
+  // Whether any message to it waits: for room, its copies, or its receiver.
+  [[nodiscard]] bool any_waits(WorkerId peer) const;
   // Runs when a peer has acknowledged something, or is lost.
   void set_on_read(UniqueFunction<void(WorkerId)> task) { on_read_ = std::move(task); }
 

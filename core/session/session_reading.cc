@@ -20,6 +20,10 @@ bool Sessions::leaves_unread(WorkerId id) const {
   return id != options_.self && peer(id).unacked_bytes >= options_.limits.unread_bytes;
 }
 
+bool Sessions::any_waits(WorkerId id) const {
+  return id != options_.self && peer(id).queued_count() > 0;
+}
+
 // An honest peer acknowledges what it has read within milliseconds, and has fewer calls on their
 // way than these. Not in the middle of what has caused the answer: all tables change.
 void Sessions::count_answer(WorkerId id, Unacked& unacked, const Message& message) {

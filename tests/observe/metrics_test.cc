@@ -265,7 +265,7 @@ TEST_F(MetricsTest, CountsContextsPassesAndSendFunctions) {
   EXPECT_EQ(metrics_text(seen).find("rehearsal_poll_looks_total"), std::string::npos);
   seen.send_functions = 12;
   seen.polling = PollingCounts{.looks = 9, .yields = 4, .sleeps = 2, .wakes = 1};
-  seen.peaks = PeerPeaks{.gaps = 3, .references = 40};
+  seen.peaks = PeerPeaks{.gaps = 3, .references = 40, .served_bytes = 70};
   const std::string text = metrics_text(seen);
   for (const char* line : {"# TYPE rehearsal_autograd_contexts gauge\n"
                            "rehearsal_autograd_contexts{worker=\"client\"} 1\n",
@@ -275,6 +275,7 @@ TEST_F(MetricsTest, CountsContextsPassesAndSendFunctions) {
                            "rehearsal_peer_peak{worker=\"client\",thing=\"decoded_bytes\"} 0\n"
                            "rehearsal_peer_peak{worker=\"client\",thing=\"gaps\"} 3\n",
                            "rehearsal_peer_peak{worker=\"client\",thing=\"references\"} 40\n",
+                           "rehearsal_peer_peak{worker=\"client\",thing=\"served_bytes\"} 70\n",
                            "# TYPE rehearsal_poll_looks_total counter\n"
                            "rehearsal_poll_looks_total{worker=\"client\"} 9\n",
                            "rehearsal_poll_yields_total{worker=\"client\"} 4\n",

@@ -19,7 +19,7 @@ RecordHeader header() {
   header.node.names = {"ps", "trainer"};
   header.node.peer_timeout = std::chrono::seconds(3);
   header.node.mutants = {"some"};
-  header.node.limits = {.decoded_bytes = 1, .gaps = 2, .gatherings = 3};
+  header.node.limits = {.decoded_bytes = 1, .gaps = 2, .served_bytes = 4, .gatherings = 3};
   header.arguments = {"run", "storm"};
   return header;
 }
@@ -82,6 +82,7 @@ TEST_F(RecordFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(record->header.node.limits.decoded_bytes, 1u);
   EXPECT_EQ(record->header.node.limits.gaps, 2u);
   EXPECT_EQ(record->header.node.limits.references, PeerLimits{}.references);
+  EXPECT_EQ(record->header.node.limits.served_bytes, 4u);
   EXPECT_EQ(record->header.node.limits.gatherings, 3u);
   EXPECT_EQ(record->header.node.mutants, header().node.mutants);
   ASSERT_EQ(record->items.size(), 6u);

@@ -22,6 +22,9 @@ int64_t ping(CallContext& context, int64_t depth) {
   const std::string other = context.worker_info().name == "b" ? "c" : "b";
   return 1 + context.rpc_sync(other, &ping, depth - 1);
 }
+int64_t size_after_c(CallContext& context, const std::string& text) {
+  return context.rpc_sync("c", &ping, 0) + static_cast<int64_t>(text.size());
+}
 int64_t occupy(CallContext& context, int64_t number) {
   started->push_back(number);
   return context.rpc_sync("c", &ping, 0) + number;
@@ -32,6 +35,7 @@ class OverloadTest : public CallFixture {
   void SetUp() override {
     started = &started_;
     registry.function("quick", &quick).function("ping", &ping).function("occupy", &occupy);
+    registry.function("size_after_c", &size_after_c);
   }
   void TearDown() override {
     CallFixture::TearDown();
@@ -101,6 +105,40 @@ TEST_F(OverloadTest, AFloodOfCreationsIsRefusedWhereItWouldGrowWithoutEnd) {
   EXPECT_EQ(started_, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(a().calls.rpc_sync("b", &quick, int64_t{7}), 7);
   made.clear();
+  settle();
+  EXPECT_EQ(b().served.size(), 0u);
+}
+
+TEST_F(OverloadTest, TheArgumentsOfCallsThatAreNotAnsweredAreWeighed) {
+  // Goal: what one peer's calls hold by their arguments ends somewhere, and no call is too large by
+  // itself. Method: a limit of 1,000 bytes; of a's calls with 600 two wait for c, one is refused,
+  // as a creation is; those of c are not. Then all are answered, and a calls again.
+  limits.served_bytes = 1000;
+  begin();
+  world.set_idle(nullptr);
+  const std::string text(600, 'x');
+  std::vector<Future<int64_t>> answers;
+  for (int i = 0; i < 3; ++i) answers.push_back(a().calls.rpc_async("b", &size_after_c, text));
+  RRef<int64_t> made = a().calls.remote("b", &size_after_c, text);
+  answers.push_back(c().calls.rpc_async("b", &size_after_c, text));
+  for (int i = 0; i < 5; ++i) network.deliver(0);
+  EXPECT_EQ(b().served.size(), 2u * 3u);
+  world.set_idle([this] { return network.deliver_first(); });
+  settle();
+  EXPECT_EQ(answers.at(0).wait(), 600);
+  EXPECT_EQ(answers.at(1).wait(), 600);
+  for (const Error& error :
+       {answers.at(2).result().error(), error_of([&] { return made.to_here(); })}) {
+    EXPECT_EQ(error.kind, ErrorKind::overloaded);
+    EXPECT_EQ(error.worker, "b");
+    EXPECT_NE(error.text.find("1000 bytes or more (PeerLimits::served_bytes)"), std::string::npos)
+        << error.text;
+  }
+  EXPECT_EQ(answers.at(3).wait(), 600);
+  EXPECT_GE(b().served.bytes_peak(), 1200u);
+  EXPECT_EQ(a().calls.rpc_sync("b", &size_after_c, std::string(5000, 'x')), 5000);
+  EXPECT_EQ(a().calls.rpc_sync("b", &size_after_c, text), 600);
+  made = {};
   settle();
   EXPECT_EQ(b().served.size(), 0u);
 }

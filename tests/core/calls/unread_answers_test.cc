@@ -1,9 +1,11 @@
 // A peer that does not read what it has asked for: it is answered no more until it does.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
+#include "core/api/stream.h"
 #include "core/base/future_groups.h"
 #include "tests/core/calls/call_fixture.h"
 
@@ -12,15 +14,26 @@ namespace {
 
 std::string text_of_size(int64_t bytes) { return std::string(static_cast<size_t>(bytes), 'x'); }
 
+// How many numbers two streams have written.
+std::array<int64_t, 2>* written = nullptr;
+void write_numbers(StreamWriter<int64_t>& out, int64_t stream, int64_t end) {
+  for (int64_t& number = written->at(static_cast<size_t>(stream)); number < end; ++number)
+    out.write(number);
+}
+
 class UnreadAnswersTest : public CallFixture {
  protected:
   static constexpr const char* kWaits = "a call waits until its caller has read answers";
 
-  void SetUp() override { registry.function("text_of_size", &text_of_size); }
+  void SetUp() override {
+    registry.function("text_of_size", &text_of_size).function("write_numbers", &write_numbers);
+    written = &written_;
+  }
   void TearDown() override {
     deliver_everything();
     CallFixture::TearDown();
     for (const auto& node : nodes) EXPECT_EQ(node->served.size(), 0u);
+    written = nullptr;
   }
 
   void deliver_everything() {
@@ -52,6 +65,8 @@ class UnreadAnswersTest : public CallFixture {
     world.settle();
     return answers;
   }
+
+  std::array<int64_t, 2> written_{};
 };
 
 TEST_F(UnreadAnswersTest, CallsOfWhoDoesNotReadWaitAndThoseOfOthersDoNot) {
@@ -124,6 +139,26 @@ TEST_F(UnreadAnswersTest, NothingStaysOfAWorkerThatIsFenced) {
   settle();
   EXPECT_EQ(later.at(0).result().error().kind, ErrorKind::fenced);
   EXPECT_EQ(fetched.result().error().kind, ErrorKind::fenced);
+}
+
+TEST_F(UnreadAnswersTest, AStreamHoldsItsWriterWhateverCreditItsReaderHasGiven) {
+  // Goal: values that nobody reads do not gather. Method: three messages may be on their way. Of a
+  // stream to whoever reads nothing these are sent, one waits for room, and the next one's writer
+  // waits; a second stream sends one. Then a reads.
+  window_frames = 3;
+  begin();
+  a_reads_nothing();
+  const Calls calls = a().calls.with_credit(1'000'000);
+  Stream<int64_t> first = calls.rpc_stream("b", &write_numbers, 0, 500);
+  Stream<int64_t> second = calls.rpc_stream("b", &write_numbers, 1, 2);
+  world.settle();
+  EXPECT_EQ(sent_to_a(), 3u);
+  EXPECT_EQ(written_, (std::array<int64_t, 2>{4, 1}));
+  deliver_everything();
+  for (int64_t number = 0; number < 500; ++number) EXPECT_EQ(first.next(), number);
+  EXPECT_EQ(first.next(), std::nullopt);
+  for (int64_t number = 0; number < 2; ++number) EXPECT_EQ(second.next(), number);
+  EXPECT_EQ(second.next(), std::nullopt);
 }
 
 TEST_F(UnreadAnswersTest, WhoLeavesMoreAnswersUnreadThanCanBeOnTheirWayIsFenced) {

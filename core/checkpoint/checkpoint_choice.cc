@@ -7,6 +7,9 @@
 namespace rehearsal {
 namespace {
 
+// A worker may have lost its files, or have been away: others have begun runs meanwhile.
+constexpr uint64_t kRunsMissedMax = uint64_t{1} << 32;
+
 class Search {
  public:
   explicit Search(const AskHolders& ask) : ask_(ask) {}
@@ -48,16 +51,34 @@ class Search {
     for (const auto& [worker, held] : known_) latest = std::max(latest, held.committed);
     return latest;
   }
+  // Throws RpcError (protocol) for a run of which one worker alone has heard, and which is beyond
+  // all that can have begun: whoever makes numbers up would use them up.
   [[nodiscard]] uint64_t last_run() const {
-    uint64_t run = committed().run;
+    uint64_t last = 0;
+    uint64_t of_others = 0;  // than `teller`
+    const std::string* teller = nullptr;
     for (const auto& [worker, held] : known_) {
-      run = std::max(run, held.run);
-      for (const CheckpointCopy& copy : held.copies) run = std::max(run, copy.tag.run);
+      const uint64_t run = last_run_in(held);
+      of_others = std::max(of_others, std::min(run, last));
+      if (teller != nullptr && run <= last) continue;
+      last = run;
+      teller = &worker;
     }
-    return run;
+    if (last - of_others > kRunsMissedMax)
+      fail_checkpoint(ErrorKind::protocol,
+                      "worker '" + *teller + "' tells of run " + std::to_string(last) +
+                          ", and the others of " + std::to_string(of_others) + " at most",
+                      *teller);
+    return last;
   }
 
  private:
+  [[nodiscard]] static uint64_t last_run_in(const HeldCheckpoints& held) {
+    uint64_t run = std::max(held.run, held.committed.run);
+    for (const CheckpointCopy& copy : held.copies) run = std::max(run, copy.tag.run);
+    return run;
+  }
+
   const AskHolders& ask_;
   std::map<std::string, HeldCheckpoints> known_;
 };

@@ -25,7 +25,8 @@ using AskHolders =
 
 // The latest cut of which all its holders have their part, starting from what `workers` know: the
 // holders that they name are asked too. Throws RpcError of kind storage if a later cut is known to
-// have been complete, unless `accept_loss`; and what `ask` throws.
+// have been complete, unless `accept_loss`; of kind protocol if one worker tells of a run that
+// cannot have begun; and what `ask` throws.
 [[nodiscard]] CheckpointChoice choose_checkpoint(const std::string& name,
                                                  const std::vector<std::string>& workers,
                                                  const AskHolders& ask, bool accept_loss);

@@ -66,33 +66,37 @@ CheckpointDesk::Book& CheckpointDesk::book(const WorkerAccess& here, const std::
     }
   }
   // Of a name that was only asked for the disk tells again.
-  if (books_.size() >= kBooksMax)
-    std::erase_if(books_, [](const auto& one) { return one.second.run == 0; });
-  if (books_.size() >= kBooksMax)
-    fail_checkpoint(ErrorKind::overloaded,
-                    "worker '" + here.name() + "' has begun runs of " + std::to_string(kBooksMax) +
-                        " names, and remembers no more: '" + name + "' is refused",
-                    here.name());
+  const auto is_asked_only = [](const auto& one) { return one.second.run == 0; };
+  if (static_cast<size_t>(std::ranges::count_if(books_, is_asked_only)) >= kBooksMax)
+    std::erase_if(books_, is_asked_only);
   return books_.emplace(name, std::move(book)).first->second;
 }
 
-// The directories that other runs have not closed count, too.
-void CheckpointDesk::check_directory(const WorkerAccess& here,
-                                     const CheckpointOpening& opening) const {
+// What the opener's other runs have left here counts, too.
+void CheckpointDesk::check_opener(const WorkerAccess& here, const std::string& opener,
+                                  const CheckpointOpening& opening) const {
   constexpr uint64_t kEntryBytes = 128;
   uint64_t bytes = 0;
+  size_t others = 0;
   for (const CheckpointPlace& place : opening.directory)
     bytes += place.piece.size() + place.holder.size() + kEntryBytes;
-  for (const auto& [name, book] : books_)
-    if (name != opening.name)
-      for (const auto& [piece, holder] : book.directory)
-        bytes += piece.size() + holder.size() + kEntryBytes;
+  for (const auto& [name, book] : books_) {
+    if (name == opening.name || book.opener != opener) continue;
+    ++others;
+    for (const auto& [piece, holder] : book.directory)
+      bytes += piece.size() + holder.size() + kEntryBytes;
+  }
+  if (others >= kBooksMax)
+    fail_checkpoint(ErrorKind::overloaded,
+                    "worker '" + opener + "' has begun runs of " + std::to_string(kBooksMax) +
+                        " names at worker '" + here.name() + "', which remembers no more: '" +
+                        opening.name + "' is refused",
+                    here.name());
   if (bytes > kDirectoryBytesMax)
     fail_checkpoint(ErrorKind::overloaded,
-                    "the directories of '" + opening.name +
-                        "' and of runs that are not closed at "
-                        "worker '" +
-                        here.name() + "' take " + std::to_string(bytes) + " bytes, more than " +
+                    "the directories of '" + opening.name + "' and of other runs that worker '" +
+                        opener + "' has not closed at worker '" + here.name() + "' take " +
+                        std::to_string(bytes) + " bytes, more than " +
                         std::to_string(kDirectoryBytesMax),
                     here.name());
 }
@@ -124,12 +128,13 @@ HeldCheckpoints CheckpointDesk::held(const WorkerAccess& here, const std::string
   return held;
 }
 
-void CheckpointDesk::open(const WorkerAccess& here, const CheckpointOpening& opening) {
+void CheckpointDesk::open(const WorkerAccess& here, const std::string& opener,
+                          const CheckpointOpening& opening) {
   Book& book = this->book(here, opening.name);
   if (opening.run <= book.run)
     fail_checkpoint(ErrorKind::cancelled, "a later run of '" + opening.name + "' has begun",
                     here.name());
-  check_directory(here, opening);
+  check_opener(here, opener, opening);
   std::optional<c10::impl::GenericDict> opened;
   if (const std::optional<size_t> slot = book.head.slot_of(opening.from)) {
     const std::string file = slot_file(opening.name, *slot);
@@ -142,6 +147,7 @@ void CheckpointDesk::open(const WorkerAccess& here, const CheckpointOpening& ope
           here.name());
   }
   book.run = opening.run;
+  book.opener = opener;
   book.goes_on = opening.from.run > 0;
   book.tensors.clear();
   book.names.clear();

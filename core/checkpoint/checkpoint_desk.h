@@ -48,8 +48,9 @@ struct CheckpointOpening {
 // the state's monitor. None parks; those that are given the worker block while the disk works.
 // Those that are given an order throw RpcError (cancelled) for one of an earlier run.
 //
-// The worker that orders something may be mad: a desk remembers kBooksMax names of checkpoints, and
-// directories of kDirectoryBytesMax in all, and refuses more (overloaded).
+// The worker that orders something may be mad: of each worker that begins runs a desk remembers
+// kBooksMax names of checkpoints, and directories of kDirectoryBytesMax in all, and refuses more
+// (overloaded).
 class CheckpointDesk {
  public:
   static constexpr size_t kBooksMax = 256;
@@ -58,8 +59,9 @@ class CheckpointDesk {
   // ---- a new run ----
 
   [[nodiscard]] HeldCheckpoints held(const WorkerAccess& here, const std::string& name);
-  // Reads this worker's part of the cut that the run goes on from. Throws RpcError (storage).
-  void open(const WorkerAccess& here, const CheckpointOpening& opening);
+  // Reads this worker's part of the cut that the run goes on from; `opener` begins the run. Throws
+  // RpcError (storage).
+  void open(const WorkerAccess& here, const std::string& opener, const CheckpointOpening& opening);
   // Whether it goes on from a cut, and not from the beginning.
   [[nodiscard]] bool goes_on(const CheckpointOrder& order) const;
   // A piece of that part; none if it is not here.
@@ -95,6 +97,7 @@ class CheckpointDesk {
   struct Book {
     CheckpointHead head;
     uint64_t run = 0;
+    std::string opener;  // of that run
     bool goes_on = false;
     std::map<std::string, at::Tensor> tensors;  // by name
     std::map<const void*, std::string> names;   // of these tensors; look-up only
@@ -104,7 +107,8 @@ class CheckpointDesk {
     std::map<std::string, std::function<c10::IValue()>> kept;
   };
   Book& book(const WorkerAccess& here, const std::string& name);
-  void check_directory(const WorkerAccess& here, const CheckpointOpening& opening) const;
+  void check_opener(const WorkerAccess& here, const std::string& opener,
+                    const CheckpointOpening& opening) const;
   [[nodiscard]] const Book& book(const CheckpointOrder& order) const;
   [[nodiscard]] Book& book(const CheckpointOrder& order);
   static void write_head(const WorkerAccess& here, const std::string& name, const Book& book);

@@ -15,7 +15,7 @@ HeldCheckpoints held(CallContext& call, const std::string& name) {
 }
 
 void open(CallContext& call, const CheckpointOpening& opening) {
-  at_desk(call, [&](CheckpointDesk& desk) { desk.open(call, opening); });
+  at_desk(call, [&](CheckpointDesk& desk) { desk.open(call, call.caller_info().name, opening); });
 }
 
 void close(CallContext& call, const CheckpointOrder& order) {

@@ -279,6 +279,9 @@ std::vector<at::Tensor> Operation::receive(uint32_t from, uint64_t step,
     fits = got.tensors[i].defined() && got.tensors[i].layout() == like[i].layout() &&
            got.tensors[i].scalar_type() == like[i].scalar_type() &&
            got.tensors[i].sizes() == like[i].sizes();
+  // A member that sends others than those of an operation must not record this one's work.
+  for (at::Tensor& tensor : got.tensors)
+    if (tensor.defined() && tensor.requires_grad()) tensor = tensor.detach();
   if (fits) return std::move(got.tensors);
   std::string given;
   for (const at::Tensor& tensor : got.tensors)

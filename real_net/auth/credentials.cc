@@ -4,8 +4,10 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "core/base/check.h"
@@ -113,6 +115,26 @@ Result<OpenFile> open_credential(const std::string& path) {
 
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
+// Whether each line that begins as those around a list do is one of these, whole, and as many begin
+// as there are. A list that is cut inside its first line would else be taken for a person's words.
+bool are_whole(std::FILE* file, size_t lists) {
+  std::rewind(file);
+  std::array<char, 256> part{};
+  bool is_beginning = true;  // of a line
+  size_t begun = 0;
+  while (std::fgets(part.data(), static_cast<int>(part.size()), file) != nullptr) {
+    const std::string_view text(part.data());
+    const bool was_beginning = std::exchange(is_beginning, text.back() == '\n');
+    if (!was_beginning || text.front() != '-') continue;
+    const std::string_view line = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+    const bool begins = line.starts_with("-----BEGIN ");
+    if (!begins && !line.starts_with("-----END ")) return false;
+    if (!line.ends_with("-----") || line.size() < 16) return false;
+    if (line == "-----BEGIN X509 CRL-----") ++begun;
+  }
+  return std::ferror(file) == 0 && begun == lists;
+}
+
 MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
   const Result<OpenFile> file = open_credential(path);
   if (!file.ok()) return file.error();
@@ -127,7 +149,8 @@ MaybeError take_revocations(SSL_CTX* context, const std::string& path) {
   }
   // The loop ends well only where no other list begins: one that is damaged is not passed over.
   const unsigned long end = ERR_peek_last_error();
-  if (ERR_GET_LIB(end) != ERR_LIB_PEM || ERR_GET_REASON(end) != PEM_R_NO_START_LINE)
+  if (ERR_GET_LIB(end) != ERR_LIB_PEM || ERR_GET_REASON(end) != PEM_R_NO_START_LINE ||
+      !are_whole(file.value().get(), count))
     return openssl_error("a revocation list in '" + path + "' cannot be read");
   if (count == 0) return openssl_error("'" + path + "' has no revocation list");
   ERR_clear_error();
@@ -157,7 +180,7 @@ Result<ContextPtr> new_context(const Auth& auth, bool connects, Key* key) {
   const bool set = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                    SSL_CTX_set_ciphersuites(context, kSuites) == 1 &&
                    SSL_CTX_set_num_tickets(context, 0) == 1 &&
-                 SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 &&
+                   SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 &&
                    SSL_CTX_set_session_id_context(context, identity_bytes(), kIdentity.size()) == 1;
   REHEARSAL_CHECK(set);
   SSL_CTX_set_max_cert_list(context, kChainBytesMax);

@@ -230,5 +230,48 @@ TEST(GroupLiar, EndsOfGroupsThatThereAreNotPushNoTrueEndOut) {
   }
 }
 
+TEST(GroupLiar, ATensorThatRequiresGradientsIsTakenAsOneThatDoesNot) {
+  // Goal: what a member gives has no part in an autograd graph, whatever it says. Method: b, whose
+  // program does nothing with the group, says by hand what it would send, for all numbers of a
+  // young one.
+  at::Tensor sum = at::ones({2});
+  std::optional<Error> heard;
+  Program program(FunctionRegistry{});
+  program.worker("a", [&](Worker& worker) {
+    const ProcessGroup group(worker, {"a", "b"}, {.timeout = seconds(20)});
+    heard = thrown_by([&] { group.reduce(sum, 0); });
+  });
+  program.worker("b", [](Worker& worker) {
+    const ProcessGroup group(worker, {"a", "b"}, {.timeout = seconds(20)});
+    worker.sleep(seconds(30));
+  });
+  const fibers::DefaultThreadState state;
+  ClusterParts parts(Seed{1}, program, {.faults = sim::FaultLevel::none, .oracles = false});
+  parts.begin();
+  while (parts.step(Instant{} + seconds(5))) {
+  }
+  const Incarnation of_a = parts.life(kFirst).view().incarnation;
+  sim::Life& mad = parts.life(kSecond);
+  const Incarnation of_b = mad.view().incarnation;
+  const uint32_t deliver = position(program, "rehearsal.deliver");
+  mad.runtime().post([&] {
+    for (uint64_t n = 0; n < 64; ++n) {
+      Call call{.id = CallId{CausalId{of_b, {7, 7}, n}}};
+      call.function = deliver;
+      ValueWriter writer(call.arguments);
+      Value<Parcel>::write(writer, {.group = {of_a.value, n / 16},
+                                    .slot = {false, n / 4 % 4, n % 4, 1},
+                                    .operation = "reduce(sum) with root 'a' of Float[2]",
+                                    .tensors = {at::ones({2}).requires_grad_()}});
+      mad.node().say(kFirst, Message{std::move(call)});
+    }
+  });
+  while (parts.step()) {
+  }
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->text, "nothing was thrown") << to_string(*heard);
+  EXPECT_TRUE(at::equal(sum, at::full({2}, 2)));
+}
+
 }  // namespace
 }  // namespace rehearsal::group_liar

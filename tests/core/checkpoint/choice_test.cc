@@ -1,6 +1,7 @@
 // The cut that a run goes on from, by what the workers say that they have.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,11 +30,12 @@ CheckpointChoice choice_among(const Held& held, const std::vector<std::string>& 
       accept_loss);
 }
 
-std::string refusal_of(const Held& held, const std::vector<std::string>& asked_first) {
+std::string refusal_of(const Held& held, const std::vector<std::string>& asked_first,
+                       ErrorKind kind = ErrorKind::storage) {
   try {
     static_cast<void>(choice_among(held, asked_first));
   } catch (const RpcError& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::storage);
+    EXPECT_EQ(error.kind(), kind);
     return error.error().text;
   }
   return "nothing was refused";
@@ -46,6 +48,25 @@ TEST(CheckpointChoice, IsTheBeginningWhereNothingWasSaved) {
   EXPECT_EQ(choice.run, 1u);
   EXPECT_EQ(choice.from, CheckpointTag());
   EXPECT_TRUE(choice.directory.empty());
+}
+
+TEST(CheckpointChoice, ARunThatCannotHaveBegunIsRefused) {
+  // Goal: a worker that makes numbers up neither begins runs again from zero nor uses them up.
+  // Method: the last number that there is, said in each place; then as many as can be missed.
+  const uint64_t last = std::numeric_limits<uint64_t>::max();
+  const CheckpointTag tag{last, 4};
+  for (const HeldCheckpoints& lie :
+       {HeldCheckpoints{.run = last, .committed = {}, .copies = {}},
+        HeldCheckpoints{.run = 1, .committed = {}, .copies = {copy_of(tag, {"trainer"})}}})
+    for (const std::string liar : {"ps", "trainer"}) {
+      Held held = {{"ps", {.run = 7}}, {"trainer", {.run = 7}}};
+      held[liar] = lie;
+      EXPECT_EQ(refusal_of(held, kBoth, ErrorKind::protocol),
+                "checkpoint: worker '" + liar +
+                    "' tells of run 18446744073709551615, and the others of 7 at most");
+    }
+  const uint64_t missed = uint64_t{1} << 32;
+  EXPECT_EQ(choice_among({{"ps", {}}, {"trainer", {.run = missed}}}, kBoth).run, missed + 1);
 }
 
 TEST(CheckpointChoice, AStragglerThatSavedALaterStepGoesBack) {

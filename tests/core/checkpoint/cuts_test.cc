@@ -295,7 +295,16 @@ TEST(Cuts, AreRememberedOfAsManyNamesAsAProgramHas) {
       ASSERT_EQ(open({.name = name_of("opened", i), .run = 1}).text, "opened") << i;
     const Error refused = open({.name = "more", .run = 1});
     EXPECT_EQ(refused.kind, ErrorKind::overloaded) << to_string(refused);
-    EXPECT_NE(refused.text.find("has begun runs of 256 names"), std::string::npos) << refused.text;
+    EXPECT_NE(refused.text.find("'trainer' has begun runs of 256 names at worker 'first'"),
+              std::string::npos)
+        << refused.text;
+    // Whoever has begun too many keeps nobody else out.
+    at_desk(worker, [&](CheckpointDesk& desk) {
+      for (size_t i = 0; i < CheckpointDesk::kBooksMax; ++i)
+        desk.open(worker, "first", {.name = name_of("of first", i), .run = 1});
+      EXPECT_THROW(desk.open(worker, "first", {.name = "more", .run = 1}), RpcError);
+      desk.open(worker, "trainer", {.name = "of trainer", .run = 1});
+    });
     EXPECT_EQ(open({.name = name_of("opened", 0), .run = 2}).text, "opened");
 
     const CheckpointOpening long_one{
@@ -304,7 +313,7 @@ TEST(Cuts, AreRememberedOfAsManyNamesAsAProgramHas) {
         .directory = {
             {.piece = std::string(CheckpointDesk::kDirectoryBytesMax, 'p'), .holder = "first"}}};
     try {
-      at_desk(worker, [&](CheckpointDesk& desk) { desk.open(worker, long_one); });
+      at_desk(worker, [&](CheckpointDesk& desk) { desk.open(worker, "trainer", long_one); });
       ADD_FAILURE() << "opened";
     } catch (const RpcError& thrown) {
       EXPECT_EQ(thrown.error().kind, ErrorKind::overloaded);

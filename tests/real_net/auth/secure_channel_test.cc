@@ -347,7 +347,10 @@ TEST(Certificates, WithADamagedListAmongTheRevokedAreRefused) {
   EXPECT_TRUE(made_with(list + "words of a person\n").ok());
   std::string changed = list;
   changed[list.find('\n') + 3] = '*';
-  for (const std::string& damaged : {list.substr(0, list.size() / 2), changed}) {
+  const std::string first_line = list.substr(0, list.find('\n'));
+  for (const std::string& damaged :
+       {list.substr(0, list.size() / 2), changed, first_line, first_line.substr(0, 20),
+        first_line.substr(0, 8), std::string("-")}) {
     const auto made = made_with(list + damaged);
     ASSERT_FALSE(made.ok());
     EXPECT_NE(made.error().text.find("a revocation list in '" + files.revoked + "' cannot be read"),

@@ -1,6 +1,7 @@
 #include "command_line/command_line.h"
 
 #include <ATen/Parallel.h>
+#include <signal.h>
 
 #include <exception>
 #include <iostream>
@@ -72,6 +73,7 @@ int obey(Tool& tool, const std::vector<std::string>& words) {
 
 int main(int argc, char** argv, const std::vector<Scenario>& scenarios, const Backends& backends) {
   open_standard_descriptors();
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error, which names it
   StandardOutput output;
   Tool tool{argv[0], scenarios, backends, false};
   const int status = obey(tool, std::vector<std::string>(argv + 1, argv + argc));

@@ -14,6 +14,7 @@ TemporaryFolder::TemporaryFolder() {
     throw std::runtime_error("the temporary folder " + name +
                              " cannot be made: " + std::strerror(errno) + "; TMPDIR says where");
   path_ = name;
+  sweeper_.emplace(name);
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include "command_line/sweeper.h"
 
 namespace rehearsal::command_line {
 
-// The folder and all that is in it are gone when this is.
+// The folder and all that is in it are gone when this is, or when this process has ended early.
 class TemporaryFolder {
  public:
   // Throws std::runtime_error, with path and cause, if it cannot be made.
@@ -19,6 +22,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  std::optional<Sweeper> sweeper_;
 };
 
 }  // namespace rehearsal::command_line

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/autograd/context_gradients.h"
+#include "core/autograd/ended_passes.h"
 #include "core/autograd/send_rpc_backward.h"
 #include "core/base/error.h"
 #include "core/base/ids.h"
@@ -41,7 +42,7 @@ struct ContextRecord {
   std::map<PassId, Error> dead;  // passes that failed, and why
   // Of these, how many each peer has made known here, as far as they count for it.
   std::map<WorkerId, uint64_t> told_dead;
-  std::set<PassId> ended;            // passes that ended well: none begins again
+  EndedPasses ended;
   uint64_t next_epoch = 1;           // of passes that start here
   std::vector<uint64_t> taken_back;  // of these, those that failed: somebody may have kept them
   MaybeError in_doubt;  // nobody can tell any more how a pass ended whose gradients are here

@@ -20,6 +20,11 @@ class IntervalSet {
   [[nodiscard]] bool contiguous() const { return above_.empty(); }
   // How many stretches of numbers are missing.
   [[nodiscard]] uint64_t gaps() const { return above_.size(); }
+  // The first one counts as in. REQUIRES: gaps() > 0.
+  void close_first_gap() {
+    base_ = above_.begin()->second;
+    above_.erase(above_.begin());
+  }
   // The numbers beyond the first one that is missing are taken out again.
   void forget_above() { above_.clear(); }
 

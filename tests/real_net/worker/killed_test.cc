@@ -148,6 +148,37 @@ TEST_F(Killed, RankZeroIsNamedToo) {
   EXPECT_NE(why.find(std::string("worker 'first") + kRefused), std::string::npos) << why;
 }
 
+TEST_F(Killed, ARankZeroThatComesBackWithoutItsStoreSaysForWhomItWaits) {
+  // Goal: its store died with it, so it does not find the others: it names them and does not wait
+  // in silence. They meet again when all come. Method: as above; then rank 0 alone, then both.
+  Program program(functions());
+  Program quiet(functions());
+  Nursery* nursery = nullptr;
+  pid_t first = -1;
+  program.worker("first").worker("second", [&](Worker& worker) {
+    (void)failure_of_call_to(worker, "first", [&] { EXPECT_EQ(nursery->kill(first), -SIGKILL); });
+  });
+  quiet.worker("first").worker("second");
+  const std::string rendezvous = "tcp://127.0.0.1:" + std::to_string(leased_port());
+  constexpr int kAlone = 10;
+  constexpr int kBoth = 20;
+  Nursery children([&](int number) {
+    WorkerOptions made = options(static_cast<uint32_t>(number % 10), rendezvous);
+    if (number < kAlone) return run_worker(made, program).ok() ? 0 : 1;
+    if (number >= kBoth) return run_worker(made, quiet).ok() ? 0 : 1;
+    made.node.join_timeout = seconds(3);
+    const Status status = run_worker(made, quiet);
+    return !status.ok() && status.error().text.find("rank 1 ('second')") != std::string::npos ? 7
+                                                                                              : 1;
+  });
+  nursery = &children;
+  first = children.start(0);
+  EXPECT_FALSE(run_worker(options(1, rendezvous), program).ok());
+  EXPECT_EQ(children.wait(children.start(kAlone)), 7);
+  const pid_t both[] = {children.start(kBoth), children.start(kBoth + 1)};
+  for (const pid_t child : both) EXPECT_EQ(children.wait(child), 0);
+}
+
 TEST_F(Killed, WhatAFunctionHasTakenForAKilledCallerItGivesBack) {
   // Goal: a lock at a third worker is free again, and the function's worker serves on. Method: the
   // caller is killed while the function holds it. In the end the lock's worker is killed, too: it

@@ -72,7 +72,7 @@ CheckpointDesk::Book& CheckpointDesk::book(const WorkerAccess& here, const std::
   return books_.emplace(name, std::move(book)).first->second;
 }
 
-// What the opener's other runs have left here counts, too.
+// All that the opener's other runs have left here counts, too.
 void CheckpointDesk::check_opener(const WorkerAccess& here, const std::string& opener,
                                   const CheckpointOpening& opening) const {
   constexpr uint64_t kEntryBytes = 128;

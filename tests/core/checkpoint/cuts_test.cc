@@ -298,7 +298,7 @@ TEST(Cuts, AreRememberedOfAsManyNamesAsAProgramHas) {
     EXPECT_NE(refused.text.find("'trainer' has begun runs of 256 names at worker 'first'"),
               std::string::npos)
         << refused.text;
-    // Whoever has begun too many keeps nobody else out.
+    // A worker that has begun too many keeps no other one out.
     at_desk(worker, [&](CheckpointDesk& desk) {
       for (size_t i = 0; i < CheckpointDesk::kBooksMax; ++i)
         desk.open(worker, "first", {.name = name_of("of first", i), .run = 1});

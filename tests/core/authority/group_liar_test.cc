@@ -263,6 +263,7 @@ TEST(GroupLiar, ATensorThatRequiresGradientsIsTakenAsOneThatDoesNot) {
                                     .slot = {false, n / 4 % 4, n % 4, 1},
                                     .operation = "reduce(sum) with root 'a' of Float[2]",
                                     .tensors = {at::ones({2}).requires_grad_()}});
+      writer.finish();
       mad.node().say(kFirst, Message{std::move(call)});
     }
   });

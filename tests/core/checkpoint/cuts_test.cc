@@ -301,9 +301,9 @@ TEST(Cuts, AreRememberedOfAsManyNamesAsAProgramHas) {
     // A worker that has begun too many keeps no other one out.
     at_desk(worker, [&](CheckpointDesk& desk) {
       for (size_t i = 0; i < CheckpointDesk::kBooksMax; ++i)
-        desk.open(worker, "first", {.name = name_of("of first", i), .run = 1});
+        desk.open(worker, "first", {.name = name_of("of-first", i), .run = 1});
       EXPECT_THROW(desk.open(worker, "first", {.name = "more", .run = 1}), RpcError);
-      desk.open(worker, "trainer", {.name = "of trainer", .run = 1});
+      desk.open(worker, "trainer", {.name = "of-trainer", .run = 1});
     });
     EXPECT_EQ(open({.name = name_of("opened", 0), .run = 2}).text, "opened");
 

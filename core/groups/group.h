@@ -59,6 +59,9 @@ class Group {
   // Handles a message that makes the group; false if it is none of this kind of group.
   virtual bool on_message(WorkerId from, const Message& message) = 0;
 
+  // Whether calls of others can come: not when all have ended, and this worker goes.
+  [[nodiscard]] virtual bool takes_calls() const { return true; }
+
   // Something that the end depends on may have changed. Cheap while nobody waits for it.
   virtual void progressed() = 0;
 

@@ -56,6 +56,7 @@ class StaticGroup final : public Group {
   void on_hello_refused(WorkerId peer, const Error& why) override;
   [[nodiscard]] bool may_have_left(WorkerId peer) const override;
   bool on_message(WorkerId from, const Message& message) override;
+  [[nodiscard]] bool takes_calls() const override { return !leaving_; }
   void progressed() override;
   void on_tick() override;
   void on_link(WorkerId peer) override { arrivals_.arrived(peer); }

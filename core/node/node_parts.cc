@@ -197,7 +197,11 @@ struct NodeParts::Router {
   NodeParts& node;
   WorkerId from;
 
-  void operator()(Call& call) const { node.served.on_call(from, std::move(call)); }
+  // One that comes when all have ended would hold this worker by what it refers to.
+  void operator()(Call& call) const {
+    if (!node.group->takes_calls()) return node.strand->mark("a call came when all had ended");
+    node.served.on_call(from, std::move(call));
+  }
   void operator()(Response& response) const { node.pending.on_response(from, std::move(response)); }
   void operator()(Cancel& cancel) const { node.served.on_cancel(from, cancel); }
   void operator()(Item& item) const { node.pending.on_item(from, std::move(item)); }

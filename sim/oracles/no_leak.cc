@@ -39,8 +39,9 @@ constexpr std::array kTables = std::to_array<Table>({
     {"unconfirmed references", &NodeCensus::pending_users},
     {"pending children", &NodeCensus::pending_children},
     {"published names", &NodeCensus::published},
-    {"contexts", &NodeCensus::contexts},
-    {"send functions", &NodeCensus::send_functions},
+    // Its creator tells of a context's end: a mad one, or one that it has misled, may not.
+    {"contexts", &NodeCensus::contexts, never, nullptr, /*by_a_lie=*/true},
+    {"send functions", &NodeCensus::send_functions, never, nullptr, /*by_a_lie=*/true},
     {"passes", &NodeCensus::passes},
     // A dynamic group asks a worker until it knows that it has left: its answers may find nobody.
     // A mad worker has to acknowledge nothing.

@@ -230,6 +230,59 @@ TEST(GroupLiar, EndsOfGroupsThatThereAreNotPushNoTrueEndOut) {
   }
 }
 
+// What is seen of the end: that c is told to go, what it asks of others after that, and what it
+// says of a call.
+class EndOfThird final : public Trace {
+ public:
+  void on_event(const Event& event) override {
+    const bool of_third = event.worker == kThird;
+    if (event.kind == EventKind::frame_sent && event.peer == kThird)
+      told_to_go |= event.message_type == Message{Leave{}}.type();
+    if (event.kind == EventKind::frame_sent && of_third)
+      fork_requests += event.message_type == Message{ForkRequest{}}.type() ? 1 : 0;
+    if (event.kind == EventKind::mark && of_third)
+      refused += event.text == "a call came when all had ended" ? 1 : 0;
+  }
+  bool told_to_go = false;
+  int fork_requests = 0;
+  int refused = 0;
+};
+
+// a tells c to go, and then calls it with a reference to a value of b.
+void run_with_late_call(uint64_t seed, EndOfThird& end) {
+  Program program{FunctionRegistry()};
+  for (const char* const name : {"a", "b", "c"}) program.worker(name, [](Worker&) {});
+  const fibers::DefaultThreadState state;
+  ClusterParts parts(Seed{seed}, program,
+                     {.faults = sim::FaultLevel::none, .oracles = false, .traces = {&end}});
+  parts.begin();
+  while (!end.told_to_go && parts.step()) {
+  }
+  sim::Life& mad = parts.life(kFirst);
+  const Incarnation of_mad = mad.view().incarnation;
+  Call call{.id = CallId{CausalId{of_mad, {7, 7}, 1}}};
+  call.function = position(program, "rehearsal.abandon");
+  const RRefId value{{of_mad, {8, 8}, 1}, kSecond, parts.life(kSecond).view().incarnation, 0};
+  call.arguments.forks.push_back({value, ForkId{CausalId{of_mad, {9, 9}, 1}}});
+  mad.runtime().post([&] { mad.node().say(kThird, Message{std::move(call)}); });
+  while (parts.step()) {
+  }
+}
+
+TEST(GroupLiar, ACallThatComesWhenAllHaveEndedIsNotServed) {
+  // Goal: who goes asks nobody on behalf of another, and is not held by those who have gone.
+  // Method: seeds by which c has gone, or still goes, when the call comes.
+  int refused = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    EndOfThird end;
+    run_with_late_call(seed, end);
+    EXPECT_TRUE(end.told_to_go) << seed;
+    EXPECT_EQ(end.fork_requests, 0) << seed;
+    refused += end.refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST(GroupLiar, ATensorThatRequiresGradientsIsTakenAsOneThatDoesNot) {
   // Goal: what a member gives has no part in an autograd graph, whatever it says. Method: b, whose
   // program does nothing with the group, says by hand what it would send, for all numbers of a

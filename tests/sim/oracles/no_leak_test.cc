@@ -46,8 +46,10 @@ TEST(LeftAtEnd, APartThatMayStayIsNotCounted) {
 }
 
 TEST(LeftAtEnd, AMadWorkerLeavesWhatItNeverAcknowledgesAndWhatItHasInvented) {
-  const NodeCensus lied_to{.unacknowledged = 2, .awaited_values = 1};
+  const NodeCensus lied_to{
+      .contexts = 1, .send_functions = 3, .unacknowledged = 2, .awaited_values = 1};
   EXPECT_EQ(left_at_end(lied_to, false),
+            "1 contexts, 3 send functions, "
             "2 unacknowledged frames, 1 values that nobody has created");
   EXPECT_EQ(left_at_end(lied_to, false, /*lied_to=*/true), "");
   EXPECT_EQ(left_at_end({.pending_calls = 1}, false, /*lied_to=*/true), "1 pending calls");

@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""Builds the tool with every small mistake in it, beside the one that a preset has built.
+
+build.py [--build build/dev] [--jobs N]
+
+The library's core is compiled again from the copies that schemata.py makes; all else is the
+preset's own. The tool goes to BUILD/schemata/rehearsal, and to mistakes.json the list of what
+REHEARSAL_SCHEMA=NUMBER breaks in it. Mistakes that do not compile are left out.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+NUMBERS_IN_A_UNIT = 20_000
+ROUNDS_MAX = 6
+# What is not the protocol: how stacks are kept, and what LibTorch's operators are.
+NOT_CORE = ("rehearsal_fibers", "rehearsal_proto")
+
+
+class Unit:
+    def __init__(self, words, index, out):
+        self.words = words
+        self.source = words[-1]
+        self.name = pathlib.Path(self.source).stem
+        self.first = 1 + index * NUMBERS_IN_A_UNIT
+        self.folder = out / self.name
+        self.object = self.folder / "unit.o"
+        self.left_out = self.folder / "left_out.txt"
+
+    def flags(self):
+        """Those that say what the source means."""
+        kept, words = [], iter(self.words[:-4])
+        for word in words:
+            if word in ("-isystem", "-include-pch", "-include", "-mllvm"):
+                kept += [word, next(words)]
+            elif word in ("-MT", "-MF"):
+                next(words)
+            elif word.startswith(("-D", "-I", "-std", "-f")):
+                kept.append(word)
+        return kept
+
+    def stamp(self):
+        """What the result depends on; headers by the preset's own object, which follows them."""
+        digest = hashlib.sha256()
+        for path in (HERE / "schemata.py", HERE / "schemata.h", HERE / "build.py"):
+            digest.update(path.read_bytes())
+        digest.update(shlex.join(self.words).encode())
+        digest.update(pathlib.Path(self.words[-3]).read_bytes())
+        return digest.hexdigest()
+
+    def generate(self, root):
+        command = ["/usr/bin/python3", str(HERE / "schemata.py"), "--root", str(root), "--out",
+                   str(self.folder), "--without", str(self.left_out), "--first", str(self.first),
+                   self.source, "--", *self.flags()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{self.name}: {done.stderr[-2000:]}")
+
+    def compile(self, root):
+        """The lines of the copies that do not compile."""
+        compiler = self.words[:self.words.index("-o")]
+        command = [word for word in compiler if word not in ("-Werror", "-MD")]
+        for flag in ("-MT", "-MF"):
+            if flag in command:
+                at = command.index(flag)
+                del command[at:at + 2]
+        # Joined sources name those that they join from the root: the copies are found before.
+        copy = self.folder / os.path.relpath(self.source, root)
+        command += ["-include", str(HERE / "schemata.h"), "-w", "-Wno-c++11-narrowing",
+                    "-ferror-limit=0", "-iquote", str(self.folder), "-o", str(self.object), "-c",
+                    str(copy if copy.exists() else self.source)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 0:
+            return set()
+        wrong = set(re.findall(rf"^{re.escape(str(self.folder))}/(\S+?:\d+):\d+: error",
+                               done.stderr, re.M))
+        if not wrong:
+            raise RuntimeError(f"{self.name}: {done.stderr[:3000]}")
+        return wrong
+
+    def build(self, root):
+        stamp = self.stamp()
+        kept = self.folder / "stamp"
+        if kept.exists() and kept.read_text() == stamp:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.left_out.write_text("")
+        for _ in range(ROUNDS_MAX):
+            self.generate(root)
+            wrong = self.compile(root)
+            if not wrong:
+                kept.write_text(stamp)
+                return
+            with self.left_out.open("a") as file:
+                file.writelines(f"{line}\n" for line in sorted(wrong))
+        raise RuntimeError(f"{self.name}: {sorted(wrong)[:5]} do not compile")
+
+
+def words_of(line):
+    words = shlex.split(line)
+    while words and (words[0] in ("env", ":", "&&") or "=" in words[0] or
+                     words[0].endswith("ccache")):
+        words.pop(0)
+    return words
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/dev"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    root = pathlib.Path.cwd()
+    build = options.build.resolve()
+    listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "rehearsal"],
+                            capture_output=True, text=True, check=True)
+    lines = listed.stdout.splitlines()
+    out = build / "schemata"
+    units = []
+    for line in lines:
+        if not re.search(rf" -c ({re.escape(str(build))}/core/units|{re.escape(str(root))}/core)/"
+                         r"\S+\.cc$", line) or any(name in line for name in NOT_CORE):
+            continue
+        units.append(Unit(words_of(line), len(units), out))
+    os.chdir(build)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(lambda unit: unit.build(root), units))
+    mistakes = []
+    for unit in units:
+        mistakes += json.loads((unit.folder / f"{unit.name}.json").read_text())
+    (out / "mistakes.json").write_text(json.dumps(mistakes))
+    link = words_of(lines[-1])[:-2]
+    first = next(i for i, word in enumerate(link) if word.endswith(".a"))
+    link[first:first] = [str(unit.object) for unit in units]
+    link[link.index("-o") + 1] = "schemata/rehearsal"
+    subprocess.run(link, check=True)
+    print(f"{len(mistakes)} mistakes in {len(units)} units: {out / 'rehearsal'}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        sys.exit(f"build.py: {error}")

@@ -27,9 +27,10 @@ struct Table {
 
 using enum MayStay;
 constexpr std::array kTables = std::to_array<Table>({
-    {"pending calls", &NodeCensus::pending_calls},
-    {"executions", &NodeCensus::executions},
-    {"waiting calls", &NodeCensus::waiting},
+    // A mad worker may call when it has said that it is quiet: what it calls is cut off.
+    {"pending calls", &NodeCensus::pending_calls, never, nullptr, /*by_a_lie=*/true},
+    {"executions", &NodeCensus::executions, never, nullptr, /*by_a_lie=*/true},
+    {"waiting calls", &NodeCensus::waiting, never, nullptr, /*by_a_lie=*/true},
     // A worker that leaves takes the values that others hold with it, and what these hold here.
     {"owned values", &NodeCensus::owners, in_dynamic_group},
     {"owned values that others refer to", &NodeCensus::shared_owners, in_dynamic_group},
@@ -54,7 +55,7 @@ constexpr std::array kTables = std::to_array<Table>({
     // `after`, the delay of a batch, the time of a gathering: nobody says that it is wanted no
     // more.
     {"loose timers", &NodeCensus::loose_timers, always},
-    {"parked stacks", &NodeCensus::parked},
+    {"parked stacks", &NodeCensus::parked, never, nullptr, /*by_a_lie=*/true},
     {"lookups", &NodeCensus::lookups},
     // Its members have given up, else this worker would wait; it still refuses those who come late.
     {"gatherings", &NodeCensus::gatherings, always},

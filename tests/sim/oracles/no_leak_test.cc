@@ -52,7 +52,7 @@ TEST(LeftAtEnd, AMadWorkerLeavesWhatItNeverAcknowledgesAndWhatItHasInvented) {
             "1 contexts, 3 send functions, "
             "2 unacknowledged frames, 1 values that nobody has created");
   EXPECT_EQ(left_at_end(lied_to, false, /*lied_to=*/true), "");
-  EXPECT_EQ(left_at_end({.pending_calls = 1}, false, /*lied_to=*/true), "1 pending calls");
+  EXPECT_EQ(left_at_end({.executions = 1, .owners = 1}, false, /*lied_to=*/true), "1 owned values");
 }
 
 TEST(LeftAtEnd, WhoLeavesADynamicGroupMayStillOwnWhatOthersHold) {

@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 NUMBERS_IN_A_UNIT = 20_000
 ROUNDS_MAX = 6
 # What is not the protocol: how stacks are kept, and what LibTorch's operators are.
-NOT_CORE = ("rehearsal_fibers", "rehearsal_proto")
+NOT_CORE = ("rehearsal_fibers", "/core/fibers/", "rehearsal_proto")
 
 
 class Unit:
@@ -39,11 +39,11 @@ class Unit:
         """Those that say what the source means."""
         kept, words = [], iter(self.words[:-4])
         for word in words:
-            if word in ("-isystem", "-include-pch", "-include", "-mllvm"):
+            if word in ("-isystem", "-include-pch"):
                 kept += [word, next(words)]
-            elif word in ("-MT", "-MF"):
+            elif word in ("-MT", "-MF", "-mllvm"):
                 next(words)
-            elif word.startswith(("-D", "-I", "-std", "-f")):
+            elif word.startswith(("-D", "-I", "-O", "-std", "-f")):
                 kept.append(word)
         return kept
 

@@ -55,7 +55,6 @@ struct ClusterView {
   Instant acts_until{};
   uint64_t turns = 0;           // of the program's code so far
   bool dynamic = false;         // the group is: workers leave while others refer to what they own
-  bool lied_to = false;         // one worker is mad: it may have said anything
   std::vector<LifeView> lives;  // all there were, by worker and life
 };
 

@@ -91,19 +91,21 @@ constexpr std::string_view kGracefulEnd = "the worker has shut down";
 
 class NoLeak final : public QuietOracle {
  public:
+  explicit NoLeak(bool lied_to) : lied_to_(lied_to) {}
+
   std::string_view name() const override { return "no leak"; }
   EventKinds watched() const override {
     return {EventKind::execution_started, EventKind::execution_ended, EventKind::node_stopped};
   }
 
-  // A worker that leaves in good order cuts nothing off.
+  // A worker that leaves in good order cuts nothing off, unless a mad one has told it to go.
   void on_event(const Observation& seen, Findings& findings) override {
     const Event& event = seen.event;
     if (event.kind == EventKind::execution_started) ++running_[seen.life];
     if (event.kind == EventKind::execution_ended) --running_[seen.life];
     if (event.kind != EventKind::node_stopped || event.text != kGracefulEnd) return;
     graceful_.insert(seen.life);
-    if (running_[seen.life] > 0)
+    if (running_[seen.life] > 0 && !lied_to_)
       findings.fail(name(), "worker " + std::to_string(seen.life.worker.value),
                     "it has left, and " + std::to_string(running_[seen.life]) +
                         " functions, continuations or walks still run there");
@@ -115,8 +117,7 @@ class NoLeak final : public QuietOracle {
       if (life.live_stacks > 0)
         findings.fail(name(), worker, std::to_string(life.live_stacks) + " stacks are left");
       if (life.census_at_end != nullptr && graceful_.contains(life.id))
-        if (const std::string left =
-                left_at_end(*life.census_at_end, cluster.dynamic, cluster.lied_to);
+        if (const std::string left = left_at_end(*life.census_at_end, cluster.dynamic, lied_to_);
             !left.empty())
           findings.fail(name(), worker, "when it had shut down, there were left: " + left);
       if (life.node == nullptr) continue;
@@ -131,6 +132,7 @@ class NoLeak final : public QuietOracle {
   }
 
  private:
+  const bool lied_to_;
   std::map<net_fake::LifeId, int64_t> running_;
   std::set<net_fake::LifeId> graceful_;
 };
@@ -144,6 +146,8 @@ std::string left_at_end(const NodeCensus& census, bool dynamic, bool lied_to) {
   });
 }
 
-std::unique_ptr<Oracle> make_no_leak() { return std::make_unique<NoLeak>(); }
+std::unique_ptr<Oracle> make_no_leak(bool lied_to) {
+  return std::make_unique<NoLeak>(lied_to);
+}
 
 }  // namespace rehearsal::sim

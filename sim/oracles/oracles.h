@@ -44,7 +44,8 @@ struct NodeWaits;  // wait_graph.h
 // A worker that shuts down in good order cuts something off, or has a timer or an entry of a table
 // left, before its end clears them; or something is left when a life is over: stacks, timers,
 // entries.
-[[nodiscard]] std::unique_ptr<Oracle> make_no_leak();
+// `lied_to`: one of the workers is mad, and may have told others what it liked.
+[[nodiscard]] std::unique_ptr<Oracle> make_no_leak(bool lied_to = false);
 
 // The destructor of a value that a worker holds lets an exception out.
 [[nodiscard]] std::unique_ptr<Oracle> make_destructors();

@@ -124,7 +124,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     }
     add_judge(make_fencing());
     add_judge(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
-    add_judge(make_no_leak());
+    add_judge(make_no_leak(/*lied_to=*/mad_ != nullptr));
     add_judge(make_invariants());
   }
   for (Trace* trace : options_.traces) recorder_.add(*trace);

@@ -40,8 +40,7 @@ ClusterView ClusterParts::view(bool idle) const {
                       .idle = idle,
                       .acts_until = acts_until_,
                       .turns = world_.turns,
-                      .dynamic = program_.is_dynamic(),
-                      .lied_to = mad_ != nullptr};
+                      .dynamic = program_.is_dynamic()};
   cluster.lives.reserve(names_.size());
   for (const auto& lives : lives_)
     for (const auto& life : lives) cluster.lives.push_back(life->view());

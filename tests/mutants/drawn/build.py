@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Builds the tool with every small mistake in it, beside the one that a preset has built.
 
-build.py [--build build/dev] [--jobs N]
+build.py [--build build/dev] [--jobs N] [--units N --seed WORD]
 
 The library's core is compiled again from the copies that schemata.py makes; all else is the
 preset's own. The tool goes to BUILD/schemata/rehearsal, and to mistakes.json the list of what
-REHEARSAL_SCHEMA=NUMBER breaks in it. Mistakes that do not compile are left out.
+REHEARSAL_SCHEMA=NUMBER breaks in it. Mistakes that do not compile are left out. With --units only
+those of so many units, drawn by a word.
 """
 import argparse
 import concurrent.futures
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shlex
 import subprocess
@@ -116,6 +118,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/dev"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--units", type=int, default=0)
+    parser.add_argument("--seed", default="")
     options = parser.parse_args()
     root = pathlib.Path.cwd()
     build = options.build.resolve()
@@ -129,6 +133,8 @@ def main():
                          r"\S+\.cc$", line) or any(name in line for name in NOT_CORE):
             continue
         units.append(Unit(words_of(line), len(units), out))
+    if options.units:
+        units = random.Random(options.seed).sample(units, min(options.units, len(units)))
     os.chdir(build)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda unit: unit.build(root), units))

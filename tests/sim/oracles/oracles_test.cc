@@ -403,6 +403,13 @@ TEST_F(OracleTest, WhoLeavesInGoodOrderCutsNothingOff) {
   expect_finding("worker 0", "1 functions, continuations or walks still run there");
 }
 
+TEST_F(OracleTest, AMadWorkerMayTellOthersToGoInTheMiddleOfSomething) {
+  use(make_no_leak(/*lied_to=*/true));
+  see(kUser, EventKind::execution_started, 1);
+  see(kUser, {.kind = EventKind::node_stopped, .text = "the worker has shut down"});
+  expect_silent();
+}
+
 TEST_F(OracleTest, LeftStacksAreALeak) {
   use(make_no_leak());
   end();

@@ -146,8 +146,6 @@ std::string left_at_end(const NodeCensus& census, bool dynamic, bool lied_to) {
   });
 }
 
-std::unique_ptr<Oracle> make_no_leak(bool lied_to) {
-  return std::make_unique<NoLeak>(lied_to);
-}
+std::unique_ptr<Oracle> make_no_leak(bool lied_to) { return std::make_unique<NoLeak>(lied_to); }
 
 }  // namespace rehearsal::sim

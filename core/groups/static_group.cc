@@ -334,10 +334,12 @@ void StaticGroup::tell_others(const Message& message) {
 void StaticGroup::enter_phase(uint32_t phase) {
   phase_ = phase;
   last_report_.reset();
+  may_dismiss_.reset();
   if (phase_ % 2 == 1) view_.release_references();
 }
 
-// From a coordinator that has heard of us in its last wave that all is quiet here, and nobody else.
+// From a coordinator that has heard of us in a wave of this phase that all is quiet here, and
+// nobody else.
 void StaticGroup::on_leave(WorkerId from) {
   if (may_dismiss_ != from)
     return sessions_.accuse(from, {"Leave", "comes from a worker that has not asked for the end"});

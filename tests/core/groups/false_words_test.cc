@@ -83,6 +83,22 @@ TEST_F(FalseWordsTest, TheCoordinatorDismissesNobodyWhomItHasNotAskedInAWave) {
     expect_left_for(*member, std::string("worker 'a") + kNotAsked);
 }
 
+TEST_F(FalseWordsTest, WhoWasQuietBeforeItReleasedIsDismissedWhenItIsQuietAgain) {
+  // Goal: what was said at the end of calls does not count at the end of references. Method: c has
+  // a value that somebody holds; a says Leave to it meanwhile.
+  c().references = 1;
+  shut_down_all();
+  deliver_all();
+  ASSERT_EQ(c().releases, 1);
+  ASSERT_FALSE(c().left.has_value());
+  a().say(2, Message{Leave{}});
+  deliver_all();
+  EXPECT_EQ(c().sessions.fenced().size(), 1u);
+  c().change([&] { c().references = 0; });
+  deliver_all();
+  expect_left_for(c(), std::string("worker 'a") + kNotAsked);
+}
+
 TEST_F(FalseWordsTest, AProbeOfAHigherRankFencesItsSender) {
   a().shut_down();
   deliver_all();

@@ -338,10 +338,11 @@ void StaticGroup::enter_phase(uint32_t phase) {
   if (phase_ % 2 == 1) view_.release_references();
 }
 
-// From a coordinator that has heard of us in a wave of this phase that all is quiet here, and
-// nobody else.
+// From a coordinator that has heard of us in a wave, when we had released, that all is quiet here,
+// and nobody else.
 void StaticGroup::on_leave(WorkerId from) {
-  if (may_dismiss_ != from)
+  const bool in_time = phase_ % 2 == 1 || options_.mutants.on(Mutant::shutdown_skips_references);
+  if (may_dismiss_ != from || !in_time)
     return sessions_.accuse(from, {"Leave", "comes from a worker that has not asked for the end"});
   leave();
 }

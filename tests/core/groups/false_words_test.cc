@@ -83,6 +83,23 @@ TEST_F(FalseWordsTest, TheCoordinatorDismissesNobodyWhomItHasNotAskedInAWave) {
     expect_left_for(*member, std::string("worker 'a") + kNotAsked);
 }
 
+TEST_F(FalseWordsTest, NobodyIsDismissedAtTheEndOfCalls) {
+  // Goal: who has said that its calls have ended, and has not released, does not go. Method: a says
+  // Leave to c as soon as that has answered in a wave.
+  b().busy = true;
+  shut_down_all();
+  deliver_all();
+  a().say(2, Message{ShutdownProbe{.phase = 0, .wave = 1}});
+  a().say(2, Message{Leave{}});
+  deliver_all();
+  EXPECT_EQ(c().sessions.fenced().size(), 1u);
+  EXPECT_EQ(c().releases, 0);
+  EXPECT_FALSE(c().left.has_value());
+  b().change([&] { b().busy = false; });
+  deliver_all();
+  expect_left_for(c(), std::string("worker 'a") + kNotAsked);
+}
+
 TEST_F(FalseWordsTest, WhoWasQuietBeforeItReleasedIsDismissedWhenItIsQuietAgain) {
   // Goal: what was said at the end of calls does not count at the end of references. Method: c has
   // a value that somebody holds; a says Leave to it meanwhile.

@@ -34,11 +34,11 @@ class Sessions;
 // have met the same lives know, so that who has not is told from who has.
 //
 // Its members believe each other: a coordinator that all have arrived and are quiet, each worker
-// that it is quiet itself. A false coordinator can begin the end, and dismiss those that are quiet,
-// as soon as they have arrived. Others cannot: what they say of phases counts when all living
-// workers have reported, and of references only at a worker that a former coordinator has asked, or
-// that has lived before (SECURITY.md). One that a mad coordinator has told of the end of calls, and
-// that outlives it, goes back to calls with the others.
+// that it is quiet itself. A false coordinator can begin the end, and dismiss those that have
+// released and are quiet, as soon as they have arrived. Others cannot: what they say of phases
+// counts when all living workers have reported, and of references only at a worker that a former
+// coordinator has asked, or that has lived before (SECURITY.md). One that a mad coordinator has
+// told of the end of calls, and that outlives it, goes back to calls with the others.
 class StaticGroup final : public Group {
  public:
   StaticGroup(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,

@@ -230,8 +230,8 @@ TEST(GroupLiar, EndsOfGroupsThatThereAreNotPushNoTrueEndOut) {
   }
 }
 
-// What is seen of the end: that c is told to go, what it asks of others after that, and what it
-// says of a call.
+// Sees the end: that c is told to go, what it asks of others after that, and what it says of a
+// call.
 class EndOfThird final : public Trace {
  public:
   void on_event(const Event& event) override {

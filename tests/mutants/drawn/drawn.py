@@ -220,12 +220,13 @@ def parse_options():
     parser.add_argument("--files", default="", help="only mistakes of files that begin so")
     parser.add_argument("--below", type=float, default=0,
                         help="fail if fewer of 100 are found [0]")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="hunts at once [all cores]")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(),
+                        help="hunts at once [all cores]")
     parser.add_argument("--anew", action="store_true", help="forget what earlier calls have found")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/dev"),
                         help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/mutants/drawn.json"),
-                        help="the table as JSON")
+    parser.add_argument("--out", type=pathlib.Path, help="the table as JSON",
+                        default=pathlib.Path("build/mutants/drawn.json"))
     options = parser.parse_args()
     if min(options.count, options.seconds, options.jobs) < 1 or options.units < 0:
         parser.error("--count, --seconds, --jobs and --units: type a whole number from 1")

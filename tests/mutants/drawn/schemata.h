@@ -1,5 +1,5 @@
-// What a source with all small mistakes in it calls: each is made if its number was chosen when
-// the process began. Force-included; never part of the product.
+// A source with all small mistakes in it calls these: each mistake is made if its number was chosen
+// when the process began. Force-included; never part of the product.
 #pragma once
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes copies of sources in which every small mistake can be made by its number at run time.
 
-schemata.py --root SOURCES --out FOLDER [--without FILE] [--first N] -- UNIT.cc [FLAGS OF THE COMPILER]
+schemata.py --root SOURCES --out FOLDER [--without FILE] [--first N] UNIT.cc -- [COMPILER'S FLAGS]
 
 A unit is a file that the compiler is given; it may include others, as joined sources do. Of those
 in core/ and real_net/ a copy goes to FOLDER, with calls of schemata.h in it; FOLDER/NAME.json lists

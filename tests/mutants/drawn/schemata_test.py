@@ -1,4 +1,4 @@
-"""Every small mistake of a source can be made by its number, alone, and says where it would show."""
+"""Every small mistake of a source can be made by its number alone, and says where it would show."""
 
 import json
 import os

@@ -24,6 +24,12 @@ class FalseWordsTest : public ShutdownFixture {
     members.clear();
     join_all();
   }
+  // c has ended a, so that b hears no more of it.
+  void lose_a_at_b() {
+    network.cut(0, 1);
+    b().fence(0);
+    deliver_all();
+  }
   // At the end of its shutdown `of` says why it has lost the mad one.
   static void expect_left_for(const GroupMember& of, const std::string& why) {
     ASSERT_TRUE(of.left.has_value()) << of.group.describe();
@@ -96,7 +102,7 @@ TEST_F(FalseWordsTest, NobodyIsDismissedAtTheEndOfCalls) {
   EXPECT_EQ(c().releases, 0);
   EXPECT_FALSE(c().left.has_value());
   b().change([&] { b().busy = false; });
-  deliver_all();
+  lose_a_at_b();
   expect_left_for(c(), std::string("worker 'a") + kNotAsked);
 }
 
@@ -112,7 +118,7 @@ TEST_F(FalseWordsTest, WhoWasQuietBeforeItReleasedIsDismissedWhenItIsQuietAgain)
   deliver_all();
   EXPECT_EQ(c().sessions.fenced().size(), 1u);
   c().change([&] { c().references = 0; });
-  deliver_all();
+  lose_a_at_b();
   expect_left_for(c(), std::string("worker 'a") + kNotAsked);
 }
 

@@ -69,10 +69,14 @@ void RRefContext::undo_forks(WorkerId to, const std::vector<Fork>& forks) {
 
 void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<void(Status)> ready) {
   if (payload.forks.empty()) return ready(Unit{});
-  if (MaybeError too_many = why_too_many_given(from, payload.forks.size())) return ready(*too_many);
-  if (MaybeError impossible = why_impossible(payload.forks)) {
-    strand_.mark("forks arrived that cannot be");
-    return ready(*impossible);
+  MaybeError refused = why_too_many_given(from, payload.forks.size());
+  if (!refused) {
+    refused = why_impossible(payload.forks);
+    if (refused) strand_.mark("forks arrived that cannot be");
+  }
+  if (refused) {
+    give_back(from, payload.forks);
+    return ready(*refused);
   }
   struct Gate {
     size_t missing;
@@ -104,6 +108,21 @@ void RRefContext::adopt_forks(WorkerId from, Payload& payload, UniqueFunction<vo
       arrived(Unit{});
     else
       when_confirmed(fork.id, arrived);
+  }
+}
+
+// Of a message that is refused nothing is adopted. Its sender may be honest, and driven by a mad
+// worker that has made it do the same thing twice: it hears so, or it would keep for ever what it
+// has passed on.
+void RRefContext::give_back(WorkerId from, const std::vector<Fork>& forks) {
+  const Incarnation theirs = sessions_.incarnation(from);
+  for (const Fork& fork : forks) {
+    const bool is_theirs = fork.rref.owner == from && fork.rref.owner_incarnation == theirs;
+    if (fork.id.incarnation != theirs) continue;
+    if (!fork.owner_is_parent)
+      sessions_.send(from, Message{ChildAccept{fork.id}});
+    else if (is_theirs && !users_.contains(fork.id))
+      sessions_.send(from, Message{UserDelete{fork.rref, fork.id}});
   }
 }
 

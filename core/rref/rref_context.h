@@ -155,6 +155,7 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   void settle_child(const CausalId& fork);
   void settle_user(const CausalId& fork, UserState state, MaybeError error);
   void when_confirmed(const CausalId& fork, UniqueFunction<void(Status)> ready);
+  void give_back(WorkerId from, const std::vector<Fork>& forks);
   [[nodiscard]] MaybeError why_impossible(const std::vector<Fork>& forks) const;
   [[nodiscard]] bool is_ours_and_not_created(const RRefId& id) const;
   void adopt_as_owner(WorkerId from, const Fork& fork, std::shared_ptr<RRefHandle> handle,

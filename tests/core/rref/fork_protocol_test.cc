@@ -21,6 +21,14 @@ class ForkProtocolTest : public RRefFixture {
     deliver_all();
     return rref;
   }
+  CallId last_call_of_a() {
+    CallId last;
+    for (const auto& entry : a().trace.entries())
+      if (entry.event.kind == EventKind::frame_sent &&
+          entry.event.message_type == Message{Call{}}.type())
+        last = CallId{entry.event.id};
+    return last;
+  }
 };
 
 TEST_F(ForkProtocolTest, ACreationIsOneMessageAndOneAnswer) {
@@ -245,6 +253,56 @@ TEST_F(ForkProtocolTest, ForksThatCannotBeAreRefusedWithoutHarm) {
   EXPECT_EQ(c().rrefs.user_count(), 0u);
   deliver_all();
   EXPECT_EQ(b().trace.marked("a response came after its call was given up"), 2u);
+}
+
+TEST_F(ForkProtocolTest, WhoPassesAReferenceOnTwiceUnderOneIdHearsThatItWasNotTaken) {
+  // Goal: a worker that a mad one makes do the same thing twice keeps no reference for it. Method:
+  // a passes its own on to c, where it stays, and once more under the id of the same call.
+  std::optional<RRef<Counter>> rref = made();
+  (void)a().calls.rpc_async("c", &keep, *rref);
+  deliver_all();
+  ASSERT_EQ(c().rrefs.user_count(), 1u);
+  Call again{.id = last_call_of_a()};
+  again.arguments.handles.push_back(rref->shared_handle());
+  rref.reset();
+  a().runtime->post([&] {
+    ASSERT_TRUE(
+        a().rrefs.prepare_forks(WorkerId{2}, again.id, kArgumentForks, again.arguments).ok());
+  });
+  world.settle();
+  EXPECT_EQ(a().rrefs.pending_child_count(), 1u);
+  c().runtime->post([&] { c().served.on_call(WorkerId{0}, Call(again)); });
+  deliver_all();
+  EXPECT_EQ(c().trace.marked("forks arrived that cannot be"), 1u);
+  EXPECT_EQ(a().rrefs.pending_child_count(), 0u);
+  EXPECT_EQ(a().rrefs.user_count(), 0u);
+  EXPECT_EQ(c().rrefs.user_count(), 1u);
+  stage_.kept.clear();
+  deliver_all();
+  expect_nothing_left();
+}
+
+TEST_F(ForkProtocolTest, AnOwnerHearsOfItsReferencesInAMessageThatIsRefused) {
+  // Goal: a value is not kept for a worker that has not taken the reference. Method: beside it
+  // comes one of a worker that does not exist.
+  std::optional<RRef<Counter>> rref = b().calls.remote<Counter>("b", 5);
+  world.settle();
+  Call call{.id = CallId{{b().incarnation(), {6, 6}, 1}}};
+  call.arguments.handles.push_back(rref->shared_handle());
+  b().runtime->post([&] {
+    ASSERT_TRUE(b().rrefs.prepare_forks(WorkerId{2}, call.id, kArgumentForks, call.arguments).ok());
+  });
+  world.settle();
+  rref.reset();
+  EXPECT_EQ(b().rrefs.fork_count(), 1u);
+  Fork stranger = call.arguments.forks.front();
+  stranger.id = ForkId{{b().incarnation(), {5, 5}, 0}};
+  stranger.rref.owner = {77};
+  call.arguments.forks.push_back(stranger);
+  c().runtime->post([&] { c().served.on_call(WorkerId{1}, Call(call)); });
+  deliver_all();
+  EXPECT_EQ(c().trace.marked("forks arrived that cannot be"), 1u);
+  expect_nothing_left();
 }
 
 }  // namespace

@@ -27,9 +27,12 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# How a user would hunt: as the scenario draws its faults, with workers that come back, on devices.
-COMES_BACK = ["--faults", "hostile", "--crashes", "1", "--restarts", "drawn"]
-WAYS = {"": [], "restarts": COMES_BACK, "devices": [*COMES_BACK, "--devices", "drawn"]}
+# How a user would hunt: as the scenario draws its faults, with workers that come back, on devices,
+# with one that lies.
+HOSTILE = ["--faults", "hostile", "--crashes", "1"]
+COMES_BACK = [*HOSTILE, "--restarts", "drawn"]
+WAYS = {"": [], "restarts": COMES_BACK, "devices": [*COMES_BACK, "--devices", "drawn"],
+        "mad": [*HOSTILE, "--mad", "1"]}
 SEEDS_TO_REACH = {"storm": 400}
 SEEDS_TO_REACH_OTHERS = 100
 # The storm says most: it has longer turns.

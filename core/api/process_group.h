@@ -45,8 +45,9 @@ struct ProcessGroupOptions {
 // lost or has begun a new life; cancelled if one has let go of the group without taking part, or
 // the call is given up in which it uses it; timeout, which says who is missing; bad_arguments,
 // which names both, if two members do not do the same. Those who wait ask the others after a
-// quarter of their time what they do. The first failure ends the group, at all members: every later
-// operation fails with it. Make a new one then, with those who live.
+// quarter of their time what they do. The first failure ends the group, at all members: with it
+// fails every later operation, and an earlier one where it is not yet done. Make a new one then,
+// with those who live.
 //
 // A handle: copies name the same group, which ends here with the last of them. It may be kept
 // anywhere, also in a worker's state: it holds nothing up. One stack at a time uses it.

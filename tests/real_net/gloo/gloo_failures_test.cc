@@ -163,7 +163,10 @@ TEST_F(GlooFailures, MembersThatDoNotDoTheSameAreBothNamed) {
   const Program program = members(3, [](Worker& worker) {
     for (int round = 0; round < 2; ++round) {
       const ProcessGroup group(worker);
-      if (round == 1) group.all_reduce(at::ones({100'000}));
+      if (round == 1) {
+        group.all_reduce(at::ones({100'000}));
+        worker.barrier();  // Done at all: one that is not would fail with the next.
+      }
       const int64_t size = worker.id().value == 1 ? 200'000 : 100'000;
       const Error error = error_of([&] { group.all_reduce(at::ones({size})); });
       require(error.kind == ErrorKind::bad_arguments, to_string(error));

@@ -106,6 +106,22 @@ class Unit:
         raise RuntimeError(f"{self.name}: {sorted(wrong)[:5]} do not compile")
 
 
+def commands_of(build, target):
+    listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", target],
+                            capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+def link(build, target, objects):
+    """Links a target of the preset once more, with these objects in the place of its own, to
+    BUILD/schemata/TARGET."""
+    words = words_of(commands_of(build, target)[-1])[:-2]
+    first = next(i for i, word in enumerate(words) if word.endswith(".a"))
+    words[first:first] = objects
+    words[words.index("-o") + 1] = f"schemata/{target}"
+    subprocess.run(words, check=True, cwd=build)
+
+
 def words_of(line):
     words = shlex.split(line)
     while words and (words[0] in ("env", ":", "&&") or "=" in words[0] or
@@ -123,12 +139,9 @@ def main():
     options = parser.parse_args()
     root = pathlib.Path.cwd()
     build = options.build.resolve()
-    listed = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "rehearsal"],
-                            capture_output=True, text=True, check=True)
-    lines = listed.stdout.splitlines()
     out = build / "schemata"
     units = []
-    for line in lines:
+    for line in commands_of(build, "rehearsal"):
         if not re.search(rf" -c ({re.escape(str(build))}/core/units|{re.escape(str(root))}/core)/"
                          r"\S+\.cc$", line) or any(name in line for name in NOT_CORE):
             continue
@@ -142,11 +155,9 @@ def main():
     for unit in units:
         mistakes += json.loads((unit.folder / f"{unit.name}.json").read_text())
     (out / "mistakes.json").write_text(json.dumps(mistakes))
-    link = words_of(lines[-1])[:-2]
-    first = next(i for i, word in enumerate(link) if word.endswith(".a"))
-    link[first:first] = [str(unit.object) for unit in units]
-    link[link.index("-o") + 1] = "schemata/rehearsal"
-    subprocess.run(link, check=True)
+    objects = [str(unit.object) for unit in units]
+    (out / "objects.json").write_text(json.dumps(objects))
+    link(build, "rehearsal", objects)
     print(f"{len(mistakes)} mistakes in {len(units)} units: {out / 'rehearsal'}")
 
 

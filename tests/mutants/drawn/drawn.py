@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Draws small mistakes among all that the core can hold, hunts each, and says which hold out.
 
-drawn.py [--count 500] [--seed N] [--seconds 60] [--units N] [--below 95] [--anew]
+drawn.py [--count 500] [--seed N] [--seconds 60] [--units N] [--tests] [--below 95] [--anew]
 
 A mistake is drawn again until a run reaches it with a difference: where none does, it may be none
 at all, or no program says what would show it; those are counted by folder. One that is reached is
-hunted for so many seconds of one core, in the scenarios that reach it. What is known is kept: the
-same command goes on where it was ended. reasons.json names what changes nothing that is promised.
+hunted for so many seconds of one core, in the scenarios that reach it. With --tests what holds out
+is given to the tests of core as well. What is known is kept: the same command goes on where it was
+ended. reasons.json names what changes nothing that is promised.
 """
 
 import argparse
@@ -25,6 +26,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from unit_tests import UnitTests
 
 HERE = pathlib.Path(__file__).resolve().parent
 # How a user would hunt: as the scenario draws its faults, with workers that come back, on devices,
@@ -188,22 +191,30 @@ def draw(mistakes, is_reached, reasons, options):
 
 
 def print_table(hunts, unreached, known):
-    rows = collections.defaultdict(lambda: [0, 0, 0])
+    rows = collections.defaultdict(lambda: [0, 0, 0, 0])
     for one in hunts:
         row = rows[folder_of(one)]
+        result = known[one["number"]]
         row[0] += 1
-        row[1] += known[one["number"]]["found"]
+        row[1] += result["found"]
+        row[2] += bool(result.get("test"))
     for one in unreached:
-        rows[folder_of(one)][2] += 1
-    rows["all"] = [sum(row[i] for row in rows.values()) for i in range(3)]
-    print("| folder | drawn | found | % | no run reaches |\n|---|---|---|---|---|")
-    for folder, (drawn, found, none) in sorted(rows.items(), key=lambda one: one[0] == "all"):
-        share = f"{100 * found / drawn:.0f}" if drawn else "–"
-        print(f"| `{folder}` | {drawn} | {found} | {share} | {none} |")
+        rows[folder_of(one)][3] += 1
+    rows = dict(sorted(rows.items()))
+    rows["all"] = [sum(row[i] for row in rows.values()) for i in range(4)]
+    print("| folder | drawn | hunted down | by tests only | % | no run reaches |\n"
+          "|---|---|---|---|---|---|")
+    for folder, (drawn, hunted_down, tested, none) in rows.items():
+        share = f"{100 * (hunted_down + tested) / drawn:.0f}" if drawn else "–"
+        print(f"| `{folder}` | {drawn} | {hunted_down} | {tested} | {share} | {none} |")
+
+
+def is_found(result):
+    return result["found"] or bool(result.get("test"))
 
 
 def print_survivors(hunts, known):
-    survivors = [one for one in hunts if not known[one["number"]]["found"]]
+    survivors = [one for one in hunts if not is_found(known[one["number"]])]
     if survivors:
         print("\nNot found, by file (REHEARSAL_SCHEMA=NUMBER makes it):")
     for one in sorted(survivors, key=lambda one: (one["file"], one["line"])):
@@ -220,6 +231,8 @@ def parse_options():
                         help="of one core for a mistake at most [60]")
     parser.add_argument("--units", type=int, default=0,
                         help="make those of so many drawn units of the build only [all]")
+    parser.add_argument("--tests", action="store_true",
+                        help="give what holds out to the tests of core")
     parser.add_argument("--files", default="", help="only mistakes of files that begin so")
     parser.add_argument("--below", type=float, default=0,
                         help="fail if fewer of 100 are found [0]")
@@ -289,6 +302,26 @@ def hunt_all(tool, hunts, plans, record, options):
             raise
 
 
+def try_tests(hunts, record, size, options):
+    """Which test finds what the hunts have not found, where a test reaches it."""
+    def is_open(one):
+        result = record.known[one["number"]]
+        return not result["found"] and "test" not in result
+
+    left = [one["number"] for one in hunts if is_open(one)]
+    if not left:
+        return
+    tests = UnitTests(options.build, options.jobs)
+    tests.make()
+    reach = tests.reach(size)
+
+    def one(number):
+        record.add(number, {**record.known[number], "test": tests.found_by(number, reach)})
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, left))
+
+
 def main():
     options = parse_options()
     tool, mistakes = build(options)
@@ -305,6 +338,8 @@ def main():
     record = Record(done, f"{identity}, {options.seconds} s")
     try:
         hunt_all(tool, hunts, plans, record, options)
+        if options.tests:
+            try_tests(hunts, record, max(one["number"] for one in mistakes) + 4, options)
     except KeyboardInterrupt:
         sys.exit(f"ended; what was found is kept in {done}, and the same command goes on")
     print_table(hunts, unreached, record.known)
@@ -314,7 +349,7 @@ def main():
     rows = [{**one, **record.known[one["number"]]} for one in hunts]
     options.out.write_text(json.dumps({"seed": options.seed, "mistakes": rows}, indent=1))
     print(f"The table as JSON: {options.out}")
-    share = 100 * sum(row["found"] for row in rows) / len(rows)
+    share = 100 * sum(is_found(row) for row in rows) / len(rows)
     if share < options.below:
         sys.exit(f"{share:.0f} of 100 are found, fewer than {options.below:.0f}")
 

@@ -27,7 +27,8 @@ import tempfile
 import threading
 import time
 
-from unit_tests import UnitTests
+sys.dont_write_bytecode = True
+from unit_tests import UnitTests  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 # How a user would hunt: as the scenario draws its faults, with workers that come back, on devices,

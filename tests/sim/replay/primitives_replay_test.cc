@@ -41,6 +41,22 @@ int64_t take(CallContext& context) {
   return queue.sum;
 }
 
+void put_back(CallContext& context) {
+  context.rpc_sync(context.caller_info().id, &put, int64_t{1});
+}
+
+// Whoever calls puts what this takes, and is asked to in the lock: nothing is there before it
+// waits.
+int64_t take_after_waiting(CallContext& context) {
+  Queue& queue = context.state<Queue>();
+  std::unique_lock lock(queue.mutex);
+  const Future<Unit> is_put = context.rpc_async(context.caller_info().id, &put_back);
+  queue.changed.wait(lock, [&queue] { return !queue.numbers.empty(); });
+  lock.unlock();
+  is_put.wait();
+  return queue.sum;
+}
+
 // Differs from what it was in another life of the process.
 int64_t count_in_process(int64_t by) {
   static int64_t count = 0;
@@ -59,12 +75,20 @@ void use(Worker& worker) {
   for (const auto& one : taken) one.wait();
 }
 
-Program program_of(const Program::Main& main) {
+void use_another_way(CallContext& context) {
+  const WorkerId server = context.caller_info().id;
+  context.rpc_sync(server, &count_in_process, int64_t{1});
+  context.rpc_sync(server, &take_after_waiting);
+}
+
+Program program_of(const Program::Main& main, const Program::Main& server = {}) {
   FunctionRegistry registry;
   registry.function("put", &put).function("take", &take).function("next_of", &next_of);
+  registry.function("put_back", &put_back).function("take_after_waiting", &take_after_waiting);
   registry.function("count_in_process", &count_in_process);
+  registry.function("use_another_way", &use_another_way);
   Program program(std::move(registry));
-  program.worker("ps").state<Queue>();
+  program.worker("ps", server).state<Queue>();
   program.worker("one", main).worker("other", main);
   return program;
 }
@@ -103,15 +127,11 @@ TEST(PrimitivesReplay, OnSeveralThreadsItSaysThatItMayDiffer) {
 
 TEST(PrimitivesReplay, ADivergenceNamesTheThreadsWhereTheyMayBeTheCause) {
   // Goal: the hint is where a person looks, and only where it may help. Method: a function that
-  // gives something else each time, with a wake beside threads and without.
+  // gives something else each time, with a wake beside threads and without. The server's main
+  // begins it all, so that its thread is known to be one of them.
   for (const bool threads : {false, true}) {
-    const Program program = program_of([](Worker& worker) {
-      if (worker.name() == "other") return;
-      const Future<int64_t> taken = worker.rpc_async("ps", &take);
-      worker.rpc_sync("ps", &count_in_process, int64_t{1});
-      worker.rpc_sync("ps", &put, int64_t{1});
-      taken.wait();
-    });
+    const Program program = program_of(
+        [](Worker&) {}, [](Worker& worker) { worker.rpc_sync("one", &use_another_way); });
     RecordedGroup group(program, {.worker_threads = threads ? 2u : 0u});
     for (const Status& end : group.run()) EXPECT_TRUE(end.ok()) << to_string(end.error());
     const ReplayReport report = replayed(group, program, 0);

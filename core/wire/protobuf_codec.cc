@@ -153,9 +153,9 @@ Item read_item(wire::Item& from, const std::vector<Segment>& segments) {
 End read_end(wire::End& from, const std::vector<Segment>& segments) {
   End end{read<CallId>(from.call()), from.items(), read_error(from)};
   end.exception = from.exception();
-  if (!from.has_value()) return end;
-  if (!end.error) throw BadEnvelope{"an exception without error"};
-  end.value = read(*from.mutable_value(), segments);
+  if (!end.error && (end.exception != 0 || from.has_value()))
+    throw BadEnvelope{"an exception without error"};
+  if (from.has_value()) end.value = read(*from.mutable_value(), segments);
   return end;
 }
 

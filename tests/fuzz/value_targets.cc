@@ -121,7 +121,8 @@ void read_message(Bytes bytes) {
   }
   const auto once = codec->encode(message);
   Result<Message> again = codec->decode(*once);
-  must(again.ok(), "a message that was read can be sent");
+  must(again.ok(), "a message that was read can be sent: " +
+                       (again.ok() ? std::string() : to_string(again.error())));
   if (Payload* second = payload_of(again.value())) make_ready(*second);
   must(codec->encode(again.value())->envelope == once->envelope,
        "a message is read as it was written");

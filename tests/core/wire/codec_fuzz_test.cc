@@ -246,6 +246,7 @@ TEST(CodecFuzz, FixedFieldsThatCannotBeAreRefused) {
   EXPECT_EQ(refused(response_fields(1, 0, 0) + "x"), "malformed message: its rest is no protobuf");
   EXPECT_EQ(refused(response_fields(1, 0, 0) + std::string("\x20\x01")),
             "malformed message: an exception without error");
+  EXPECT_EQ(refused("\x32\x02\x28\x01"), "malformed message: an exception without error");
   EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 8, {1})),
             "malformed message: tensor flags");
   EXPECT_EQ(refused(response_fields(0, 0, 1) + tensor_entry(6, 4, {1})),

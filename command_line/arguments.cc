@@ -16,6 +16,7 @@
 #include "command_line/devices_flag.h"
 #include "command_line/flags.h"
 #include "command_line/help_texts.h"
+#include "command_line/hunt_ways.h"
 #include "command_line/liveness_flags.h"
 #include "command_line/replay_arguments.h"
 #include "command_line/report_arguments.h"
@@ -35,6 +36,9 @@ namespace {
 const std::vector<std::string> kCommands = {"list",    "run",    "hunt",  "merge",
                                             "shrink",  "replay", "check", "report",
                                             "explore", "verify", "worker"};
+
+// Of a hunt for which neither scenarios nor their number of seeds were named.
+constexpr Budget kTimeForAll{.amount = 60};
 
 constexpr const char* kNoMutants =
     "this build has none; type ./dev build mutants, and build/mutants/rehearsal instead";
@@ -113,6 +117,7 @@ class Parser {
   decltype(ParsedCommand::command) command() const;
   RunCommand run_command() const;
   HuntCommand hunt_command() const;
+  std::vector<RunSettings> all_scenarios() const;
   uint64_t first_seed(uint64_t seeds_max) const;
   void take_shard(HuntCommand& command) const;
   MergeCommand merge_command() const;
@@ -310,22 +315,25 @@ void Parser::take_shard(HuntCommand& command) const {
 }
 
 HuntCommand Parser::hunt_command() const {
-  if (flags_.names.empty()) throw WrongUse("name a scenario; 'rehearsal list' shows them");
   HuntCommand command;
+  command.crash_sweep = flags_.crash_sweep;
   for (const std::string& name : flags_.names)
     command.scenarios.push_back(settings_of(name, "tiny"));
+  if (flags_.names.empty()) command.scenarios = all_scenarios();
   if (!flags_.seeds.empty() && !flags_.time.empty()) {
     throw WrongUse("--seeds and --for: type one of them");
   }
   constexpr uint64_t kSeedsMax = 1'000'000'000'000;
-  command.crash_sweep = flags_.crash_sweep;
   command.delay_bound = delay_bound_of(command.scenarios.front().strategy);
   if (command.crash_sweep && (command.delay_bound || flags_.strategy == kGuided))
     throw WrongUse("--crash-sweep and --strategy " + flags_.strategy + ": type one of them");
   if (command.crash_sweep && !flags_.time.empty()) {
     throw WrongUse("--crash-sweep and --for: a sweep runs to its end, type --seeds N instead");
   }
-  if (flags_.time.empty()) {
+  const bool has_number = !flags_.seeds.empty() || command.crash_sweep || command.delay_bound;
+  if (flags_.time.empty() && flags_.names.empty() && !has_number) {
+    command.budget = kTimeForAll;
+  } else if (flags_.time.empty()) {
     const uint64_t otherwise = command.crash_sweep || command.delay_bound ? 1 : 1000;
     command.seed_count =
         flags_.seeds.empty() ? otherwise : parse_whole("--seeds", flags_.seeds, 1, kSeedsMax);
@@ -342,6 +350,21 @@ HuntCommand Parser::hunt_command() const {
   if (!flags_.shrink_time.empty())
     command.shrink_budget = parse_budget("--shrink-for", flags_.shrink_time);
   return command;
+}
+
+// Those that can be searched with the flags that were given, each in several ways.
+std::vector<RunSettings> Parser::all_scenarios() const {
+  std::vector<RunSettings> all;
+  for (const Scenario& scenario : scenarios_) {
+    if (!flags_.devices.empty() && !scenario.uses_devices) continue;
+    const RunSettings settings = settings_of(scenario.name, "tiny");
+    if (flags_.crash_sweep || delay_bound_of(settings.strategy))
+      all.push_back(settings);
+    else
+      for (RunSettings& way : ways_of(settings)) all.push_back(std::move(way));
+  }
+  if (all.empty()) throw WrongUse("--devices " + flags_.devices + ": no scenario uses any");
+  return all;
 }
 
 MergeCommand Parser::merge_command() const {

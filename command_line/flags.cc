@@ -54,7 +54,10 @@ void FlagsOf::declare() {
     app_.add_option("FILE", flags_.names, "What 'hunt --shard I/N --json' printed, all N of them");
     return;
   }
-  app_.add_option("NAME", flags_.names, "Scenario; 'rehearsal list' shows them");
+  app_.add_option("NAME", flags_.names,
+                  command_ == "hunt"
+                      ? "Scenarios; 'rehearsal list' shows them [all, each in several ways]"
+                      : "Scenario; 'rehearsal list' shows them");
   app_.add_option(
           "--set", flags_.set,
           command_ == "hunt" || command_ == "verify"
@@ -230,13 +233,14 @@ void FlagsOf::declare_explore_flags() {
 
 void FlagsOf::declare_search_flags() {
   text_flag("--seeds", flags_.seeds,
-            command_ == "hunt" ? "Seeds of each scenario [1000]" : "Seeds [20]");
+            command_ == "hunt" ? "Seeds of each scenario [1000, if one is named]" : "Seeds [20]");
   text_flag("--first-seed", flags_.first_seed, "Where the seeds begin [1]");
   text_flag("--commit", flags_.commit, "Id of a commit, for a first seed that follows from it");
   if (command_ != "hunt") return;
   app_.add_flag("--crash-sweep", flags_.crash_sweep,
                 "Every run again with a crash at each event of each worker [--seeds 1]");
-  text_flag("--for", flags_.time, "What it may take instead: 60s, 2h, 60s-cpu, 500runs");
+  text_flag("--for", flags_.time,
+            "What it may take instead: 60s, 2h, 60s-cpu, 500runs [60s, if no scenario is named]");
   text_flag("--jobs", flags_.jobs, "Processes [all cores]");
   text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");

@@ -16,6 +16,7 @@ const std::map<std::string, std::string> kExamples = {
      "  rehearsal hunt storm --seeds 2000 --faults hostile --crashes 1\n"
      "  rehearsal hunt storm --seeds 2000 --crashes 2 --restarts drawn\n"
      "  rehearsal hunt rnn rl --for 10m --out found\n"
+     "  rehearsal hunt --for 1h --out found       all scenarios, each in several ways\n"
      "  rehearsal hunt rnn rl --for 2000runs --shrink-for 300runs      the same on every machine\n"
      "  rehearsal hunt storm --first-seed 7 --strategy delays:bound=1\n"
      "  rehearsal hunt storm --commit $(git rev-parse HEAD) --shard 0/4 --json > shard0.json\n"},
@@ -44,7 +45,8 @@ const char* const kOverview =
     "\n"
     "  rehearsal list                   the scenarios, one line each\n"
     "  rehearsal run NAME               one run, in the simulator or as processes over TCP\n"
-    "  rehearsal hunt NAME...           many seeds on all cores, until one fails\n"
+    "  rehearsal hunt [NAME...]         many seeds on all cores, until one fails; of all\n"
+    "                                   scenarios for a minute, if none is named\n"
     "  rehearsal merge FILE...          what all shards of one hunt found, as one result\n"
     "  rehearsal shrink NAME            a failing run made small: few decisions, least values\n"
     "  rehearsal replay FILE            the run that 'shrink --out FILE' has written down,\n"

@@ -19,10 +19,31 @@
 namespace rehearsal::command_line {
 namespace {
 
+// "storm --faults hostile --crashes 1"
+std::string way_text(const RunSettings& settings) {
+  RunSettings plain;
+  plain.scenario = settings.scenario;
+  plain.options = settings.scenario->options.parse({}, "tiny");
+  plain.seed = settings.seed;
+  const std::vector<std::string> known = run_arguments(plain);
+  std::string text = settings.scenario->name;
+  const std::vector<std::string> words = run_arguments(settings);
+  for (size_t i = known.size(); i < words.size(); ++i) text += " " + words[i];
+  return text;
+}
+
+std::vector<HuntShare> shares_of(const HuntCommand& command, const HuntSearch& search) {
+  std::vector<HuntShare> shares;
+  for (const HuntSharing::Row& row : search.shares())
+    shares.push_back({way_text(command.scenarios[shares.size()]), row.runs, row.new_in_a_run});
+  return shares;
+}
+
 HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSearch& search) {
   HuntResult result{.identity = identity_of(command),
                     .runs = search.runs(),
                     .spent = {},
+                    .shares = shares_of(command, search),
                     .wall_seconds = search.seconds(),
                     .shard_seconds = search.seconds(),
                     .failure = std::nullopt};

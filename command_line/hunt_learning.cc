@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/check.h"
 #include "core/base/hash.h"
 
 namespace rehearsal::command_line {
@@ -28,19 +27,8 @@ std::string strategy_label(const RunSettings& settings) {
   return settings.strategy.substr(0, settings.strategy.find(':'));
 }
 
-bool HuntLearning::ready_for(size_t task) const {
-  for (size_t known = next_; known + kLag <= task; ++known)
-    if (!waiting_.contains(known)) return false;
-  return true;
-}
-
 RunSettings HuntLearning::improve(size_t task, const RunSettings& asked) {
-  for (; next_ + kLag <= task; ++next_) {
-    const auto result = waiting_.find(next_);
-    REHEARSAL_CHECK(result != waiting_.end(), next_, task);
-    take(std::move(result->second));
-    waiting_.erase(result);
-  }
+  results_.take_until(task, [this](Result result) { take(std::move(result)); });
   if (asked.strategy == kGuided) return child_of_one(asked);
   RunSettings settings = asked;
   const auto steps = steps_max_.find(asked.scenario);
@@ -67,7 +55,7 @@ RunSettings HuntLearning::child_of_one(const RunSettings& asked) {
 }
 
 void HuntLearning::learn(size_t task, const RunSettings& settings, const RunOutcome& outcome) {
-  waiting_.emplace(task, Result{settings, outcome.steps, outcome.draws, outcome.features});
+  results_.put(task, {settings, outcome.steps, outcome.draws, outcome.features});
 }
 
 void HuntLearning::take(Result result) {

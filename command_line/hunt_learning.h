@@ -1,10 +1,8 @@
 // The lessons that a hunt takes from its runs for later ones: how many choices runs have, for
 // strategies that place something among them, and which runs showed something new, for others to go
 // on from.
-//
-// Run n learns from the runs up to n − kLag and in their order, whatever the processes did in
-// between. So what each run is given, and which failure is found first, is a function of the hunt's
-// arguments and not of the number of processes.
+// What each run is given, and which failure is found first, is a function of the hunt's arguments
+// and not of the number of processes; see Lagging.
 #pragma once
 
 #include <bitset>
@@ -13,17 +11,15 @@
 #include <vector>
 
 #include "command_line/backends.h"
+#include "command_line/lagging.h"
 #include "sim/hunt/features.h"
 
 namespace rehearsal::command_line {
 
 class HuntLearning {
  public:
-  // The first so many runs learn nothing.
-  static constexpr size_t kLag = 128;
-
   // Whether everything is known that this run is to know.
-  [[nodiscard]] bool ready_for(size_t task) const;
+  [[nodiscard]] bool ready_for(size_t task) const { return results_.ready_for(task); }
 
   // The same run with what was learnt. `asked` names its strategy, without parameters, or says
   // that it is guided. Runs are improved in their order. REQUIRES: ready_for(task).
@@ -48,8 +44,7 @@ class HuntLearning {
   void take(Result result);
   [[nodiscard]] RunSettings child_of_one(const RunSettings& asked);
 
-  size_t next_ = 0;                   // the first run that nothing was learnt from yet
-  std::map<size_t, Result> waiting_;  // it and later ones
+  Lagging<Result> results_;
   // By scenario: of the runs so far, the most choices that a strategy had.
   std::map<const Scenario*, uint64_t> steps_max_;
   std::map<const Scenario*, std::bitset<sim::Features::kFeatures>> seen_;

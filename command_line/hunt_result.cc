@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "command_line/named_file.h"
@@ -113,12 +114,37 @@ void print_spent(const HuntResult& result) {
   std::cout << std::endl;
 }
 
+// "hunt: 812 runs of storm, 33 of rnn; …"
+void print_shares(const HuntResult& result) {
+  const char* separator = "hunt: ";
+  const char* word = " runs of ";
+  for (const auto& [scenario, runs] : result.runs) {
+    std::cout << separator << runs << word << printable(scenario);
+    separator = ", ";
+    word = " of ";
+  }
+  std::cout << std::endl;
+  const auto most = std::ranges::max_element(result.shares, {}, &HuntShare::new_in_a_run);
+  if (most->new_in_a_run > 0)
+    std::cout << "hunt: most is still new in '" << printable(most->way) << "': " << std::fixed
+              << std::setprecision(2) << most->new_in_a_run << " features in a run" << std::endl;
+}
+
 void print_none(const HuntResult& result) {
   std::cout << "hunt: " << result.run_count() << " runs hold, in " << std::fixed
             << std::setprecision(1) << result.wall_seconds << " s";
   if (result.identity.shard_count > 1) std::cout << ", shard " << shard_text(result.identity);
   std::cout << std::endl;
+  if (!result.shares.empty()) print_shares(result);
   if (result.spent.size() > 1) print_spent(result);
+}
+
+Json shares_json(const HuntResult& result) {
+  Json json = Json::array();
+  for (const HuntShare& share : result.shares)
+    json.push_back(
+        {{"way", share.way}, {"runs", share.runs}, {"new_in_a_run", share.new_in_a_run}});
+  return json;
 }
 
 }  // namespace
@@ -161,6 +187,7 @@ Json to_json(const HuntResult& result) {
             {"crash_sweep", identity.crash_sweep},
             {"shard", identity.shard},
             {"shards", identity.shard_count}};
+  if (!result.shares.empty()) json["ways"] = shares_json(result);
   if (!result.failure) return json;
   json["scenario"] = result.failure->scenario;
   json["seed"] = result.failure->seed;
@@ -210,7 +237,9 @@ int print_result(const Tool& tool, const HuntResult& result) {
 
 std::vector<JunitCase> junit_cases(const HuntResult& result) {
   std::vector<JunitCase> cases;
+  std::set<std::string> known;
   for (const std::string& scenario : result.identity.scenarios) {
+    if (!known.insert(scenario).second) continue;
     JunitCase& test = cases.emplace_back();
     test.name = scenario;
     test.properties.emplace_back("first_seed", std::to_string(result.identity.first_seed));

@@ -29,6 +29,13 @@ struct HuntFailure {
   Json others = Json::array();  // what else failed while it was made small
 };
 
+// What one of the scenarios was given of a hunt's time, where that was shared among them.
+struct HuntShare {
+  std::string way;  // "storm --faults hostile": the scenario, and what it was searched with
+  uint64_t runs = 0;
+  double new_in_a_run = 0;  // features that are to be expected of one more run
+};
+
 // Which hunt this is. Results are merged only if all of it is equal, but for the shard.
 struct HuntIdentity {
   std::vector<std::string> scenarios;
@@ -44,6 +51,7 @@ struct HuntResult {
   HuntIdentity identity;
   std::map<std::string, uint64_t> runs;  // by scenario
   std::map<std::string, Spent> spent;    // by strategy
+  std::vector<HuntShare> shares = {};    // none of a hunt whose number of seeds was given
   double wall_seconds = 0;               // of the shard that took longest
   double shard_seconds = 0;              // of all shards together
   std::optional<HuntFailure> failure;

@@ -16,7 +16,8 @@ HuntSearch::HuntSearch(const Tool& tool, const HuntCommand& command, const HuntT
       tasks_(tasks),
       crew_(make_crew(tool, command.jobs, Crew::Errors::shown)),
       spending_(command.budget, [this] { return crew_.processor_seconds(); }),
-      overtime_(spending_, kSearchOvertimeSeconds) {
+      overtime_(spending_, kSearchOvertimeSeconds),
+      sharing_(identity_of(command).scenarios) {
   for (const RunSettings& settings : command.scenarios) runs_[settings.scenario->name] = 0;
 }
 
@@ -64,12 +65,23 @@ bool HuntSearch::tasks_left() const {
   return may_go_on && (!tasks_.count || next_task_ < *tasks_.count);
 }
 
+RunSettings HuntSearch::next_settings() {
+  if (!tasks_.nth_of) return tasks_.settings_of(next_task_);
+  const auto [way, nth] = sharing_.next(next_task_);
+  return tasks_.nth_of(way, nth);
+}
+
+std::vector<HuntSharing::Row> HuntSearch::shares() const {
+  if (!tasks_.nth_of) return {};
+  return sharing_.rows();
+}
+
 void HuntSearch::hand_out() {
   for (size_t child = 0; child < crew_.size(); ++child) {
     while (crew_.can_take(child) && tasks_left() && knows_enough()) {
-      RunSettings settings = tasks_.settings_of(next_task_);
+      RunSettings settings = next_settings();
       if (tasks_.learns) settings = learning_.improve(next_task_, settings);
-      settings.tell_features = tasks_.guided;
+      settings.tell_features = tasks_.guided || tasks_.nth_of;
       crew_.give(child, next_task_, settings);
       given_.emplace(next_task_++, std::move(settings));
     }
@@ -83,6 +95,7 @@ void HuntSearch::take(Crew::Done& done) {
   settings.tell_features = false;
   count_spent(settings, done.outcome);
   if (tasks_.learns) learning_.learn(done.task, settings, done.outcome);
+  if (tasks_.nth_of) sharing_.learn(done.task, done.outcome);
   if (done.outcome.ok || (found_ && found_->task < done.task)) return;
   if (!done.outcome.strategy.empty()) settings.strategy = done.outcome.strategy;
   found_ = Found{done.task, std::move(settings), std::move(done.outcome)};

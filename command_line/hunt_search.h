@@ -8,6 +8,7 @@
 
 #include "command_line/hunt_learning.h"
 #include "command_line/hunt_result.h"
+#include "command_line/hunt_sharing.h"
 #include "command_line/hunt_tasks.h"
 
 namespace rehearsal::command_line {
@@ -33,6 +34,8 @@ class HuntSearch {
   [[nodiscard]] const std::map<std::string, uint64_t>& runs() const { return runs_; }
   // By strategy; the default one has an empty name.
   [[nodiscard]] const std::map<std::string, Spent>& spent() const { return spent_; }
+  // What each of the command's scenarios was given, if the time was shared among them.
+  [[nodiscard]] std::vector<HuntSharing::Row> shares() const;
 
  private:
   [[nodiscard]] bool tasks_left() const;
@@ -40,6 +43,7 @@ class HuntSearch {
     return !tasks_.learns || learning_.ready_for(next_task_);
   }
   void hand_out();
+  [[nodiscard]] RunSettings next_settings();
   [[nodiscard]] bool is_out_of_time();
   void end_unfinished();
   void take(Crew::Done& done);
@@ -54,6 +58,7 @@ class HuntSearch {
   Overtime overtime_;
   ProgressLine progress_;
   HuntLearning learning_;
+  HuntSharing sharing_;
   std::map<size_t, RunSettings> given_;  // what is being run
   size_t next_task_ = 0;
   size_t done_count_ = 0;

@@ -71,15 +71,18 @@ HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends) {
                                return settings.strategy == kGuided ||
                                       (settings.strategy.empty() && backends.portfolio);
                              });
-  tasks.settings_of = [&command, &backends, scenario_count](size_t task) {
-    RunSettings settings = command.scenarios[task % scenario_count];
-    const uint64_t index = command.shard + task / scenario_count * command.shard_count;
-    settings.seed = Seed{command.first_seed + index};
+  const auto nth_of = [&command, &backends](size_t scenario, uint64_t nth) {
+    RunSettings settings = command.scenarios[scenario];
+    settings.seed = Seed{command.first_seed + command.shard + nth * command.shard_count};
     settings.options = settings.scenario->options.drawn(settings.options, settings.seed);
     if (settings.strategy.empty() && backends.portfolio && !command.crash_sweep)
       settings.strategy = backends.portfolio(settings.seed);
     return settings;
   };
+  tasks.settings_of = [nth_of, scenario_count](size_t task) {
+    return nth_of(task % scenario_count, task / scenario_count);
+  };
+  if (!command.seed_count && scenario_count > 1) tasks.nth_of = nth_of;
   return tasks;
 }
 

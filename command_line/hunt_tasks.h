@@ -15,9 +15,13 @@ struct HuntTasks {
   std::function<RunSettings(size_t)> settings_of;
   bool learns = false;  // later ones from earlier ones
   bool guided = false;  // some of them go on from what others showed
+  // Instead of settings_of: the nth run of one of the command's scenarios, among which the hunt
+  // shares its time; null: it does not.
+  std::function<RunSettings(size_t, uint64_t)> nth_of = nullptr;
 };
 
-// The seeds of this shard, each for every scenario.
+// The seeds of this shard, each for every scenario; without a number of seeds, as the hunt's time
+// is shared among these.
 [[nodiscard]] HuntTasks seed_tasks(const HuntCommand& command, const Backends& backends);
 
 // The same, and each of these runs again for every event of every worker, with a crash of that

@@ -7,6 +7,8 @@
 namespace rehearsal::command_line {
 namespace {
 
+constexpr size_t kLag = Lagging<int>::kLag;
+
 class Learning : public testing::Test {
  protected:
   RunSettings asked(uint64_t seed, const std::string& strategy) const {
@@ -19,7 +21,7 @@ class Learning : public testing::Test {
   }
   // For a run that may know of all that was taught.
   RunSettings improve(const RunSettings& asked) {
-    return learning_.improve(HuntLearning::kLag + taught_ - 1, asked);
+    return learning_.improve(kLag + taught_ - 1, asked);
   }
   void teach(const RunSettings& settings, const RunOutcome& outcome) {
     learning_.learn(taught_++, settings, outcome);
@@ -52,14 +54,14 @@ TEST_F(Learning, TheMostChoicesOfARunBecomeK) {
 TEST_F(Learning, ARunKnowsOfThoseBeforeItsLagAndOfNoOther) {
   // Goal: what a run is given does not depend on what is done early. Method: results out of order.
   learning_.learn(1, asked(2, "pct"), outcome(480, {}));
-  EXPECT_TRUE(learning_.ready_for(HuntLearning::kLag - 1));
-  EXPECT_FALSE(learning_.ready_for(HuntLearning::kLag));
-  EXPECT_EQ(learning_.improve(HuntLearning::kLag - 1, asked(4, "pct")).strategy, "pct");
+  EXPECT_TRUE(learning_.ready_for(kLag - 1));
+  EXPECT_FALSE(learning_.ready_for(kLag));
+  EXPECT_EQ(learning_.improve(kLag - 1, asked(4, "pct")).strategy, "pct");
   learning_.learn(0, asked(1, "pct"), outcome(300, {}));
-  EXPECT_TRUE(learning_.ready_for(HuntLearning::kLag + 1));
-  EXPECT_FALSE(learning_.ready_for(HuntLearning::kLag + 2));
-  EXPECT_EQ(learning_.improve(HuntLearning::kLag, asked(4, "pct")).strategy, "pct:k=300");
-  EXPECT_EQ(learning_.improve(HuntLearning::kLag + 1, asked(4, "pct")).strategy, "pct:k=480");
+  EXPECT_TRUE(learning_.ready_for(kLag + 1));
+  EXPECT_FALSE(learning_.ready_for(kLag + 2));
+  EXPECT_EQ(learning_.improve(kLag, asked(4, "pct")).strategy, "pct:k=300");
+  EXPECT_EQ(learning_.improve(kLag + 1, asked(4, "pct")).strategy, "pct:k=480");
 }
 
 TEST_F(Learning, AGuidedRunGoesOnFromOneThatShowedSomethingNew) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "tests/scenarios/tool_run.h"
 #include "tests/temporary_folder.h"
@@ -16,6 +17,36 @@ TEST(Hunt, RunsEverySeedOfEveryScenario) {
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.json()["runs"], 50);
   EXPECT_EQ(run.json()["ok"], true);
+}
+
+TEST(Hunt, WithoutANameSearchesAllInEachOfTheirWays) {
+  // Goal: whoever types no name leaves nothing out. Method: two scenarios in three ways each; a
+  // number of seeds is of each way, a number of runs of all together, and then it is told what
+  // each way was given.
+  const Json seeds = run_tool("hunt --seeds 5 --jobs 2 --json").json();
+  EXPECT_EQ(seeds["runs"], 30);
+  EXPECT_FALSE(seeds.contains("ways"));
+  const ToolRun run = run_tool("hunt --for 60runs --jobs 2 --json");
+  EXPECT_EQ(run.status, 0) << run.err;
+  ASSERT_EQ(run.json()["ways"].size(), 6u) << run.out;
+  for (const Json& way : run.json()["ways"]) EXPECT_EQ(way["runs"], 10) << way;
+  EXPECT_EQ(run.json()["ways"][4]["way"], "other --faults hostile --crashes 1 --restarts drawn");
+  const ToolRun told = run_tool("hunt --for 60runs --jobs 2");
+  EXPECT_NE(told.out.find("hunt: 30 runs of other, 30 of toy\n"), std::string::npos) << told.out;
+}
+
+TEST(Hunt, WithoutANameFindsTheSameWhateverTheNumberOfProcesses) {
+  // Goal: which run is the first that fails follows from the arguments. Method: a seed that comes
+  // after more runs than are given out without learning from any.
+  std::set<std::string> last;
+  for (const char* jobs : {"1", "4"}) {
+    const ToolRun run = run_tool(
+        std::string("hunt --for 2000runs --set fail_at=41 --shrink-for 0s --jobs ") + jobs);
+    EXPECT_EQ(run.status, 1) << run.out;
+    last.insert(run.out_lines().back());
+  }
+  EXPECT_EQ(last.size(), 1u);
+  EXPECT_NE(last.begin()->find(" run toy --seed 41 "), std::string::npos) << *last.begin();
 }
 
 TEST(Hunt, ReportsTheSmallestSeedThatFails) {

@@ -41,6 +41,8 @@ INSTANTIATE_TEST_SUITE_P(
              ": no command 'dance'; there are list, run, hunt, merge, shrink, replay, check, "
              "report, explore, verify, worker"},
         Case{"run", " run: name a scenario; 'rehearsal list' shows them"},
+        Case{"verify", " verify: name a scenario; 'rehearsal list' shows them"},
+        Case{"hunt --devices 2", " hunt: --devices 2: no scenario uses any"},
         Case{"run toys", " run: no scenario 'toys'; did you mean 'toy'?"},
         Case{"hunt toy xyz", " hunt: no scenario 'xyz'; there are toy, other"},
         Case{"run toy other",

@@ -131,9 +131,9 @@ Scenario scenario() {
   scenario.name = "barcode";
   scenario.summary = "backward passes whose gradients tell which call is missing or came twice";
   constexpr auto kChainsMax = static_cast<int64_t>(sim::kBarcodeContributions);
-  scenario.options.integer("chains", {20, 6, 1, kChainsMax, "chains of calls in each pass"})
-      .integer("passes", {3, 1, 1, 1000, "backward passes"})
-      .integer("workers", {4, 2, 1, 64, "workers with a factor each, beside the leader"});
+  scenario.options.integer("chains", {20, 6, 1, kChainsMax, "chains of calls in each pass", 2, 8})
+      .integer("passes", {3, 1, 1, 1000, "backward passes", 1, 2})
+      .integer("workers", {4, 2, 1, 64, "workers with a factor each, beside the leader", 1, 4});
   scenario.program = program;
   scenario.draw_faults = draw_faults;
   scenario.schedule_independent = true;

@@ -121,7 +121,7 @@ Scenario scenario() {
   Scenario scenario;
   scenario.name = "rl";
   scenario.summary = "reinforcement learning: observers with a cart-pole each ask one agent";
-  scenario.options.integer("observers", {2, 2, 1, 1000, "workers with a cart-pole"})
+  scenario.options.integer("observers", {2, 2, 1, 1000, "workers with a cart-pole", 1, 3})
       .integer("episodes", {4000, 2, 1, 1'000'000, "the most; it stops when solved"})
       .integer("steps", {models::CartPole::kStepsMax, 10, 1, models::CartPole::kStepsMax,
                          "the most in an episode"})

@@ -173,9 +173,16 @@ Program rref_fork_program(const ScenarioRun& run) {
   return program;
 }
 
-OptionTable::Integer number(int64_t otherwise, int64_t min, int64_t max, std::string meaning) {
-  return {
-      .full = otherwise, .tiny = otherwise, .min = min, .max = max, .meaning = std::move(meaning)};
+// A hunt draws them from the least to `drawn_max`.
+OptionTable::Integer number(int64_t otherwise, int64_t min, int64_t max, std::string meaning,
+                            int64_t drawn_max) {
+  return {.full = otherwise,
+          .tiny = otherwise,
+          .min = min,
+          .max = max,
+          .meaning = std::move(meaning),
+          .drawn_min = min,
+          .drawn_max = drawn_max};
 }
 
 }  // namespace
@@ -184,23 +191,29 @@ Scenario rref_fork_scenario() {
   Scenario scenario;
   scenario.name = "rref_fork";
   scenario.summary = "one reference, created, passed on and dropped; small enough for explore";
-  scenario.options.integer("workers", number(3, 3, 8, "workers"))
-      .integer("references", number(1, 1, 10, "how many are created"))
-      .integer("forks", number(1, 0, 100, "how often each is passed on"))
+  scenario.options.integer("workers", number(3, 3, 8, "workers", 5))
+      .integer("references", number(1, 1, 10, "how many are created", 2))
+      .integer("forks", number(1, 0, 100, "how often each is passed on", 3))
       .integer("copies",
-               number(1, 1, 10, "how many of them one call brings, where use is 0, 4 or 5"))
+               number(1, 1, 10, "how many of them one call brings, where use is 0, 4 or 5", 3))
       .integer("use", number(0, 0, 5,
                              "who is given the reference drops it (0), calls a method of it (1), "
                              "fetches its value (2), passes it back to the creator (3) or "
-                             "keeps it (4); or some drop it, some keep it (5)"))
-      .integer("waits", number(0, 0, 1, "1: it is passed on only once it is there"))
-      .integer("keeps", number(0, 0, 1, "1: the creator drops it only when all have answered"))
-      .integer("fetches", number(0, 0, 10, "how often the creator fetches the value"))
+                             "keeps it (4); or some drop it, some keep it (5)",
+                             5))
+      .integer("waits", number(0, 0, 1, "1: it is passed on only once it is there", 1))
+      .integer("keeps", number(0, 0, 1, "1: the creator drops it only when all have answered", 1))
+      .integer("fetches", number(0, 0, 10, "how often the creator fetches the value", 2))
       .integer("owner_use", number(0, 0, 2,
                                    "the owner is given it, too, and drops it (1) or passes it on "
-                                   "to a user (2)"))
-      .integer("large", number(0, 0, 1, "1: other messages can overtake the one that creates"))
-      .integer("faults", number(1, 0, 2, "cuts, crashes and false suspicions in a run of explore"));
+                                   "to a user (2)",
+                                   2))
+      .integer("large", number(0, 0, 1, "1: other messages can overtake the one that creates", 1))
+      .integer("faults", {.full = 1,
+                          .tiny = 1,
+                          .min = 0,
+                          .max = 2,
+                          .meaning = "cuts, crashes and false suspicions in a run of explore"});
   scenario.program = rref_fork_program;
   return scenario;
 }

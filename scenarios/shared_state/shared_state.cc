@@ -112,12 +112,13 @@ Scenario scenario() {
   Scenario scenario;
   scenario.name = "shared_state";
   scenario.summary = "a bounded queue: mutexes and conditions that the functions of a worker share";
-  scenario.options.integer("items", {20, 4, 1, kNumbers, "that each producer puts"})
-      .integer("producers", {3, 2, 1, 64, "workers that put items"})
-      .integer("trainers", {2, 2, 1, 64, "workers that take them, in batches"})
-      .integer("room", {4, 2, 1, 100'000, "items that the store holds"})
-      .integer("batch", {3, 2, 1, 100'000, "items that a trainer takes at once"})
-      .integer("patience", {5, 1, 1, 10'000, "milliseconds until who watches the store gives up"})
+  scenario.options.integer("items", {20, 4, 1, kNumbers, "that each producer puts", 1, 6})
+      .integer("producers", {3, 2, 1, 64, "workers that put items", 1, 3})
+      .integer("trainers", {2, 2, 1, 64, "workers that take them, in batches", 1, 3})
+      .integer("room", {4, 2, 1, 100'000, "items that the store holds", 2, 4})
+      .integer("batch", {3, 2, 1, 100'000, "items that a trainer takes at once", 1, 2})
+      .integer("patience",
+               {5, 1, 1, 10'000, "milliseconds until who watches the store gives up", 1, 5})
       .integer("plant", {0, 0, 0, 3,
                          "a mistake: a wake-up that is lost (1), a wait that does not look again "
                          "(2), a deadlock over the calls of two workers (3)"});

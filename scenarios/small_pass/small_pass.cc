@@ -78,9 +78,15 @@ Program small_pass_program(const ScenarioRun& run) {
   return program;
 }
 
-OptionTable::Integer number(int64_t otherwise, int64_t max, std::string meaning) {
-  return {
-      .full = otherwise, .tiny = otherwise, .min = 0, .max = max, .meaning = std::move(meaning)};
+// Whether the pass has this in it. A hunt has some with it and some without.
+OptionTable::Integer part(std::string meaning) {
+  return {.full = 1,
+          .tiny = 1,
+          .min = 0,
+          .max = 1,
+          .meaning = std::move(meaning),
+          .drawn_min = 0,
+          .drawn_max = 1};
 }
 
 }  // namespace
@@ -89,10 +95,14 @@ Scenario small_pass_scenario() {
   Scenario scenario;
   scenario.name = "small_pass";
   scenario.summary = "one backward pass that needs a part of its graph; small enough for explore";
-  scenario.options.integer("diamond", number(1, 1, "1: what the first worker gives is used twice"))
-      .integer("unused", number(1, 1, "1: it is used a third time, for nothing"))
-      .integer("again", number(1, 1, "1: a pass that has lost a worker is run again"))
-      .integer("faults", number(1, 2, "cuts, crashes and false suspicions in a run of explore"));
+  scenario.options.integer("diamond", part("1: what the first worker gives is used twice"))
+      .integer("unused", part("1: it is used a third time, for nothing"))
+      .integer("again", part("1: a pass that has lost a worker is run again"))
+      .integer("faults", {.full = 1,
+                          .tiny = 1,
+                          .min = 0,
+                          .max = 2,
+                          .meaning = "cuts, crashes and false suspicions in a run of explore"});
   scenario.program = small_pass_program;
   return scenario;
 }

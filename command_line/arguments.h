@@ -28,7 +28,4 @@ struct ParsedCommand {
                                             const std::vector<Scenario>& scenarios,
                                             const Backends& backends);
 
-// "60s", "5m", "2h" or "500ms" in seconds. Throws WrongUse.
-[[nodiscard]] double parse_seconds(const std::string& flag, const std::string& text);
-
 }  // namespace rehearsal::command_line

@@ -1,8 +1,8 @@
 // The lessons that a hunt takes from its runs for later ones: how many choices runs have, for
 // strategies that place something among them, and which runs showed something new, for others to go
 // on from.
-// What each run is given, and which failure is found first, is a function of the hunt's arguments
-// and not of the number of processes; see Lagging.
+// The settings that each run is given, and which failure is found first, is a function of the
+// hunt's arguments and not of the number of processes; see Lagging.
 #pragma once
 
 #include <bitset>

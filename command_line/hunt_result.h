@@ -29,7 +29,7 @@ struct HuntFailure {
   Json others = Json::array();  // what else failed while it was made small
 };
 
-// What one of the scenarios was given of a hunt's time, where that was shared among them.
+// The part of a hunt's time that one of its scenarios was given, where they share it.
 struct HuntShare {
   std::string way;  // "storm --faults hostile": the scenario, and what it was searched with
   uint64_t runs = 0;

@@ -34,7 +34,7 @@ class HuntSearch {
   [[nodiscard]] const std::map<std::string, uint64_t>& runs() const { return runs_; }
   // By strategy; the default one has an empty name.
   [[nodiscard]] const std::map<std::string, Spent>& spent() const { return spent_; }
-  // What each of the command's scenarios was given, if the time was shared among them.
+  // Of each of the command's scenarios, if they share the time.
   [[nodiscard]] std::vector<HuntSharing::Row> shares() const;
 
  private:

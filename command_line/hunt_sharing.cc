@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kForAllAlike = 0.25;
 
-// What a run takes before its first event, in events: its threads, stacks and tables.
+// The price in events of all that comes before a run's first one: its stacks and tables.
 constexpr uint64_t kCostOfARun = 100;
 
 }  // namespace

@@ -5,9 +5,9 @@ drawn.py [--count 500] [--seed N] [--seconds 60] [--units N] [--tests] [--below 
 
 A mistake is drawn again until a run reaches it with a difference: where none does, it may be none
 at all, or no program says what would show it; those are counted by folder. One that is reached is
-hunted for so many seconds of one core, in the scenarios that reach it. With --tests what holds out
-is given to the tests of core as well. What is known is kept: the same command goes on where it was
-ended. reasons.json names what changes nothing that is promised.
+hunted as a user would, in all scenarios, for so many seconds of one core. With --tests what holds
+out is given to the tests of core as well. What is known is kept: the same command goes on where it
+was ended. reasons.json names what changes nothing that is promised.
 """
 
 import argparse
@@ -31,20 +31,9 @@ sys.dont_write_bytecode = True
 from unit_tests import UnitTests  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-# How a user would hunt: as the scenario draws its faults, with workers that come back, on devices,
-# with one that lies.
-HOSTILE = ["--faults", "hostile", "--crashes", "1"]
-COMES_BACK = [*HOSTILE, "--restarts", "drawn"]
-WAYS = {"": [], "restarts": COMES_BACK, "devices": [*COMES_BACK, "--devices", "drawn"],
-        "mad": [*HOSTILE, "--mad", "1"]}
-SEEDS_TO_REACH = {"storm": 400}
-SEEDS_TO_REACH_OTHERS = 100
-# The storm says most: it has longer turns.
-TURN_SECONDS = {"storm": 5}
-TURN_SECONDS_OTHERS = 1
+SEEDS_TO_REACH = 60
 BUSY_FACTOR = 10
 
-Plan = collections.namedtuple("Plan", "scenario way")
 Answer = collections.namedtuple("Answer", "status out err seconds")
 
 
@@ -81,63 +70,35 @@ class Tool:
             return Answer(process.returncode, out.read(), err.read(),
                           usage.ru_utime + usage.ru_stime)
 
-    def hunt(self, plan, mistake, words, seen=None, seconds=600):
-        return self.run(["hunt", plan.scenario, "--set", "size=tiny", "--jobs", "1", "--json",
-                         "--shrink-for", "0s", *WAYS[plan.way], *words], mistake, seen, seconds)
-
-    def plans(self):
-        answer = self.run(["list"], 0)
-        names = [line.split()[0] for line in answer.out.splitlines() if line.strip()]
-        if answer.status != 0 or "storm" not in names:
-            raise RuntimeError(f"{self.path} list: {answer.err.strip()[-500:]}")
-        names.sort(key=lambda name: name != "storm")
-        return [Plan(name, way) for way in WAYS for name in names]
+    def hunt(self, mistake, words, seen=None, seconds=600):
+        """Of all scenarios, as a user would."""
+        return self.run(["hunt", "--json", "--shrink-for", "0s", *words], mistake, seen, seconds)
 
 
-def reached(tool, plans, size, jobs):
-    """For each plan that a hunt takes, a byte for each number: whether it would have differed."""
-    marks = {}
-
-    def one(plan):
-        with tempfile.NamedTemporaryFile() as seen:
-            seen.truncate(size)
-            seeds = SEEDS_TO_REACH.get(plan.scenario, SEEDS_TO_REACH_OTHERS)
-            answer = tool.hunt(plan, 0, ["--seeds", str(seeds)], seen.name)
-            if answer.status == 2 and plan.way == "devices":
-                return None  # It places no tensor on a device.
-            if answer.status != 0:
-                raise RuntimeError(f"{plan} without a mistake: {(answer.out + answer.err)[-1500:]}")
-            return pathlib.Path(seen.name).read_bytes()
-
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for plan, bytes_ in zip(plans, pool.map(one, plans)):
-            if bytes_ is not None:
-                marks[plan] = bytes_
-    return marks
+def reached(tool, size, jobs):
+    """A byte for each number: whether some run would have been different."""
+    with tempfile.NamedTemporaryFile() as seen:
+        seen.truncate(size)
+        answer = tool.hunt(0, ["--seeds", str(SEEDS_TO_REACH), "--jobs", str(jobs)], seen.name)
+        if answer.status != 0:
+            raise RuntimeError(f"without a mistake: {(answer.out + answer.err)[-1500:]}")
+        return pathlib.Path(seen.name).read_bytes()
 
 
-def hunted(tool, mistake, plans, seconds):
-    """Turns of all plans until one finds it, or the seconds are over."""
-    used, first = 0, collections.Counter()
-    while plans and used < seconds:
-        for plan in plans:
-            turn = TURN_SECONDS.get(plan.scenario, TURN_SECONDS_OTHERS)
-            words = ["--for", f"{turn}s-cpu", "--first-seed", str(1 + first[plan])]
-            answer = tool.hunt(plan, mistake, words, seconds=seconds + 30)
-            used += answer.seconds
-            if answer.status != 0:
-                return found_by(plan, answer, used)
-            first[plan] += json.loads(answer.out)["runs"]
-            if used >= seconds:
-                break
-    return {"found": False, "seconds": used}
+def hunted(tool, mistake, seconds):
+    answer = tool.hunt(mistake, ["--for", f"{seconds}s-cpu", "--jobs", "1"], seconds=seconds + 60)
+    if answer.status != 0:
+        return found_by(answer)
+    return {"found": False, "seconds": answer.seconds, "runs": json.loads(answer.out)["runs"]}
 
 
-def found_by(plan, answer, used):
-    told = {"found": True, "seconds": used, "scenario": plan.scenario, "way": plan.way}
+def found_by(answer):
+    told = {"found": True, "seconds": answer.seconds}
     try:
-        failure = json.loads(answer.out)["failure"]
-        return {**told, "oracle": failure["oracle"], "object": failure["object"][:200],
+        result = json.loads(answer.out)
+        failure = result["failure"]
+        return {**told, "runs": result["runs"], "scenario": result["scenario"],
+                "oracle": failure["oracle"], "object": failure["object"][:200],
                 "replay": failure["replay"][:400]}
     except (ValueError, KeyError, TypeError):
         return {**told, "oracle": "process", "object": f"the tool ended with {answer.status}",
@@ -263,30 +224,27 @@ def build(options):
 
 
 def reach_of(tool, mistakes, options):
-    """The plans that reach each number. It is kept beside the tool."""
+    """The numbers that some run reaches. They are kept beside the tool."""
     identity = hashlib.sha256(tool.path.read_bytes()).hexdigest()[:16]
     kept = options.build / "schemata" / "reached.json"
     if kept.exists():
         known = json.loads(kept.read_text())
         if known["tool"] == identity:
-            return identity, {int(number): [Plan(*plan) for plan in plans]
-                              for number, plans in known["plans"].items()}
+            return identity, set(known["reached"])
     size = max(one["number"] for one in mistakes) + 4
-    marks = reached(tool, tool.plans(), size, options.jobs)
-    plans = {one["number"]: [plan for plan, bytes_ in marks.items() if bytes_[one["number"]]]
-             for one in mistakes}
-    plans = {number: some for number, some in plans.items() if some}
-    kept.write_text(json.dumps({"tool": identity, "plans": plans}))
-    return identity, plans
+    marks = reached(tool, size, options.jobs)
+    numbers = [one["number"] for one in mistakes if marks[one["number"]]]
+    kept.write_text(json.dumps({"tool": identity, "reached": numbers}))
+    return identity, set(numbers)
 
 
-def hunt_all(tool, hunts, plans, record, options):
+def hunt_all(tool, hunts, record, options):
     missing = [one for one in hunts if one["number"] not in record.known]
     started = time.monotonic()
 
     def one(mistake):
         number = mistake["number"]
-        record.add(number, hunted(tool, number, plans[number], options.seconds))
+        record.add(number, hunted(tool, number, options.seconds))
         done = len(hunts) - len([one for one in missing if one["number"] not in record.known])
         if sys.stderr.isatty():
             print(f"{done} of {len(hunts)}, {time.monotonic() - started:.0f} s ", end="\r",
@@ -326,10 +284,10 @@ def try_tests(hunts, record, size, options):
 def main():
     options = parse_options()
     tool, mistakes = build(options)
-    identity, plans = reach_of(tool, mistakes, options)
+    identity, is_reached = reach_of(tool, mistakes, options)
     reasons = {entry["mistake"] for entry in json.loads((HERE / "reasons.json").read_text())}
     mistakes = [one for one in mistakes if one["file"].startswith(options.files)]
-    hunts, unreached, excused = draw(mistakes, plans, reasons, options)
+    hunts, unreached, excused = draw(mistakes, is_reached, reasons, options)
     if not hunts:
         sys.exit("no run reaches any of these mistakes")
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -338,7 +296,7 @@ def main():
         done.unlink(missing_ok=True)
     record = Record(done, f"{identity}, {options.seconds} s")
     try:
-        hunt_all(tool, hunts, plans, record, options)
+        hunt_all(tool, hunts, record, options)
         if options.tests:
             try_tests(hunts, record, max(one["number"] for one in mistakes) + 4, options)
     except KeyboardInterrupt:

@@ -45,8 +45,7 @@ void put_back(CallContext& context) {
   context.rpc_sync(context.caller_info().id, &put, int64_t{1});
 }
 
-// Whoever calls puts what this takes, and is asked to in the lock: nothing is there before it
-// waits.
+// Its caller puts what it takes, and is asked to in the lock: nothing is there before it waits.
 int64_t take_after_waiting(CallContext& context) {
   Queue& queue = context.state<Queue>();
   std::unique_lock lock(queue.mutex);

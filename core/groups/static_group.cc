@@ -205,8 +205,10 @@ void StaticGroup::on_probe(WorkerId from, const ShutdownProbe& probe) {
   if (probe.phase > phase_ || goes_back_to(probe.phase)) enter_phase(probe.phase);
   report(probe.wave);
   if (probe.wave == 0 || !last_report_->quiet) return;
-  may_dismiss_ = from;
   quiet_in_ = phase_;
+  const bool may_be_last =
+      phase_ % 2 == 1 || options_.mutants.on(Mutant::shutdown_skips_references);
+  may_dismiss_ = may_be_last ? std::optional(from) : std::nullopt;
 }
 
 void StaticGroup::on_report(WorkerId from, const ShutdownReport& report) {
@@ -339,10 +341,10 @@ void StaticGroup::enter_phase(uint32_t phase) {
 }
 
 // From a coordinator that has heard of us in a wave, when we had released, that all is quiet here,
-// and nobody else.
+// and has asked nothing since, and nobody else. A worker may have come back to us meanwhile, which
+// finds the group shut down.
 void StaticGroup::on_leave(WorkerId from) {
-  const bool in_time = phase_ % 2 == 1 || options_.mutants.on(Mutant::shutdown_skips_references);
-  if (may_dismiss_ != from || !in_time)
+  if (may_dismiss_ != from)
     return sessions_.accuse(from, {"Leave", "comes from a worker that has not asked for the end"});
   leave();
 }

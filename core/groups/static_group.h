@@ -136,7 +136,7 @@ class StaticGroup final : public Group {
   std::vector<uint32_t> lives_;  // the present one of each worker, as far as we have met it
   uint32_t phase_ = 0;           // even: calls; odd: references
   std::optional<ShutdownReport> last_report_;
-  std::optional<WorkerId> may_dismiss_;         // it has asked in this phase, and was told: quiet
+  std::optional<WorkerId> may_dismiss_;         // was told last that we are quiet and have released
   std::optional<uint32_t> quiet_in_;            // the last phase in which a wave was told so
   std::map<WorkerId, ShutdownReport> reports_;  // at the coordinator: the latest of each
   std::map<WorkerId, ShutdownReport> first_wave_;  // what they were when the wave started

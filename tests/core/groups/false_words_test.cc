@@ -122,6 +122,30 @@ TEST_F(FalseWordsTest, WhoWasQuietBeforeItReleasedIsDismissedWhenItIsQuietAgain)
   expect_left_for(c(), std::string("worker 'a") + kNotAsked);
 }
 
+TEST_F(FalseWordsTest, WhoIsAskedAgainWithANewcomerIsDismissedOnlyWhenItHasReleasedAgain) {
+  // Goal: what was said before a worker came back does not count once the coordinator has asked
+  // anew. Method: it asks in the phase that begins with the newcomer, and says Leave.
+  c().references = 1;
+  shut_down_all();
+  deliver_all();
+  a().say(1, Message{ShutdownProbe{.phase = 1, .wave = 1}});
+  deliver_all();
+  network.cut(0, 2);
+  network.cut(1, 2);
+  members[2] = make(2, "f () -> int\n", 1);
+  c().join();
+  network.connect(1, 2);
+  deliver_all();
+  a().say(1, Message{ShutdownProbe{.phase = 2, .wave = 1}});
+  deliver_all();
+  a().say(1, Message{Leave{}});
+  deliver_all();
+  EXPECT_FALSE(b().left.has_value());
+  EXPECT_TRUE(std::ranges::any_of(b().trace.entries(), [](const auto& entry) {
+    return entry.event.kind == EventKind::peer_fenced && entry.event.peer == WorkerId{0};
+  }));
+}
+
 TEST_F(FalseWordsTest, AProbeOfAHigherRankFencesItsSender) {
   a().shut_down();
   deliver_all();

@@ -377,6 +377,28 @@ TEST_F(ShutdownTest, AWorkerThatComesBackBetweenThePhasesBeginsWithTheFirst) {
   for (const auto& member : members) EXPECT_TRUE(member->left.has_value());
 }
 
+TEST_F(ShutdownTest, WhoIsToldToGoGoesThoughAWorkerHasComeBackMeanwhile) {
+  // Goal: the order to go, which the coordinator gave before, counts when it comes. Method: b has
+  // told a in a wave that it has released; then c comes back to b alone.
+  c().references = 1;
+  shut_down_all();
+  deliver_all();
+  ASSERT_EQ(b().releases, 1);
+  a().say(1, Message{ShutdownProbe{.phase = 1, .wave = 1}});
+  deliver_all();
+  network.cut(0, 2);
+  network.cut(1, 2);
+  members[2] = make(2, "f () -> int\n", 1);
+  c().join();
+  network.connect(1, 2);
+  deliver_all();
+  ASSERT_FALSE(b().left.has_value());
+  a().say(1, Message{Leave{}});
+  deliver_all();
+  ASSERT_TRUE(b().left.has_value()) << b().group.describe();
+  EXPECT_TRUE(b().left->ok()) << b().left->error().text;
+}
+
 TEST_F(ShutdownTest, WhoHasLostAnotherLifeOfTheSameWorkerHasLostTheSameWorker) {
   // a comes back, meets b only, and is lost once more: b and c have lost different lives of it.
   b().shut_down();

@@ -62,8 +62,8 @@ TEST(HuntSharing, OfEqualDiscoveriesTheCheaperOnesAreSought) {
   EXPECT_NEAR(static_cast<double>(runs[1]) * 200 / (static_cast<double>(runs[0]) * 1000), 3, 0.2);
 }
 
-// The features that are to be expected of each way whose nth run shows the nth feature, as soon as something is
-// known: both ways have had the same turns.
+// The features that are to be expected of each way whose nth run shows the nth feature, as soon as
+// something is known: both ways have had the same turns.
 std::vector<double> expected_of(HuntSharing sharing) {
   for (size_t task = 0; task < 2 * Lagging<int>::kLag; ++task) {
     const auto [way, nth] = sharing.next(task);

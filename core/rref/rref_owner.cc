@@ -36,7 +36,6 @@ OwnerRRef& RRefContext::add_owner(const RRefId& id) {
   REHEARSAL_CHECK(!owners_.contains(id), id);
   created_[id.causal.incarnation].seen.insert(id.counter);
   OwnerRRef& owner = owners_[id];
-  owner.id = id;
   trace_owner(EventKind::owner_created, id);
   return owner;
 }

@@ -29,7 +29,6 @@ struct Origin {
 
 // A value that references own, at its owner.
 struct OwnerRRef {
-  RRefId id;
   std::optional<Result<HeldValue>> value;  // none: to come
   // Registered and not deleted, each with its holder: nobody can take a fork away from another.
   std::set<std::pair<CausalId, WorkerId>> forks;

@@ -147,6 +147,17 @@ TEST_F(TimeoutTest, NestedCallsHaveNoMoreTimeThanWhatIsLeft) {
   EXPECT_EQ(answer.result().error().worker, "b");
 }
 
+TEST_F(TimeoutTest, NorHaveThoseOfACreationAtItsOwnWorker) {
+  const Instant start = world.now();
+  const RRef<int64_t> value = a().calls.with_timeout(milliseconds(100)).remote("a", &waits);
+  world.advance(milliseconds(101));
+  ASSERT_EQ(notes_.errors.size(), 1u);
+  EXPECT_EQ(notes_.ended[0] - start, milliseconds(100));
+  EXPECT_EQ(notes_.errors[0].kind, ErrorKind::timeout);
+  EXPECT_EQ(notes_.errors[0].worker, "c");
+  EXPECT_EQ(error_of([&] { return value.to_here(); }).kind, ErrorKind::timeout);
+}
+
 TEST_F(TimeoutTest, ACallThatWaitedForRoomIsWithdrawnAndNeverSent) {
   // Four frames fill the window; the fifth call times out before there is room.
   world.set_idle(nullptr);

@@ -69,6 +69,7 @@ class Schemata:
         self.next = options.first
         self.mistakes = []
         self.left_out = set()
+        self.guards = set()  # of what breaks no promise: file, start and end
         if options.without and pathlib.Path(options.without).exists():
             self.left_out = set(pathlib.Path(options.without).read_text().split())
 
@@ -231,11 +232,32 @@ class Schemata:
                           inside[0] <= child.extent.start.offset and
                           child.extent.end.offset <= inside[1]]
             if conditions:
+                self.leave_out_guards(cursor, conditions[-1], source)
                 self.condition(conditions[-1], source)
         for child in children:
             if inside is not None and child.extent.start.offset > inside[1] and \
                     child.kind.is_expression():
                 self.statement(child, source)
+
+    def leave_out_guards(self, cursor, condition, source):
+        """Of an `if` whose only statement is a trace, a mark and the like: what decides about that
+        alone, the whole condition and its last part."""
+        rest = [child for child in cursor.get_children()
+                if child.extent.start.offset >= condition.extent.end.offset]
+        if cursor.kind != K.IF_STMT or len(rest) != 1 or not rest[0].kind.is_expression() or \
+                self.is_plain(rest[0], source):
+            return
+        while True:
+            condition = self.base(condition)
+            self.guards.add((source.name, condition.extent.start.offset,
+                             condition.extent.end.offset))
+            if condition.kind != K.BINARY_OPERATOR or \
+                    self.operator_of(condition, source) not in ("&&", "||"):
+                return
+            condition = list(condition.get_children())[1]
+
+    def is_guard(self, cursor, source):
+        return (source.name, cursor.extent.start.offset, cursor.extent.end.offset) in self.guards
 
     def parentheses(self, source, start, end):
         """What stands between the first parenthesis and its partner."""
@@ -294,7 +316,7 @@ class Schemata:
         if not self.is_plain(cursor, source):
             return
         text = self.text_of(cursor, source)
-        if text in ("true", "false"):
+        if text in ("true", "false") or self.is_guard(cursor, source):
             return
         number = self.numbers(source, cursor.extent.start.offset,
                               ["negated", "held true", "held false"], text)
@@ -314,7 +336,7 @@ class Schemata:
                 if side.kind != K.BINARY_OPERATOR or \
                         not self.operator_of(side, source) in ("&&", "||"):
                     self.condition(side, source)
-        if operator in COMPARISONS and \
+        if operator in COMPARISONS and not self.is_guard(cursor, source) and \
                 all(side.type.get_canonical().kind in INTEGERS for side in sides):
             number = self.numbers(source, ends[0], ["bound higher", "bound lower"],
                                   self.text_of(cursor, source))

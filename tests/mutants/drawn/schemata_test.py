@@ -11,6 +11,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 
 SOURCE = """
+#include <cstdio>
 #include <functional>
 namespace rehearsal {
 enum class Mode { slow, fast };
@@ -32,6 +33,15 @@ int both(bool first, bool second) { return first && second ? 1 : 0; }
 int bounded(unsigned n, unsigned bound) { return n < bound ? 1 : 0; }
 int chosen(Mode mode) { return mode == Mode::slow ? 1 : 0; }
 int exchanged(int tens, int ones) { return joined(tens, ones); }
+void trace_it(int n) { std::printf("%s", n < 0 ? "?" : ""); }
+void told(int& n) {
+  if (n > 0 && ++n > 1) trace_it(n);
+}
+int traced() {
+  int n = 1;
+  told(n);
+  return n;
+}
 int counted() {
   int n = 0;
   for (int& one : {std::ref(n), std::ref(n)}) one_more(one);
@@ -52,6 +62,7 @@ int main() {
   std::printf("chosen %d%d\\n", chosen(Mode::slow), chosen(Mode::fast));
   std::printf("exchanged %d\\n", exchanged(1, 2));
   std::printf("counted %d\\n", counted());
+  std::printf("traced %d\\n", traced());
 }
 """
 
@@ -104,7 +115,7 @@ class Schemata(unittest.TestCase):
     def test_the_source_is_right_while_none_is_made(self):
         self.assertEqual(self.right, {"statements": "8", "condition": "01", "both": "100",
                                       "bounded": "100", "chosen": "10", "exchanged": "12",
-                                      "counted": "2"})
+                                      "counted": "2", "traced": "2"})
 
     def test_a_statement_is_left_out(self):
         self.assertEqual(self.made("  one_more(n);", "left out", "one_more(n);"),
@@ -130,6 +141,14 @@ class Schemata(unittest.TestCase):
         line = "int both(bool first, bool second) { return first && second ? 1 : 0; }"
         self.assertEqual(self.made(line, "held true", "first"), {"both": "110"})
         self.assertEqual(self.made(line, "held true", "second"), {"both": "101"})
+
+    def test_what_only_decides_about_a_trace_is_left_alone(self):
+        line = "  if (n > 0 && ++n > 1) trace_it(n);"
+        self.assertEqual(self.made(line, "held false", "n > 0"), {"traced": "1"})
+        number = 1 + SOURCE.split("\n").index(line)
+        conditions = {one["text"] for one in self.mistakes
+                      if one["line"] == number and one["kind"] in ("negated", "held true")}
+        self.assertEqual(conditions, {"n > 0"})
 
     def test_a_bound_is_moved(self):
         line = "int bounded(unsigned n, unsigned bound) { return n < bound ? 1 : 0; }"

@@ -306,6 +306,7 @@ HuntCommand Parser::hunt_command() const {
                      ? available_cores()
                      : static_cast<int>(parse_whole("--jobs", flags_.jobs, 1, 1024));
   take_shard(command);
+  command.coverage = flags_.coverage;
   command.directory = flags_.directory;
   command.junit_file = flags_.junit;
   if (!flags_.shrink_time.empty())

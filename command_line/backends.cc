@@ -24,6 +24,7 @@
 #include "sim/cluster.h"
 #include "sim/decisions/decision_words.h"
 #include "sim/explain/history_file.h"
+#include "sim/hunt/coverage.h"
 #include "sim/hunt/features.h"
 #include "sim/hunt/noted_throws.h"
 #include "sim/world/spare_stacks.h"
@@ -165,6 +166,7 @@ std::vector<sim::ChainCount> counts_of(const RunSettings& settings, sim::Cluster
   options.event_lines = nullptr;
   options.choice_lines = nullptr;
   options.traces.clear();
+  options.coverage = nullptr;
   return sim::Cluster(settings.seed, program, std::move(options)).try_run().counts;
 }
 
@@ -191,6 +193,8 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   if (learns) options.strategy.counts = counts_of(settings, options);
   sim::Features features;
   if (settings.tell_features) options.traces.push_back(&features);
+  sim::Coverage coverage;
+  if (settings.tell_coverage) options.coverage = &coverage;
   observe::Spans spans;
   check_output_file("--spans", settings.spans_file);
   if (!settings.spans_file.empty()) options.traces.push_back(&spans);
@@ -211,6 +215,7 @@ RunOutcome simulate_once(const RunSettings& settings, Reporter& reporter, Equipm
   if (learns) outcome.strategy = to_string(options.strategy);
   if (settings.tell_widths) outcome.widths = report.widths;
   if (settings.tell_features) outcome.features = features.seen();
+  if (settings.tell_coverage) outcome.coverage = coverage.seen();
   return outcome;
 }
 

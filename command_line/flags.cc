@@ -242,6 +242,9 @@ void FlagsOf::declare_search_flags() {
   text_flag("--for", flags_.time,
             "What it may take instead: 60s, 2h, 60s-cpu, 500runs [60s, if no scenario is named]");
   text_flag("--jobs", flags_.jobs, "Processes [all cores]");
+  app_.add_flag("--coverage", flags_.coverage,
+                "Tells which messages met which, what their receivers held, and what broke under "
+                "them, in how many runs");
   text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");
   text_flag("--shrink-for", flags_.shrink_time,

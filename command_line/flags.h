@@ -26,6 +26,7 @@ struct Flags {
   std::string metrics_port, spans, log, listen, advertise, auth;
   std::string peer_timeout, heartbeat, refusal_limit, collectives, spin;
   bool crash_sweep = false;
+  bool coverage = false;
   bool benign = false;
   bool exception_traces = false;
   bool mutant_list = false;

@@ -71,6 +71,7 @@ HuntResult result_from_json(const Json& json) {
                               record::number_of<uint64_t>(spent.at("decisions"))};
   result.wall_seconds = json.at("wall_seconds").get<double>();
   result.shard_seconds = json.at("shard_seconds").get<double>();
+  if (json.contains("coverage")) result.coverage = coverage_from_json(json["coverage"]);
   if (!json.at("ok").get<bool>()) result.failure = failure_from_json(json);
   return result;
 }
@@ -96,6 +97,10 @@ void add(HuntResult& whole, const HuntResult& part) {
   for (const auto& [strategy, spent] : part.spent) {
     whole.spent[strategy].runs += spent.runs;
     whole.spent[strategy].decisions += spent.decisions;
+  }
+  if (part.coverage) {
+    if (!whole.coverage) whole.coverage.emplace();
+    for (const auto& [pair, runs] : *part.coverage) (*whole.coverage)[pair] += runs;
   }
   whole.wall_seconds = std::max(whole.wall_seconds, part.wall_seconds);
   whole.shard_seconds += part.shard_seconds;
@@ -187,6 +192,7 @@ Json to_json(const HuntResult& result) {
             {"crash_sweep", identity.crash_sweep},
             {"shard", identity.shard},
             {"shards", identity.shard_count}};
+  if (result.coverage) json["coverage"] = coverage_json(*result.coverage);
   if (!result.shares.empty()) json["ways"] = shares_json(result);
   if (!result.failure) return json;
   json["scenario"] = result.failure->scenario;
@@ -223,7 +229,10 @@ HuntResult merge_results(const std::vector<std::string>& files) {
 }
 
 int print_result(const Tool& tool, const HuntResult& result) {
-  if (tool.json) std::cout << printed(to_json(result)) << std::endl;
+  if (tool.json)
+    std::cout << printed(to_json(result)) << std::endl;
+  else if (result.coverage)
+    std::cout << coverage_text(*result.coverage);
   if (!result.failure) {
     if (!tool.json) print_none(result);
     return kHolds;

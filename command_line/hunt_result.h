@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "command_line/commands.h"
+#include "command_line/coverage_text.h"
 #include "command_line/junit.h"
 
 namespace rehearsal::command_line {
@@ -49,11 +50,12 @@ struct HuntIdentity {
 
 struct HuntResult {
   HuntIdentity identity;
-  std::map<std::string, uint64_t> runs;  // by scenario
-  std::map<std::string, Spent> spent;    // by strategy
-  std::vector<HuntShare> shares = {};    // none of a hunt whose number of seeds was given
-  double wall_seconds = 0;               // of the shard that took longest
-  double shard_seconds = 0;              // of all shards together
+  std::map<std::string, uint64_t> runs;         // by scenario
+  std::map<std::string, Spent> spent;           // by strategy
+  std::optional<CoverageCounts> coverage = {};  // if it was asked for
+  std::vector<HuntShare> shares = {};           // none of a hunt whose number of seeds was given
+  double wall_seconds = 0;                      // of the shard that took longest
+  double shard_seconds = 0;                     // of all shards together
   std::optional<HuntFailure> failure;
 
   [[nodiscard]] uint64_t run_count() const;

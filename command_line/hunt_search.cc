@@ -82,6 +82,7 @@ void HuntSearch::hand_out() {
       RunSettings settings = next_settings();
       if (tasks_.learns) settings = learning_.improve(next_task_, settings);
       settings.tell_features = tasks_.guided || tasks_.nth_of;
+      settings.tell_coverage = command_.coverage;
       crew_.give(child, next_task_, settings);
       given_.emplace(next_task_++, std::move(settings));
     }
@@ -93,6 +94,7 @@ void HuntSearch::take(Crew::Done& done) {
   RunSettings settings = std::move(given_.at(done.task));
   given_.erase(done.task);
   settings.tell_features = false;
+  settings.tell_coverage = false;
   count_spent(settings, done.outcome);
   if (tasks_.learns) learning_.learn(done.task, settings, done.outcome);
   if (tasks_.nth_of) sharing_.learn(done.task, done.outcome);
@@ -106,6 +108,7 @@ void HuntSearch::count_spent(const RunSettings& settings, const RunOutcome& outc
   Spent& spent = spent_[strategy_label(settings)];
   ++spent.runs;
   for (const auto& [worker, decisions] : outcome.decisions) spent.decisions += decisions;
+  for (const uint32_t pair : outcome.coverage) ++coverage_[pair];
 }
 
 void HuntSearch::show_progress() {

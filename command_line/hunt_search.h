@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "command_line/coverage_text.h"
 #include "command_line/hunt_learning.h"
 #include "command_line/hunt_result.h"
 #include "command_line/hunt_sharing.h"
@@ -34,6 +35,8 @@ class HuntSearch {
   [[nodiscard]] const std::map<std::string, uint64_t>& runs() const { return runs_; }
   // By strategy; the default one has an empty name.
   [[nodiscard]] const std::map<std::string, Spent>& spent() const { return spent_; }
+  // Of the pairs that came up, if the command asks for them.
+  [[nodiscard]] const CoverageCounts& coverage() const { return coverage_; }
   // Of each of the command's scenarios, if they share the time.
   [[nodiscard]] std::vector<HuntSharing::Row> shares() const;
 
@@ -65,6 +68,7 @@ class HuntSearch {
   std::optional<Found> found_;
   std::map<std::string, uint64_t> runs_;
   std::map<std::string, Spent> spent_;
+  CoverageCounts coverage_;
 };
 
 }  // namespace rehearsal::command_line

@@ -113,6 +113,7 @@ Json to_json(const RunOutcome& outcome) {
             {"draws", outcome.draws},
             {"widths", outcome.widths},
             {"features", outcome.features},
+            {"coverage", outcome.coverage},
             {"numbers", numbers_json(outcome.results)},
             {"tensors", tensors_json(outcome.results)}};
   if (outcome.failure) json["failure"] = to_json(*outcome.failure, "");
@@ -143,6 +144,7 @@ RunOutcome outcome_from_json(const Json& json) {
   outcome.widths = json.at("widths").get<std::vector<uint8_t>>();
   outcome.draws = json.at("draws").get<uint64_t>();
   outcome.features = json.at("features").get<std::vector<uint32_t>>();
+  outcome.coverage = json.at("coverage").get<std::vector<uint32_t>>();
   for (const auto& [name, value] : json.at("numbers").items()) {
     outcome.results.number(name, value.is_null() ? std::nan("") : value.get<double>());
   }

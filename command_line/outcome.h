@@ -31,12 +31,13 @@ struct RunOutcome {
   // Of a simulated run, for later ones: its strategy with what it has learnt, if anything; how
   // often the strategy chose and how many decisions there were in all; and if they were asked for,
   // how many events each choice of the strategy was of, and what the run has shown
-  // (sim/hunt/features.h).
+  // (sim/hunt/features.h), and which pairs came up (sim/hunt/coverage.h).
   std::string strategy;
   uint64_t steps = 0;
   uint64_t draws = 0;
   std::vector<uint8_t> widths;
   std::vector<uint32_t> features;
+  std::vector<uint32_t> coverage;
   Results results;
   std::optional<sim::RunFailure> failure;  // if not ok
   // Why a file that the run wrote as it went, a trace or a history, ends too early:

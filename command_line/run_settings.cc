@@ -226,7 +226,8 @@ Json to_json(const RunSettings& settings) {
             {"record", settings.record},
             {"redraws", settings.redraws},
             {"tell_widths", settings.tell_widths},
-            {"tell_features", settings.tell_features}};
+            {"tell_features", settings.tell_features},
+            {"tell_coverage", settings.tell_coverage}};
   if (settings.faults) json["faults"] = std::string(name_of(*settings.faults));
   if (settings.restarts) json["restarts"] = std::string(name_of(*settings.restarts));
   if (settings.crash_at) {
@@ -289,6 +290,7 @@ RunSettings settings_from_json(const Json& json, const std::vector<Scenario>& sc
   settings.redraws = json.at("redraws").get<std::vector<std::string>>();
   settings.tell_widths = json.at("tell_widths").get<bool>();
   settings.tell_features = json.at("tell_features").get<bool>();
+  settings.tell_coverage = json.at("tell_coverage").get<bool>();
   return settings;
 }
 

@@ -65,6 +65,7 @@ struct RunSettings {
   bool record = false;                     // the outcome tells what was chosen
   bool tell_widths = false;                // and how many events each choice of the strategy was of
   bool tell_features = false;              // and what the run has shown
+  bool tell_coverage = false;              // and which pairs came up
 
   // The faults of this run if it is simulated.
   [[nodiscard]] ScenarioFaults fault_plan() const;

@@ -14,6 +14,7 @@
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
 #include "sim/device/machine.h"
+#include "sim/hunt/coverage.h"
 #include "sim/oracles/oracles.h"
 #include "sim/strategies/strategies.h"
 
@@ -128,6 +129,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     add_judge(make_invariants());
   }
   for (Trace* trace : options_.traces) recorder_.add(*trace);
+  if (options_.coverage != nullptr) recorder_.add(*options_.coverage);
   for (const NamedInvariant& invariant : options_.invariants) add_invariant(invariant);
   if (options_.event_lines != nullptr)
     recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
@@ -307,6 +309,8 @@ void ClusterParts::run_event(const EventQueue::Event& next, WorkerId worker) {
   judge_values();
   pulse_->end();
   if (history_ && of_worker) history_->after_step(life(worker).id(), life(worker).node().census());
+  if (options_.coverage != nullptr && of_worker)
+    options_.coverage->after_step(worker, life(worker).node().census());
   bound_instant();
   ask_whether_to_go_on();
   if (until_check_-- == 0) check(/*idle=*/false);
@@ -379,6 +383,7 @@ void ClusterParts::crash(const PlannedCrash& crash) {
   pulse_->end();
   ++world_.turns;  // Values have gone, perhaps without any.
   for (const auto& oracle : oracles_) oracle->on_crash(dying.view());
+  if (options_.coverage != nullptr) options_.coverage->on_crash(worker);
   if (crash.loses_disk) disks_[worker.value].lose();
   if (!crash.restarts) return;
   restart_after(worker, crash.restart_after);

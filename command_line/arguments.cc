@@ -351,6 +351,9 @@ ExploreCommand Parser::explore_command() const {
   } catch (const std::invalid_argument& wrong) {
     throw WrongUse(std::string("--schedule: ") + wrong.what());
   }
+  command.settings.tell_coverage = flags_.coverage;
+  if (flags_.coverage && !flags_.schedule.empty())
+    throw WrongUse("--coverage does not go with --schedule, which is one run");
   command.settings.only_faults = flags_.only_faults;
   if (!flags_.only_faults.empty() && !flags_.schedule.empty())
     throw WrongUse("--only does not go with --schedule, which is one run with faults of its own");

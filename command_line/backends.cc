@@ -24,9 +24,9 @@
 #include "sim/cluster.h"
 #include "sim/decisions/decision_words.h"
 #include "sim/explain/history_file.h"
-#include "sim/hunt/coverage.h"
 #include "sim/hunt/features.h"
 #include "sim/hunt/noted_throws.h"
+#include "sim/world/coverage.h"
 #include "sim/world/spare_stacks.h"
 
 namespace rehearsal::command_line {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "command_line/coverage_text.h"
 #include "command_line/outcome.h"
 
 namespace rehearsal::command_line {
@@ -45,6 +46,7 @@ struct ExploreOutcome {
     uint64_t steps = 0;
   };
   std::vector<Row> rows;
+  CoverageCounts coverage = {};  // if it was asked for; runs that were stopped count too
   bool complete = false;
   std::string schedule;                    // of the run that fails, made small
   std::optional<sim::RunFailure> failure;  // of that run

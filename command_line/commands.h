@@ -50,7 +50,7 @@ struct HuntCommand {
   std::optional<uint64_t> seed_count;  // of each scenario; without: until `budget` is spent
   Budget budget;  // of all scenarios together; with a delay bound: of each seed
   int jobs = 1;
-  bool coverage = false;     // it tells which pairs of sim/hunt/coverage.h came up
+  bool coverage = false;     // it tells which pairs of sim/world/coverage.h came up
   bool crash_sweep = false;  // each run again with a crash at each event of each worker
   // Instead of drawn schedules every one with so many deviations from first come, first served, of
   // each seed.

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "record/json_number.h"
-#include "sim/hunt/coverage.h"
+#include "sim/world/coverage.h"
 
 namespace rehearsal::command_line {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace rehearsal::command_line {
 
-// In how many runs each pair of sim/hunt/coverage.h came up, by its number.
+// In how many runs each pair of sim/world/coverage.h came up, by its number.
 using CoverageCounts = std::map<uint32_t, uint64_t>;
 
 // A table for each kind of pairs, for people: a digit is the power of ten of the number of runs, a

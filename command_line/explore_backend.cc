@@ -6,6 +6,7 @@
 #include "command_line/spans_file.h"
 #include "core/base/user_code.h"
 #include "sim/explore/explorer.h"
+#include "sim/world/coverage.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -30,7 +31,11 @@ class Exploring {
         settings_.scenario->adjust_node(node, worst_plan(), settings_.seed);
       node.mutants = settings_.mutants;
     };
-    options_.before_run = [this] { reporter_.results = {}; };
+    if (settings.tell_coverage) options_.coverage = &coverage_;
+    options_.before_run = [this] {
+      reporter_.results = {};
+      count_coverage();
+    };
     if (settings.scenario->verdict)
       options_.judge = [this](const explore::Schedule& schedule) { return judge(schedule); };
   }
@@ -43,7 +48,8 @@ class Exploring {
                     .part = progress.part});
     };
     const explore::Exploration found = explore::explore(program_, options_);
-    ExploreOutcome outcome{.complete = found.complete};
+    count_coverage();
+    ExploreOutcome outcome{.coverage = coverage_counts_, .complete = found.complete};
     for (const auto& row : found.rows)
       outcome.rows.push_back({.faults = faults_text(row.faults),
                               .schedules = row.schedules,
@@ -79,6 +85,12 @@ class Exploring {
   }
 
  private:
+  // Of the run before.
+  void count_coverage() {
+    for (const uint32_t pair : coverage_.seen()) ++coverage_counts_[pair];
+    coverage_ = {};
+  }
+
   // Of all its runs: a false suspicion is what a long partition makes.
   ScenarioFaults worst_plan() const {
     return {.faults = sim::FaultLevel::none,
@@ -108,6 +120,8 @@ class Exploring {
   const RunSettings& settings_;
   Reporter reporter_;
   const Program program_;
+  sim::Coverage coverage_;
+  CoverageCounts coverage_counts_;
   explore::ExploreOptions options_;
 };
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "command_line/commands.h"
+#include "command_line/coverage_text.h"
 #include "command_line/explanation.h"
 #include "command_line/failure_folder.h"
 #include "command_line/output_files.h"
@@ -124,10 +125,12 @@ int explore(const Tool& tool, const ExploreCommand& command) {
               {"schedules", total(outcome)},
               {"faults", rows_json(outcome)},
               {"wall_seconds", seconds}};
+    if (command.settings.tell_coverage) json["coverage"] = coverage_json(outcome.coverage);
     if (outcome.failure)
       json["failure"] = to_json(*outcome.failure, replay_command(tool.program, failing));
     std::cout << printed(json) << std::endl;
   } else {
+    if (command.settings.tell_coverage) std::cout << coverage_text(outcome.coverage);
     print_rows(outcome);
     std::cout << "explore: " << summary(outcome, seconds) << std::endl;
   }

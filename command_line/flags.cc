@@ -26,6 +26,7 @@ class FlagsOf {
   void declare_run_flags();
   void declare_search_flags();
   void declare_explore_flags();
+  void declare_coverage();
   void declare_mutants();
   void declare_record_flags();
   void declare_liveness_flags();
@@ -216,12 +217,19 @@ void FlagsOf::declare_record_flags() {
             "Bytes of each record, 4K to 4G; the oldest of them give way [256M]");
 }
 
+void FlagsOf::declare_coverage() {
+  app_.add_flag("--coverage", flags_.coverage,
+                "Tells which messages met which, what their receivers held, and what broke under "
+                "them, in how many runs");
+}
+
 void FlagsOf::declare_explore_flags() {
   text_flag("--seed", flags_.seed, "Seed of the program [1]");
   declare_mutants();
   text_flag("--for", flags_.time,
             "What it may take: 60s, 5m, 60s-cpu, 500runs [until all is explored]");
   text_flag("--schedule", flags_.schedule, "Only this one, as a failure prints it");
+  declare_coverage();
   app_.add_option(
           "--only", flags_.only_faults,
           "Only runs with these faults, as a row names them: none, cut:0,1, crash:2; may be "
@@ -242,9 +250,7 @@ void FlagsOf::declare_search_flags() {
   text_flag("--for", flags_.time,
             "What it may take instead: 60s, 2h, 60s-cpu, 500runs [60s, if no scenario is named]");
   text_flag("--jobs", flags_.jobs, "Processes [all cores]");
-  app_.add_flag("--coverage", flags_.coverage,
-                "Tells which messages met which, what their receivers held, and what broke under "
-                "them, in how many runs");
+  declare_coverage();
   text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");
   text_flag("--shrink-for", flags_.shrink_time,

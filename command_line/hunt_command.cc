@@ -47,7 +47,7 @@ HuntResult result_of(const Tool& tool, const HuntCommand& command, const HuntSea
                     .wall_seconds = search.seconds(),
                     .shard_seconds = search.seconds(),
                     .failure = std::nullopt};
-  if (command.coverage) result.coverage = search.coverage();
+  result.coverage = search.coverage();
   for (const auto& [strategy, spent] : search.spent())
     result.spent[strategy.empty() ? tool.backends.strategies.front() : strategy] = spent;
   return result;

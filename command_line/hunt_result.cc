@@ -24,7 +24,8 @@ std::string shard_text(const HuntIdentity& identity) {
 bool of_one_hunt(const HuntIdentity& one, const HuntIdentity& other) {
   return one.scenarios == other.scenarios && one.arguments == other.arguments &&
          one.first_seed == other.first_seed && one.seed_count == other.seed_count &&
-         one.crash_sweep == other.crash_sweep && one.shard_count == other.shard_count;
+         one.crash_sweep == other.crash_sweep && one.coverage == other.coverage &&
+         one.shard_count == other.shard_count;
 }
 
 Json spent_json(const HuntResult& result) {
@@ -41,6 +42,7 @@ HuntIdentity identity_from_json(const Json& json) {
   identity.first_seed = record::number_of<uint64_t>(json.at("first_seed"));
   if (!json.at("seeds").is_null()) identity.seed_count = record::number_of<uint64_t>(json["seeds"]);
   identity.crash_sweep = json.at("crash_sweep").get<bool>();
+  identity.coverage = json.contains("coverage");
   identity.shard = record::number_of<uint64_t>(json.at("shard"));
   identity.shard_count = record::number_of<uint64_t>(json.at("shards"));
   if (identity.shard >= identity.shard_count) throw WrongUse("of a shard that there is not");
@@ -71,7 +73,7 @@ HuntResult result_from_json(const Json& json) {
                               record::number_of<uint64_t>(spent.at("decisions"))};
   result.wall_seconds = json.at("wall_seconds").get<double>();
   result.shard_seconds = json.at("shard_seconds").get<double>();
-  if (json.contains("coverage")) result.coverage = coverage_from_json(json["coverage"]);
+  if (result.identity.coverage) result.coverage = coverage_from_json(json["coverage"]);
   if (!json.at("ok").get<bool>()) result.failure = failure_from_json(json);
   return result;
 }
@@ -98,10 +100,7 @@ void add(HuntResult& whole, const HuntResult& part) {
     whole.spent[strategy].runs += spent.runs;
     whole.spent[strategy].decisions += spent.decisions;
   }
-  if (part.coverage) {
-    if (!whole.coverage) whole.coverage.emplace();
-    for (const auto& [pair, runs] : *part.coverage) (*whole.coverage)[pair] += runs;
-  }
+  for (const auto& [pair, runs] : part.coverage) whole.coverage[pair] += runs;
   whole.wall_seconds = std::max(whole.wall_seconds, part.wall_seconds);
   whole.shard_seconds += part.shard_seconds;
   if (part.failure && (!whole.failure || reported_before(*part.failure, *whole.failure)))
@@ -166,6 +165,7 @@ HuntIdentity identity_of(const HuntCommand& command) {
                         .first_seed = command.first_seed,
                         .seed_count = command.seed_count,
                         .crash_sweep = command.crash_sweep,
+                        .coverage = command.coverage,
                         .shard = command.shard,
                         .shard_count = command.shard_count};
   for (RunSettings settings : command.scenarios) {
@@ -192,7 +192,7 @@ Json to_json(const HuntResult& result) {
             {"crash_sweep", identity.crash_sweep},
             {"shard", identity.shard},
             {"shards", identity.shard_count}};
-  if (result.coverage) json["coverage"] = coverage_json(*result.coverage);
+  if (identity.coverage) json["coverage"] = coverage_json(result.coverage);
   if (!result.shares.empty()) json["ways"] = shares_json(result);
   if (!result.failure) return json;
   json["scenario"] = result.failure->scenario;
@@ -231,8 +231,8 @@ HuntResult merge_results(const std::vector<std::string>& files) {
 int print_result(const Tool& tool, const HuntResult& result) {
   if (tool.json)
     std::cout << printed(to_json(result)) << std::endl;
-  else if (result.coverage)
-    std::cout << coverage_text(*result.coverage);
+  else if (result.identity.coverage)
+    std::cout << coverage_text(result.coverage);
   if (!result.failure) {
     if (!tool.json) print_none(result);
     return kHolds;

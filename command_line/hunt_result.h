@@ -44,18 +44,19 @@ struct HuntIdentity {
   uint64_t first_seed = 1;
   std::optional<uint64_t> seed_count;  // without: the hunt had a limit of time
   bool crash_sweep = false;
+  bool coverage = false;  // it tells which pairs came up
   uint64_t shard = 0;
   uint64_t shard_count = 1;
 };
 
 struct HuntResult {
   HuntIdentity identity;
-  std::map<std::string, uint64_t> runs;         // by scenario
-  std::map<std::string, Spent> spent;           // by strategy
-  std::optional<CoverageCounts> coverage = {};  // if it was asked for
-  std::vector<HuntShare> shares = {};           // none of a hunt whose number of seeds was given
-  double wall_seconds = 0;                      // of the shard that took longest
-  double shard_seconds = 0;                     // of all shards together
+  std::map<std::string, uint64_t> runs;  // by scenario
+  std::map<std::string, Spent> spent;    // by strategy
+  CoverageCounts coverage = {};          // if it was asked for
+  std::vector<HuntShare> shares = {};    // none of a hunt whose number of seeds was given
+  double wall_seconds = 0;               // of the shard that took longest
+  double shard_seconds = 0;              // of all shards together
   std::optional<HuntFailure> failure;
 
   [[nodiscard]] uint64_t run_count() const;

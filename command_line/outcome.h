@@ -31,7 +31,7 @@ struct RunOutcome {
   // Of a simulated run, for later ones: its strategy with what it has learnt, if anything; how
   // often the strategy chose and how many decisions there were in all; and if they were asked for,
   // how many events each choice of the strategy was of, and what the run has shown
-  // (sim/hunt/features.h), and which pairs came up (sim/hunt/coverage.h).
+  // (sim/hunt/features.h), and which pairs came up (sim/world/coverage.h).
   std::string strategy;
   uint64_t steps = 0;
   uint64_t draws = 0;

@@ -111,7 +111,7 @@ struct ClusterOptions {
   // Gets each choice that is not benign as it is made, KEY=VALUE, also of a run that ends its
   // process; of one key the last one counts. Only with `record_choices`.
   std::ostream* choice_lines = nullptr;
-  Coverage* coverage = nullptr;    // counts what came up; see sim/hunt/coverage.h
+  Coverage* coverage = nullptr;    // counts what came up; see sim/world/coverage.h
   HistorySink* history = nullptr;  // gets what explains the run; see sim/explain/history.h
 
   // Gets what is known of the run when its cluster goes, even if it has not been run to its end.

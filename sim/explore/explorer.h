@@ -40,6 +40,7 @@ struct ExploreOptions {
   std::function<void(NodeOptions&)> adjust_node;
   std::vector<Trace*> traces;
   std::ostream* event_lines = nullptr;
+  Coverage* coverage = nullptr;  // of the run that is under way
   HistorySink* history = nullptr;
   bool strict_leaks = true;                   // as in ClusterOptions
   size_t faults_max = 1;                      // of cuts, crashes and false suspicions in one run

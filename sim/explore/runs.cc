@@ -60,6 +60,7 @@ ClusterOptions Runs::cluster_options(const std::vector<Transition>& faults, Trac
   options.traces.push_back(&section);
   options.event_lines = options_.event_lines;
   options.history = options_.history;
+  options.coverage = options_.coverage;
   options.strict_leaks = options_.strict_leaks;
   return options;
 }

@@ -11,7 +11,7 @@ namespace rehearsal::sim {
 namespace {
 
 // Gives the value to `take`, if there is one; whatever it throws then names the variable.
-void read(const char* name, const std::function<void(const std::string&)>& take) {
+void read_variable(const char* name, const std::function<void(const std::string&)>& take) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return;
   try {
@@ -50,19 +50,22 @@ uint64_t parse_whole(const std::string& name, const std::string& text) {
 
 Environment read_environment() {
   Environment environment;
-  read("REHEARSAL_RUN", [&environment](const std::string& text) {
+  read_variable("REHEARSAL_RUN", [&environment](const std::string& text) {
     environment.run = text.starts_with("@") ? read_run(text.substr(1)) : parse_flags(text);
   });
-  read("REHEARSAL_COMMIT",
-       [&environment](const std::string& text) { environment.first_seed = seed_of_commit(text); });
-  read("REHEARSAL_SEEDS",
-       [&environment](const std::string& text) { environment.seeds = parse_positive(text); });
-  read("REHEARSAL_SECONDS",
-       [&environment](const std::string& text) { environment.seconds = parse_positive(text); });
-  read("REHEARSAL_SHARD",
-       [&environment](const std::string& text) { take_shard(text, environment); });
-  read("REHEARSAL_REPORT",
-       [&environment](const std::string& text) { environment.report_folder = text; });
+  read_variable("REHEARSAL_COMMIT", [&environment](const std::string& text) {
+    environment.first_seed = seed_of_commit(text);
+  });
+  read_variable("REHEARSAL_SEEDS", [&environment](const std::string& text) {
+    environment.seeds = parse_positive(text);
+  });
+  read_variable("REHEARSAL_SECONDS", [&environment](const std::string& text) {
+    environment.seconds = parse_positive(text);
+  });
+  read_variable("REHEARSAL_SHARD",
+                [&environment](const std::string& text) { take_shard(text, environment); });
+  read_variable("REHEARSAL_REPORT",
+                [&environment](const std::string& text) { environment.report_folder = text; });
   return environment;
 }
 

@@ -14,9 +14,9 @@
 #include "core/wire/message.h"
 #include "core/wire/protobuf_codec.h"
 #include "sim/device/machine.h"
-#include "sim/hunt/coverage.h"
 #include "sim/oracles/oracles.h"
 #include "sim/strategies/strategies.h"
+#include "sim/world/coverage.h"
 
 namespace rehearsal::sim {
 namespace {

@@ -88,6 +88,20 @@ TEST_F(Merge, ShardsThatHoldGiveTheResultOfTheWholeHunt) {
   EXPECT_GE(json["shard_seconds"], json["wall_seconds"]);
 }
 
+TEST_F(Merge, ThePairsOfAllShardsAreThoseOfTheWholeHunt) {
+  // Goal: a row of digits can be trusted whatever machines have counted. Method: the whole object,
+  // then a shard that has not counted.
+  const std::string hunt = "hunt toy --seeds 30 --coverage --jobs 2";
+  const Json merged = run_tool("merge --json" + all_shards(hunt, 3)).json();
+  EXPECT_EQ(merged["coverage"], run_tool(hunt + " --json").json()["coverage"]);
+  EXPECT_EQ(merged["coverage"]["holding"]["Call"]["owners"], 10);
+  EXPECT_NE(run_tool(hunt).out.find("Call               . 1 1 1 1 ."), std::string::npos);
+  const std::string zero = shard(hunt, "0/2");
+  const std::string one = shard("hunt toy --seeds 30 --jobs 1", "1/2");
+  EXPECT_EQ(run_tool("merge " + zero + " " + one).err,
+            "rehearsal merge: " + one + ": of another hunt than " + zero + "\n");
+}
+
 TEST_F(Merge, TheFailureIsTheOneThatTheWholeHuntReports) {
   // Goal: the smallest failing seed, whichever shard has it. Method: a failing seed in each shard
   // but the first; the last line is that of the hunt without shards.

@@ -115,6 +115,7 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   if (is(settings, "needs_at")) fail_by_decisions(settings, outcome);
   outcome.fingerprint = std::to_string(seed * 1000 + (drifts ? 1 : 0));
   if (is(settings, "flaky_at")) *outcome.fingerprint += std::to_string(getpid());
+  if (settings.tell_coverage) outcome.coverage = {1, 2 + static_cast<uint32_t>(seed % 3)};
   outcome.virtual_seconds = 1.5;
   outcome.calls = 3;
   outcome.messages = 4;

@@ -35,6 +35,19 @@ TEST(Explore, EndsWhenItsBudgetIsSpent) {
   EXPECT_NE(run.out.find("the budget was spent before all were run"), std::string::npos) << run.out;
 }
 
+TEST(Explore, TellsWhichPairsOfMessagesCameUp) {
+  const std::string explore = "explore rref_fork --set faults=1 --for 500runs --coverage";
+  const Json coverage = run_tool(explore + " --json").json().at("coverage");
+  EXPECT_GT(coverage.at("holding").at("Call").at("parked stacks"), 100) << coverage;
+  EXPECT_GT(coverage.at("order").at("Call").at("ForkRequest"), 100) << coverage;
+  const ToolRun shown = run_tool(explore);
+  EXPECT_NE(shown.out.find("messages, and what their receiver held"), std::string::npos);
+  EXPECT_NE(shown.out.find("explore: 500 schedules in "), std::string::npos) << shown.out;
+  const ToolRun one = run_tool("explore rref_fork --coverage --schedule @3=1");
+  EXPECT_EQ(one.status, 2) << one.out;
+  EXPECT_NE(one.err.find("--coverage does not go with --schedule"), std::string::npos) << one.err;
+}
+
 class ExploreFinds : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(ExploreFinds, WhatIsLeftOutAndPrintsALineThatRepeatsIt) {

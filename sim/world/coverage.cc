@@ -1,4 +1,4 @@
-#include "sim/hunt/coverage.h"
+#include "sim/world/coverage.h"
 
 #include <array>
 #include <string_view>

@@ -24,6 +24,11 @@ std::vector<RunSettings> ways_of(const RunSettings& asked) {
   RunSettings comes_back = under_hostile_faults(asked);
   if (!comes_back.restarts) comes_back.restarts = sim::Restart::drawn;
   add(comes_back);
+  RunSettings lose_each_other = asked;
+  if (!lose_each_other.faults) lose_each_other.faults = sim::FaultLevel::hostile;
+  if (!lose_each_other.long_partitions) lose_each_other.long_partitions = true;
+  if (!lose_each_other.long_pauses) lose_each_other.long_pauses = true;
+  add(std::move(lose_each_other));
   if (asked.scenario->uses_devices) {
     RunSettings on_devices = comes_back;
     if (on_devices.devices.empty()) on_devices.devices = "drawn";

@@ -48,14 +48,30 @@ struct PipelineSpan {
 class GatedSection;
 class PipelineTurns;
 
-// A worker's part in one step of a Pipeline: its stages act one at a time, in the order given. Made
-// by the pipeline at each owner of a stage, through which its methods are called.
+// The order of the turns that one worker's stages take in one step of a Pipeline. Only the leader
+// of the step refers to it, so that it dies with the step, and with a leader that is lost here:
+// then every turn that has not come fails. Those that wait for one keep the seat, but not this.
+class PipelineLead {
+ public:
+  PipelineLead(CallContext& call, std::vector<PipelineAction> order);
+  ~PipelineLead();
+  PipelineLead(PipelineLead&&) noexcept;
+  PipelineLead& operator=(PipelineLead&&) noexcept;
+
+  [[nodiscard]] const std::shared_ptr<PipelineTurns>& turns() const { return turns_; }
+
+  static void register_in(FunctionRegistry& registry);
+
+ private:
+  std::shared_ptr<PipelineTurns> turns_;
+  std::string leader_;
+};
+
+// A worker's part in one step of a Pipeline: its stages act one at a time, in the order of `lead`.
+// Made by the pipeline at each owner of a stage, through which its methods are called.
 class PipelineSeat {
  public:
-  PipelineSeat(CallContext& call, std::vector<PipelineAction> order);
-  ~PipelineSeat();  // abandons what still waits
-  PipelineSeat(PipelineSeat&&) noexcept;
-  PipelineSeat& operator=(PipelineSeat&&) noexcept;
+  explicit PipelineSeat(const RRef<PipelineLead>& lead);
 
   // Complete when all before the action has ended: its turn has come. Fails with `cancelled` if
   // the step is abandoned, and with bad_arguments for an action that is none of this worker's.

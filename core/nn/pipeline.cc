@@ -13,6 +13,12 @@ namespace {
 // By owner.
 using Seats = std::map<WorkerId, RRef<PipelineSeat>>;
 
+// What a leader holds for as long as its step lasts.
+struct LedStep {
+  std::vector<RRef<PipelineLead>> leads;
+  Seats seats;
+};
+
 }  // namespace
 
 // The facts that all steps have in common.
@@ -50,13 +56,15 @@ struct PipelineParts {
     return stage.forward_(calls, seat, action, taken);
   }
 
-  [[nodiscard]] Seats make_seats(uint32_t micro_batches, PipelineSchedule schedule) const {
+  [[nodiscard]] LedStep lead(uint32_t micro_batches, PipelineSchedule schedule) const {
     PipelineShape of_step = shape;
     of_step.micro_batches = micro_batches;
-    Seats seats;
-    for (auto& [owner, order] : pipeline_orders(of_step, schedule))
-      seats.emplace(owner, worker.remote<PipelineSeat>(owner, order));
-    return seats;
+    LedStep led;
+    for (auto& [owner, order] : pipeline_orders(of_step, schedule)) {
+      led.leads.push_back(worker.remote<PipelineLead>(owner, order));
+      led.seats.emplace(owner, worker.remote<PipelineSeat>(owner, led.leads.back()));
+    }
+    return led;
   }
 
   const Worker worker;
@@ -193,34 +201,35 @@ PipelineStep Pipeline::step(const std::vector<at::Tensor>& micro_batches, const 
   if (!loss) throw std::invalid_argument("a step without a loss: use forward for outputs alone");
   const Worker& worker = parts_->worker;
   const uint32_t count = count_of(micro_batches);
-  const Seats seats = parts_->make_seats(count, parts_->options.schedule);
+  const LedStep led = parts_->lead(count, parts_->options.schedule);
   const Instant start = worker.now();
-  const RRef<PipelineRun> run = worker.rref(PipelineRun(parts_, seats, micro_batches, loss));
+  const RRef<PipelineRun> run = worker.rref(PipelineRun(parts_, led.seats, micro_batches, loss));
   PipelineStep step;
   std::vector<Future<at::Tensor>> losses;
   for (uint32_t number = 0; number < count; ++number) {
     step.contexts.push_back(worker.autograd_context());
     losses.push_back(begin(step.contexts.back(), run, number, parts_->options.step_timeout));
   }
-  step.losses = wait_for_all(*parts_, seats, losses);
-  if (parts_->options.reports) step.reports = reports_of(*parts_, seats, worker.now() - start);
+  step.losses = wait_for_all(*parts_, led.seats, losses);
+  if (parts_->options.reports) step.reports = reports_of(*parts_, led.seats, worker.now() - start);
   return step;
 }
 
 std::vector<at::Tensor> Pipeline::forward(const std::vector<at::Tensor>& micro_batches) const {
   const Worker& worker = parts_->worker;
   const uint32_t count = count_of(micro_batches);
-  const Seats seats = parts_->make_seats(count, PipelineSchedule::fill_drain);
-  const RRef<PipelineRun> run = worker.rref(PipelineRun(parts_, seats, micro_batches, {}));
+  const LedStep led = parts_->lead(count, PipelineSchedule::fill_drain);
+  const RRef<PipelineRun> run = worker.rref(PipelineRun(parts_, led.seats, micro_batches, {}));
   std::vector<Future<at::Tensor>> outputs;
   for (uint32_t number = 0; number < count; ++number)
     outputs.push_back(begin(worker, run, number, parts_->options.step_timeout));
-  std::vector<at::Tensor> values = wait_for_all(*parts_, seats, outputs);
+  std::vector<at::Tensor> values = wait_for_all(*parts_, led.seats, outputs);
   for (at::Tensor& value : values) value = value.detach();
   return values;
 }
 
 void register_pipeline(FunctionRegistry& registry) {
+  PipelineLead::register_in(registry);
   PipelineSeat::register_in(registry);
   PipelineRun::register_in(registry);
 }

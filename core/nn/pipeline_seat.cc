@@ -15,15 +15,27 @@ std::string to_string(const PipelineAction& action) {
          std::to_string(action.micro_batch);
 }
 
+// ---- the leader's hold --------------------------------------------------------------
+
+PipelineLead::PipelineLead(CallContext& call, std::vector<PipelineAction> order)
+    : turns_(std::make_shared<PipelineTurns>(call.caller()->strand(), std::move(order))),
+      leader_(call.caller_info().name) {}
+PipelineLead::~PipelineLead() {
+  if (turns_)
+    turns_->abandon("the step of the pipeline has ended, or its leader, '" + leader_ +
+                    "', is lost");
+}
+PipelineLead::PipelineLead(PipelineLead&&) noexcept = default;
+PipelineLead& PipelineLead::operator=(PipelineLead&&) noexcept = default;
+
+void PipelineLead::register_in(FunctionRegistry& registry) {
+  registry.type<PipelineLead>("rehearsal.PipelineLead")
+      .constructor<CallContext&, std::vector<PipelineAction>>();
+}
+
 // ---- a seat -----------------------------------------------------------------------
 
-PipelineSeat::PipelineSeat(CallContext& call, std::vector<PipelineAction> order)
-    : turns_(std::make_shared<PipelineTurns>(call.caller()->strand(), std::move(order))) {}
-PipelineSeat::~PipelineSeat() {
-  if (turns_) turns_->abandon("the step of the pipeline has ended");
-}
-PipelineSeat::PipelineSeat(PipelineSeat&&) noexcept = default;
-PipelineSeat& PipelineSeat::operator=(PipelineSeat&&) noexcept = default;
+PipelineSeat::PipelineSeat(const RRef<PipelineLead>& lead) : turns_(lead.local_value().turns()) {}
 
 Future<Unit> PipelineSeat::begin(const PipelineAction& action) {
   const Promise<Unit> promise(turns_->strand());
@@ -36,7 +48,7 @@ Future<std::vector<PipelineSpan>> PipelineSeat::spans() { return turns_->spans()
 
 void PipelineSeat::register_in(FunctionRegistry& registry) {
   registry.type<PipelineSeat>("rehearsal.PipelineSeat")
-      .constructor<CallContext&, std::vector<PipelineAction>>()
+      .constructor<const RRef<PipelineLead>&>()
       .method("begin", &PipelineSeat::begin)
       .method("end_backwards", &PipelineSeat::end_backwards)
       .method("abandon", &PipelineSeat::abandon)

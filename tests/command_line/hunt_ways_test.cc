@@ -30,16 +30,17 @@ class Ways : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
-TEST_F(Ways, AreAsItDrawsThenWithCrashesThenWithLies) {
+TEST_F(Ways, AreAsItDrawsThenWithCrashesThenWithLossesThenWithLies) {
   const std::string size = "--set size=tiny";
   EXPECT_EQ(texts(), (Texts{size, size + " --faults hostile --crashes 1 --restarts drawn",
+                            size + " --faults hostile --partitions long --pauses long",
                             size + " --faults hostile --crashes 1 --mad 1"}));
 }
 
 TEST_F(Ways, AreOnDevicesWhereTheScenarioPlacesTensorsOnThem) {
   scenarios_.front().uses_devices = true;
-  ASSERT_EQ(texts().size(), 4u);
-  EXPECT_EQ(texts()[2],
+  ASSERT_EQ(texts().size(), 5u);
+  EXPECT_EQ(texts()[3],
             "--set size=tiny --faults hostile --crashes 1 --devices drawn --restarts drawn");
 }
 
@@ -47,8 +48,11 @@ TEST_F(Ways, LeaveAloneWhatWasAskedFor) {
   asked_.faults = sim::FaultLevel::none;
   asked_.crashes = 0;
   asked_.restarts = sim::Restart::never;
+  asked_.long_partitions = false;
+  asked_.long_pauses = false;
   asked_.mad = 1;
-  EXPECT_EQ(texts(), (Texts{"--set size=tiny --faults none --crashes 0 --mad 1 --restarts never"}));
+  EXPECT_EQ(texts(), (Texts{"--set size=tiny --faults none --crashes 0 --mad 1 --restarts never "
+                            "--partitions short --pauses short"}));
 }
 
 }  // namespace

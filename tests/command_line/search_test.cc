@@ -20,19 +20,19 @@ TEST(Hunt, RunsEverySeedOfEveryScenario) {
 }
 
 TEST(Hunt, WithoutANameSearchesAllInEachOfTheirWays) {
-  // Goal: whoever types no name leaves nothing out. Method: two scenarios in three ways each; a
+  // Goal: whoever types no name leaves nothing out. Method: two scenarios in four ways each; a
   // number of seeds is of each way, a number of runs of all together, and then it is told what
   // each way was given.
   const Json seeds = run_tool("hunt --seeds 5 --jobs 2 --json").json();
-  EXPECT_EQ(seeds["runs"], 30);
+  EXPECT_EQ(seeds["runs"], 40);
   EXPECT_FALSE(seeds.contains("ways"));
-  const ToolRun run = run_tool("hunt --for 60runs --jobs 2 --json");
+  const ToolRun run = run_tool("hunt --for 80runs --jobs 2 --json");
   EXPECT_EQ(run.status, 0) << run.err;
-  ASSERT_EQ(run.json()["ways"].size(), 6u) << run.out;
+  ASSERT_EQ(run.json()["ways"].size(), 8u) << run.out;
   for (const Json& way : run.json()["ways"]) EXPECT_EQ(way["runs"], 10) << way;
-  EXPECT_EQ(run.json()["ways"][4]["way"], "other --faults hostile --crashes 1 --restarts drawn");
-  const ToolRun told = run_tool("hunt --for 60runs --jobs 2");
-  EXPECT_NE(told.out.find("hunt: 30 runs of other, 30 of toy\n"), std::string::npos) << told.out;
+  EXPECT_EQ(run.json()["ways"][5]["way"], "other --faults hostile --crashes 1 --restarts drawn");
+  const ToolRun told = run_tool("hunt --for 80runs --jobs 2");
+  EXPECT_NE(told.out.find("hunt: 40 runs of other, 40 of toy\n"), std::string::npos) << told.out;
 }
 
 TEST(Hunt, WithoutANameFindsTheSameWhateverTheNumberOfProcesses) {

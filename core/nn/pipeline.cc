@@ -13,7 +13,7 @@ namespace {
 // By owner.
 using Seats = std::map<WorkerId, RRef<PipelineSeat>>;
 
-// What a leader holds for as long as its step lasts.
+// Held by a leader for as long as its step lasts.
 struct LedStep {
   std::vector<RRef<PipelineLead>> leads;
   Seats seats;

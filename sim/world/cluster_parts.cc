@@ -128,13 +128,17 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
     add_judge(make_no_leak(/*lied_to=*/mad_ != nullptr));
     add_judge(make_invariants());
   }
-  for (Trace* trace : options_.traces) recorder_.add(*trace);
-  if (options_.coverage != nullptr) recorder_.add(*options_.coverage);
+  add_traces();
   for (const NamedInvariant& invariant : options_.invariants) add_invariant(invariant);
   if (options_.event_lines != nullptr)
     recorder_.set_lines(&lines_.emplace(*options_.event_lines, names_));
   if (options_.choice_lines != nullptr) decisions_.write_lines_to(options_.choice_lines);
   if (options_.history != nullptr) record_history();
+}
+
+void ClusterParts::add_traces() {
+  for (Trace* trace : options_.traces) recorder_.add(*trace);
+  if (options_.coverage != nullptr) recorder_.add(*options_.coverage);
 }
 
 void ClusterParts::record_history() {

@@ -118,6 +118,7 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   [[nodiscard]] bool all_over();
   void report_choices();
   void fill_report();
+  void add_traces();
   void record_history();
   void stop_recording_history();
 

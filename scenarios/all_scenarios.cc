@@ -4,6 +4,7 @@
 #include "scenarios/batch_parameter_server/batch_parameter_server.h"
 #include "scenarios/batch_rl/batch_rl.h"
 #include "scenarios/ddp_rpc/ddp_rpc.h"
+#include "scenarios/grammar/grammar.h"
 #include "scenarios/parameter_server/parameter_server.h"
 #include "scenarios/pipeline/pipeline.h"
 #include "scenarios/quickstart/quickstart.h"
@@ -34,6 +35,7 @@ std::vector<Scenario> all_scenarios() {
           ddp_rpc::scenario(),
           shared_state::scenario(),
           storm_scenario(),
+          grammar_scenario(),
           rref_fork_scenario(),
           small_pass_scenario()};
 }

@@ -1,0 +1,225 @@
+#include <ATen/Functions.h>
+
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "scenarios/grammar/evaluation.h"
+#include "scenarios/storm/dice.h"
+
+// The forms in which one worker has another evaluate, add and look.
+namespace rehearsal::grammar {
+namespace {
+
+using std::chrono::minutes;
+using storm::Dice;
+
+// A piece that somebody is asked to evaluate.
+struct Asking {
+  const WorkerAccess& here;
+  const Part& part;
+  const Scope& scope;
+  Dice dice;
+
+  [[nodiscard]] Calls calls() const { return here.with_timeout(Timeout::never()); }
+  [[nodiscard]] WorkerId anybody() {
+    return WorkerId{static_cast<uint32_t>(dice.draw(here.caller()->names().size()))};
+  }
+};
+
+// The outcome, whenever it is asked for.
+Wait ended(const Outcome& outcome) {
+  return [outcome] {
+    if (outcome.fails) throw Failure(outcome.value);
+    return outcome.value;
+  };
+}
+Wait waits(Future<int64_t> future) {
+  return [future = std::move(future)] { return future.wait(); };
+}
+
+// ---- which come back with the value ----
+
+Wait call(Asking& ask) {
+  return ended(outcome_of([&ask] {
+    return ask.calls().rpc_sync(ask.part.at, &evaluate_there, ask.part.term, ask.scope);
+  }));
+}
+Wait call_in_place(Asking& ask) { return ended(evaluate(ask.here, ask.part.term, ask.scope)); }
+Wait call_shielded(Asking& ask) {
+  const Shield shield = ask.here.shielded(minutes(60));
+  return call(ask);
+}
+
+// ---- by a future ----
+
+Wait call_later(Asking& ask) {
+  return waits(ask.calls().rpc_async(ask.part.at, &evaluate_there, ask.part.term, ask.scope));
+}
+Wait call_by_name(Asking& ask) {
+  return waits(ask.calls().rpc_async<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope));
+}
+Wait call_asynchronous(Asking& ask) {
+  return waits(ask.calls().rpc_async(ask.part.at, &evaluate_later, ask.part.term, ask.scope));
+}
+// A promise that a continuation completes.
+Wait call_by_promise(Asking& ask) {
+  const Promise<int64_t> promise = ask.here.promise<int64_t>();
+  static_cast<void>(
+      ask.calls()
+          .rpc_async(ask.part.at, &evaluate_there, ask.part.term, ask.scope)
+          .then([promise](const Result<int64_t>& result) { promise.complete(result); }));
+  return waits(promise.future());
+}
+// Behind a call that is over first.
+Wait call_in_continuation(Asking& ask) {
+  const WorkerAccess here = ask.here;
+  return waits(here.after(std::chrono::microseconds(ask.dice.draw(500)))
+                   .then([here, part = ask.part, scope = ask.scope](Unit) {
+                     return here.with_timeout(Timeout::never())
+                         .rpc_sync(part.at, &evaluate_there, part.term, scope);
+                   }));
+}
+
+// ---- by a reference to the value ----
+
+RRef<int64_t> created(Asking& ask) {
+  if (ask.dice.happens(50))
+    return ask.calls().remote(ask.part.at, &evaluate_there, ask.part.term, ask.scope);
+  return ask.calls().remote_by_name<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope);
+}
+Wait create_and_fetch(Asking& ask) {
+  return [value = created(ask)] { return value.to_here(Timeout::never()); };
+}
+Wait create_and_fetch_later(Asking& ask) {
+  const RRef<int64_t> value = created(ask);
+  return waits(ask.dice.happens(50) ? value.to_here_async(Timeout::never())
+                                    : ask.calls().to_here_async(value));
+}
+Wait create_and_let_look(Asking& ask) {
+  const RRef<int64_t> value = created(ask);
+  return waits(ask.calls().rpc_async(ask.anybody(), &look, value));
+}
+Wait create_and_see(Asking& ask) {
+  const RRef<int64_t> value = created(ask);
+  return [value] {
+    value.created(Timeout::never()).wait();
+    return value.with_timeout(Timeout::never()).to_here();
+  };
+}
+
+// ---- by an object ----
+
+Wait ask_object(Asking& ask) {
+  const auto object = ask.calls().remote<Evaluator>(ask.part.at);
+  if (ask.dice.happens(50))
+    return waits(object.with_timeout(Timeout::never())
+                     .rpc_async(&Evaluator::evaluate, int64_t{0}, ask.part.term, ask.scope));
+  return waits(
+      ask.calls().rpc_async(object, &Evaluator::evaluate, int64_t{0}, ask.part.term, ask.scope));
+}
+// Behind calls that are made before it, large and small ones.
+Wait ask_object_in_order(Asking& ask) {
+  const auto object = ask.calls().remote<Evaluator>(ask.part.at);
+  const InOrder<Evaluator> in_order = object.in_order().with_timeout(Timeout::never());
+  int64_t turns = 0;
+  std::vector<Future<Unit>> before;
+  for (uint64_t left = ask.dice.draw(3); left > 0; --left)
+    before.push_back(in_order.rpc_async(&Evaluator::take_turn, turns++, ask.scope.ballast));
+  if (ask.dice.happens(30)) {
+    const auto value = in_order.remote(&Evaluator::evaluate, turns, ask.part.term, ask.scope);
+    return [value, before] {
+      for (const Future<Unit>& done : before) done.wait();
+      return value.to_here(Timeout::never());
+    };
+  }
+  const auto value = in_order.rpc_async(&Evaluator::evaluate, turns, ask.part.term, ask.scope);
+  return [value, before] {
+    for (const Future<Unit>& done : before) done.wait();
+    return value.wait();
+  };
+}
+
+// ---- by a stream ----
+
+Wait read_stream(Asking& ask) {
+  auto stream = std::make_shared<Stream<int64_t>>(
+      ask.calls().rpc_stream(ask.part.at, &evaluate_in_stream, ask.part.term, ask.scope));
+  return [stream] {
+    std::optional<int64_t> last;
+    for (const int64_t value : *stream) last = value;
+    if (!last) throw WrongResult("a stream ended without its value");
+    return *last;
+  };
+}
+
+using Form = Wait (*)(Asking&);
+constexpr Form kForms[] = {call,
+                           call,
+                           call_in_place,
+                           call_shielded,
+                           call_later,
+                           call_later,
+                           call_by_name,
+                           call_asynchronous,
+                           call_by_promise,
+                           call_in_continuation,
+                           create_and_fetch,
+                           create_and_fetch_later,
+                           create_and_let_look,
+                           create_and_see,
+                           ask_object,
+                           ask_object_in_order,
+                           read_stream};
+
+}  // namespace
+
+Wait begin(const WorkerAccess& here, const Part& part, const Scope& scope) {
+  Asking ask{.here = here, .part = part, .scope = scope, .dice{Seed{part.form}, hash_text("form")}};
+  return kForms[ask.dice.draw(std::size(kForms))](ask);
+}
+
+void add(const WorkerAccess& here, const RRef<Cell>& given, int64_t amount, uint64_t form) {
+  const Calls calls = here.with_timeout(Timeout::never());
+  const RRef<Cell> cell = given.with_timeout(Timeout::never());
+  Dice dice(Seed{form}, hash_text("add"));
+  switch (dice.draw(8)) {
+    case 0:
+      return static_cast<void>(cell.rpc_sync(&Cell::add, amount));
+    case 1:
+      return static_cast<void>(calls.rpc_async(cell, &Cell::add_slowly, amount).wait());
+    case 2:
+      return static_cast<void>(cell.in_order().rpc_sync(&Cell::add_slowly, amount));
+    case 3:
+      return static_cast<void>(cell.remote(&Cell::add, amount).created(Timeout::never()).wait());
+    case 4:
+      return static_cast<void>(
+          cell.in_order().remote(&Cell::add, amount).to_here(Timeout::never()));
+    case 5:
+      return static_cast<void>(
+          calls.remote(cell, &Cell::add_slowly, amount).to_here(Timeout::never()));
+    case 6:
+      return static_cast<void>(cell.rpc_async(&Cell::add_slowly, amount).wait());
+    default: {
+      const auto to = static_cast<uint32_t>(dice.draw(here.caller()->names().size()));
+      return static_cast<void>(calls.rpc_sync(WorkerId{to}, &add_there, cell, amount));
+    }
+  }
+}
+
+int64_t total_of(const WorkerAccess& here, const RRef<Cell>& given, uint64_t form) {
+  const RRef<Cell> cell = given.with_timeout(Timeout::never());
+  switch (Dice(Seed{form}, hash_text("total")).draw(4)) {
+    case 0:
+      return cell.rpc_sync(&Cell::total);
+    case 1:
+      return here.with_timeout(Timeout::never()).rpc_async(cell, &Cell::total).wait();
+    case 2:
+      return cell.in_order().rpc_async(&Cell::total).wait();
+    default:
+      return cell.remote(&Cell::total).to_here(Timeout::never());
+  }
+}
+
+}  // namespace rehearsal::grammar

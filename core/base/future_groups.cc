@@ -1,5 +1,7 @@
 #include "core/base/future_groups.h"
 
+#include <string>
+
 namespace rehearsal::detail {
 namespace {
 
@@ -39,8 +41,26 @@ void on_part(const std::shared_ptr<FutureCore>& whole, const std::shared_ptr<Wai
 
 }  // namespace
 
+const std::shared_ptr<NodeStrand>& strand_of(const std::shared_ptr<FutureCore>& first,
+                                             std::string_view who) {
+  if (first == nullptr)
+    throw RpcError(wrong_arguments(std::string(who) +
+                                   " of no future, or of an empty one, has no worker: ask the "
+                                   "worker's own if there may be none"));
+  return first->strand();
+}
+
+void expect_all_there(const std::vector<std::shared_ptr<FutureCore>>& parts) {
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i] == nullptr)
+      throw RpcError(wrong_arguments("future " + std::to_string(i) + " of " +
+                                     std::to_string(parts.size()) +
+                                     " is empty: it was never assigned"));
+}
+
 void gather_futures(const std::shared_ptr<FutureCore>& whole,
                     std::vector<std::shared_ptr<FutureCore>> parts, Gathering gathering) {
+  expect_all_there(parts);
   auto waiting = std::make_shared<Waiting>();
   waiting->gathering = std::move(gathering);
   whole->strand()->post([whole, waiting, parts = std::move(parts)] {

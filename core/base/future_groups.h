@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "core/base/check.h"
 #include "core/base/future.h"
 
 // One future of several: of one type, or of different types.
@@ -29,9 +29,24 @@ struct Gathering {
 };
 
 // Completes `whole` when `parts` are complete, which are futures of its node. One that takes no
-// errors cancels them when it is cancelled. Any thread; never parks.
+// errors cancels them when it is cancelled. Any thread; never parks. Throws RpcError
+// (bad_arguments) if one is null.
 void gather_futures(const std::shared_ptr<FutureCore>& whole,
                     std::vector<std::shared_ptr<FutureCore>> parts, Gathering gathering);
+
+// Throws RpcError (bad_arguments) if one is null.
+void expect_all_there(const std::vector<std::shared_ptr<FutureCore>>& parts);
+
+// That of the first of them. Throws RpcError (bad_arguments) if it is null, as there is none, or as
+// it is of no value. `who` is for people.
+const std::shared_ptr<NodeStrand>& strand_of(const std::shared_ptr<FutureCore>& first,
+                                             std::string_view who);
+template <class T>
+const std::shared_ptr<NodeStrand>& strand_of(const std::vector<Future<T>>& futures,
+                                             std::string_view who) {
+  static const std::shared_ptr<FutureCore> none;
+  return strand_of(futures.empty() ? none : futures.front().core(), who);
+}
 
 template <class T>
 std::vector<std::shared_ptr<FutureCore>> cores_of(const std::vector<Future<T>>& futures) {
@@ -74,11 +89,11 @@ Future<std::vector<T>> when_all(const std::shared_ptr<NodeStrand>& strand,
   return when_all(strand, IfOneFails::keep_rest, futures);
 }
 
-// The same, of at least one future.
+// The same, of at least one future: of none nobody knows whose it is. Throws RpcError
+// (bad_arguments).
 template <class T>
 Future<std::vector<T>> when_all(const std::vector<Future<T>>& futures) {
-  REHEARSAL_CHECK(!futures.empty());
-  return when_all(futures.front().core()->strand(), futures);
+  return when_all(detail::strand_of(futures, "when_all"), futures);
 }
 
 // The outcomes of all futures, values and errors, in the order given: complete when the last is,
@@ -113,7 +128,8 @@ template <class A, class B, class... More>
 Future<std::tuple<A, B, More...>> when_all(IfOneFails if_one_fails, const Future<A>& a,
                                            const Future<B>& b, const Future<More>&... more) {
   using All = std::tuple<A, B, More...>;
-  auto whole = std::make_shared<FutureState<All>>(a.core()->strand(), CausalId{});
+  auto whole =
+      std::make_shared<FutureState<All>>(detail::strand_of(a.core(), "when_all"), CausalId{});
   const auto finish = [](FutureCore& whole, const detail::CompleteParts& parts) {
     FutureState<All>::of(whole).complete(detail::values_of<A, B, More...>(
         parts, std::make_index_sequence<std::tuple_size_v<All>>()));
@@ -134,7 +150,8 @@ Future<std::tuple<Result<A>, Result<B>, Result<More>...>> collect_all(IfOneFails
                                                                       const Future<B>& b,
                                                                       const Future<More>&... more) {
   using All = std::tuple<Result<A>, Result<B>, Result<More>...>;
-  auto whole = std::make_shared<FutureState<All>>(a.core()->strand(), CausalId{});
+  auto whole =
+      std::make_shared<FutureState<All>>(detail::strand_of(a.core(), "collect_all"), CausalId{});
   const auto finish = [](FutureCore& whole, const detail::CompleteParts& parts) {
     FutureState<All>::of(whole).complete(detail::results_of<A, B, More...>(
         parts, std::make_index_sequence<std::tuple_size_v<All>>()));
@@ -153,12 +170,13 @@ Future<std::tuple<Result<A>, Result<B>, Result<More>...>> collect_all(const Futu
 // ---- the first --------------------------------------------------------------
 
 // The position of the first future that is complete, by value or by error; its `result` is there
-// then. If several are, the one that came first on the strand. At least one future.
+// then. If several are, the one that came first on the strand. Throws RpcError (bad_arguments) if
+// there is no future, or one of no value.
 template <class T>
 Future<size_t> when_any(const std::vector<Future<T>>& futures) {
-  REHEARSAL_CHECK(!futures.empty());
-  const std::shared_ptr<NodeStrand> strand = futures.front().core()->strand();
+  const std::shared_ptr<NodeStrand>& strand = detail::strand_of(futures, "when_any");
   auto next = std::make_shared<FutureState<size_t>>(strand, CausalId{});
+  detail::expect_all_there(detail::cores_of(futures));
   strand->post([next, futures] {
     for (size_t i = 0; i < futures.size(); ++i)
       futures[i].core()->observe([next, i](FutureCore&) {

@@ -182,6 +182,34 @@ TEST_F(FutureTest, AllOfNothingIsReadyAtOnce) {
   EXPECT_TRUE(all.wait().empty());
 }
 
+TEST_F(FutureTest, OfNoneOrOfAnEmptyOneIsAnErrorThatSaysSo) {
+  // Goal: a slip of the program ends no process. Method: each form that takes no strand.
+  const auto refused = [](auto&& make) {
+    try {
+      static_cast<void>(make());
+    } catch (const RpcError& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_arguments);
+      return error.error().text;
+    }
+    return std::string();
+  };
+  const std::vector<Future<int>> none;
+  const Future<int> empty;
+  const Promise<int> promise(strand_);
+  const Future<int> there = promise.future();
+  const std::string no_worker =
+      " of no future, or of an empty one, has no worker: ask the worker's own if there may be none";
+  EXPECT_EQ(refused([&] { return when_all(none); }), "when_all" + no_worker);
+  EXPECT_EQ(refused([&] { return when_any(none); }), "when_any" + no_worker);
+  EXPECT_EQ(refused([&] { return when_all(empty, there); }), "when_all" + no_worker);
+  EXPECT_EQ(refused([&] { return collect_all(empty, there); }), "collect_all" + no_worker);
+  const std::string second = "future 1 of 2 is empty: it was never assigned";
+  EXPECT_EQ(refused([&] { return when_all<int>({there, empty}); }), second);
+  EXPECT_EQ(refused([&] { return when_any<int>({there, empty}); }), second);
+  EXPECT_EQ(refused([&] { return when_all(there, empty); }), second);
+  EXPECT_EQ(refused([&] { return collect_all<int>(strand_, {there, empty}); }), second);
+}
+
 TEST_F(FutureTest, AFutureThatNobodyCompletesKeepsNothingAlive) {
   // The node ends while a continuation and a when_all wait: their closures must die all the same.
   auto alive = std::make_shared<int>(1);

@@ -123,13 +123,12 @@ Future<std::optional<T>> Stream<T>::next_async() {
     if (!next.value()) return promise.complete(std::optional<T>());
     // User code reads the value: off the strand.
     strand->run_continuation(
-        id, nullptr,
+        {.id = id, .streams = promise.future().core()->streams()},
         [&caller, promise, value = std::move(*std::move(next).value())]() mutable {
           Result<T> read = caller.decode<T>(std::move(value));
           if (!read.ok()) return promise.complete(std::move(read.error()));
           promise.complete(std::optional<T>(std::move(read).value()));
-        },
-        std::nullopt, promise.future().core()->streams());
+        });
   });
   return promise.future();
 }

@@ -191,24 +191,26 @@ void continue_with(const std::shared_ptr<FutureCore>& state,
   const CausalId id = running.next_id();
   const uint64_t tag = CausalIdHash()(id);
   cancel_with(*next, state);
+  body->depth = running.depth;
   body->context = running.context;
   next->work_in(StreamSet::current(strand.devices()));
   strand.post(Tagged(tag, [state, id, stream = running.stream_of(id),
                            run = ContinuationRun{next, tag, std::move(body)}]() mutable {
     state->observe([id, stream, run = std::move(run)](FutureCore& complete) mutable {
       const bool quiet = run.body->dies_quietly();
-      RecordedIn context = run.body->context;
-      Streams streams = run.next->streams();
+      InlineRun in{.id = id,
+                   .depth = run.body->depth,
+                   .context = run.body->context,
+                   .stream = stream,
+                   .streams = run.next->streams()};
       Task body = [state = complete.shared_from_this(), run = std::move(run)]() mutable {
         run(*state);
       };
       NodeStrand& strand = *complete.strand();
       if (quiet)
-        strand.run_continuation(id, std::move(context), std::move(body), stream,
-                                std::move(streams));
+        strand.run_continuation(std::move(in), std::move(body));
       else
-        strand.run_holding_continuation(id, std::move(context), std::move(body), stream,
-                                        std::move(streams));
+        strand.run_holding_continuation(std::move(in), std::move(body));
     });
   }));
 }

@@ -166,7 +166,9 @@ class PromiseCore {
 class Continuation {
  public:
   virtual ~Continuation() = default;
-  // Its calls are recorded in the context of the execution that gave it.
+  // Its calls are nested as deeply as those of the execution that gave it, which may wait for it,
+  // and recorded in the same context.
+  uint32_t depth = 0;
   RecordedIn context;
   [[nodiscard]] virtual bool takes_errors() const = 0;
   // Whether nothing of the user's dies with it (kDiesQuietly).

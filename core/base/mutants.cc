@@ -259,6 +259,10 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "an optimizer's step is in no order with other uses of its parameters"},
     {changed_gradients_read_early, "changed_gradients_read_early", other,
      "who reads a context's gradients does not wait for an optimizer that changes them"},
+    {continuation_forgets_depth, "continuation_forgets_depth", ordering,
+     "calls of a continuation wait for a place among the functions that execute at once"},
+    {inline_calls_wait_their_turn, "inline_calls_wait_their_turn", ordering,
+     "functions that never park wait for a place among those that execute at once"},
 });
 
 constexpr bool in_order() {

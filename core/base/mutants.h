@@ -158,9 +158,12 @@ enum class Mutant : uint8_t {
   gradients_not_recorded,
   step_beside_other_uses,
   changed_gradients_read_early,
+  // the limit of functions that execute at once
+  continuation_forgets_depth,
+  inline_calls_wait_their_turn,
 };
 
-inline constexpr size_t kMutantsMax = 128;
+inline constexpr size_t kMutantsMax = 192;
 
 // The condition for seeing the rule missing: an order of messages, a fault, or neither.
 enum class MutantKind : uint8_t { ordering, fault, other };

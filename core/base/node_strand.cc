@@ -190,30 +190,27 @@ void NodeStrand::make_execution(std::optional<Execution>& place, const CausalId&
   if (incarnation_) place->set_incarnation(*incarnation_);
 }
 
-void NodeStrand::run_continuation(const CausalId& id, RecordedIn context, Task body,
-                                  const std::optional<Hash128>& stream, Streams streams) {
+void NodeStrand::run_continuation(InlineRun run, Task body) {
   if (killed_) return;
-  start(make_continuation(id, std::move(context), stream, std::move(streams)),
-        StackPlacement::inline_, std::move(body));
+  start(make_continuation(std::move(run)), StackPlacement::inline_, std::move(body));
 }
 
-void NodeStrand::run_holding_continuation(const CausalId& id, RecordedIn context, Task body,
-                                          const std::optional<Hash128>& stream, Streams streams) {
+void NodeStrand::run_holding_continuation(InlineRun run, Task body) {
   if (killed_) return;
-  auto execution = make_continuation(id, std::move(context), stream, std::move(streams));
+  auto execution = make_continuation(std::move(run));
   execution->never_parks = true;
   survive_destructors(execution, kContinuation, /*counted=*/true);
   start(std::move(execution), StackPlacement::at_once, std::move(body));
 }
 
-std::shared_ptr<Execution> NodeStrand::make_continuation(const CausalId& id, RecordedIn context,
-                                                         const std::optional<Hash128>& stream,
-                                                         Streams streams) {
-  auto execution = make_execution(id, kContinuation);
-  execution->set_stream(stream);
-  if (mutants_.on(Mutant::continuation_in_any_streams)) streams = nullptr;
-  execution->streams = streams != nullptr ? std::move(streams) : StreamSet::from_pool(devices_);
-  execution->context = std::move(context);
+std::shared_ptr<Execution> NodeStrand::make_continuation(InlineRun run) {
+  auto execution = make_execution(run.id, kContinuation);
+  execution->set_stream(run.stream);
+  if (!mutants_.on(Mutant::continuation_forgets_depth)) execution->depth = run.depth;
+  if (mutants_.on(Mutant::continuation_in_any_streams)) run.streams = nullptr;
+  execution->streams =
+      run.streams != nullptr ? std::move(run.streams) : StreamSet::from_pool(devices_);
+  execution->context = std::move(run.context);
   return execution;
 }
 

@@ -67,6 +67,16 @@ struct StackRun {
   std::string_view dying = {};
 };
 
+// User code that may not park: what started it, how deeply its calls are nested, the context that
+// they are recorded in, and as in StackRun. `streams`: of devices; null: any.
+struct InlineRun {
+  CausalId id;
+  uint32_t depth = 0;
+  RecordedIn context = nullptr;
+  std::optional<Hash128> stream = std::nullopt;
+  Streams streams = nullptr;
+};
+
 // The way by which handles, contexts, futures and autograd nodes reach their node: its strand. It
 // outlives the node; once closed, it drops and traces what is posted to the node.
 class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
@@ -141,16 +151,11 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
                                                           std::string_view label);
   void make_execution(std::optional<Execution>& place, const CausalId& id, std::string_view label);
 
-  // Runs `body` inline as user code of a continuation that `id` started, and whose calls are
-  // recorded in `context`; traced. `stream`: of its random numbers, if it is not that of the id's
-  // place. `streams`: of devices; null: any. On the strand.
-  void run_continuation(const CausalId& id, RecordedIn context, Task body,
-                        const std::optional<Hash128>& stream = std::nullopt,
-                        Streams streams = nullptr);
+  // Runs `body` inline as user code of a continuation; traced. On the strand.
+  void run_continuation(InlineRun run, Task body);
   // The same, of one that holds values of the user's. It may not park, but they may when they die
   // with it; an exception that they let out is told.
-  void run_holding_continuation(const CausalId& id, RecordedIn context, Task body,
-                                const std::optional<Hash128>& stream, Streams streams);
+  void run_holding_continuation(InlineRun run, Task body);
 
   // Runs `body` as user code that may park, on a stack of its own; traced. A shutdown waits for it.
   // Dropped unrun if the node ends first. `left`: called on the strand when a destructor has let an
@@ -235,9 +240,7 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   [[nodiscard]] bool stack_may_park() const;
   [[nodiscard]] Error nobody_waits() const;
   [[nodiscard]] CausalId next_release();
-  [[nodiscard]] std::shared_ptr<Execution> make_continuation(const CausalId& id, RecordedIn context,
-                                                             const std::optional<Hash128>& stream,
-                                                             Streams streams);
+  [[nodiscard]] std::shared_ptr<Execution> make_continuation(InlineRun run);
   // Has it outlive what its destructors let out, which is told of `dying`; `counted`: it has begun.
   // `after`: called on the strand when that has happened. Before it runs.
   void survive_destructors(const std::shared_ptr<Execution>& execution, std::string_view dying,

@@ -189,15 +189,13 @@ void Caller::start_future(Draft&& draft, std::shared_ptr<FutureCore> state, Read
   start(std::move(draft), [this, id, read, promise = std::move(promise)](Result<Answer>&& answer) {
     if (!answer.ok()) return promise->fail(std::move(answer.error()));
     // User code reads the value: off the strand.
-    strand_->run_continuation(
-        id, nullptr,
-        [this, read, promise, answer = std::move(answer)]() mutable {
-          std::unique_ptr<GivenValue> value;
-          Status status = read_answer(answer.value(), read, &value);
-          promise->complete(status.ok() ? Given(std::move(value))
-                                        : Given(std::move(status.error())));
-        },
-        std::nullopt, promise->state()->streams());
+    strand_->run_continuation({.id = id, .streams = promise->state()->streams()},
+                              [this, read, promise, answer = std::move(answer)]() mutable {
+                                std::unique_ptr<GivenValue> value;
+                                Status status = read_answer(answer.value(), read, &value);
+                                promise->complete(status.ok() ? Given(std::move(value))
+                                                              : Given(std::move(status.error())));
+                              });
   });
 }
 

@@ -169,10 +169,7 @@ void ServedCalls::begin(std::shared_ptr<Run> run) {
     return until_read_[served->caller].push_back(
         [this, run = std::move(run)]() mutable { begin(std::move(run)); });
   }
-  // Nested calls never wait for those that wait for them; nor do creations, since what executes may
-  // wait for their values.
-  const bool is_awaited = served->call.depth > 0 || served->call.created.has_value();
-  run->counts = !is_awaited || session_options_.mutants.on(Mutant::nested_calls_count);
+  run->counts = counts(served->call);
   if (!run->counts || running_outer_ < options_.execution_limit) return launch(std::move(run));
   strand_.mark("a call waits for its turn to execute");
   if (queue_.size() >= options_.queue_limit) {
@@ -181,6 +178,16 @@ void ServedCalls::begin(std::shared_ptr<Run> run) {
     if (!last) return;
   }
   queue_.push(served->caller, std::move(run));
+}
+
+// Nested calls never wait for those that wait for them; nor do creations, since what executes may
+// wait for their values; nor does what never parks, which may be what they wait for: a part of a
+// collective operation, a name that is published.
+bool ServedCalls::counts(const Call& call) const {
+  const Mutants& mutants = session_options_.mutants;
+  if (call.depth > 0 || call.created) return mutants.on(Mutant::nested_calls_count);
+  return placement_of(call) != StackPlacement::inline_ ||
+         mutants.on(Mutant::inline_calls_wait_their_turn);
 }
 
 void ServedCalls::launch(std::shared_ptr<Run> run) {

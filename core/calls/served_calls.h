@@ -60,7 +60,8 @@ struct ServedTarget {
 };
 
 struct ServedCallsOptions {
-  uint32_t execution_limit = 0;  // functions running at once, nested calls and creations aside
+  // Functions executing at once; nested calls, creations and what runs inline aside.
+  uint32_t execution_limit = 0;
   // Calls waiting for that, workers taking turns. When there are more, the last of the worker that
   // has most waiting is refused.
   uint32_t queue_limit = 0;
@@ -180,6 +181,8 @@ class ServedCalls {
   void drop_unused(Payload& arguments);
   [[nodiscard]] Error repeated() const;
   [[nodiscard]] StackPlacement placement_of(const Call& call) const;
+  // Against the limit of those that execute at once.
+  [[nodiscard]] bool counts(const Call& call) const;
   void begin(std::shared_ptr<Run> run);
   void launch(std::shared_ptr<Run> run);
   void fix_devices(ServedCall& served) const;

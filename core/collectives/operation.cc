@@ -172,7 +172,7 @@ Mailboxes::Beginning Operation::beginning_of(const std::shared_ptr<Starting>& st
   beginning.patience = caller.when_passed(time.count() > 0 ? time / 4 : kPatience);
   beginning.ask = [group = starting->group, number = plan.number, text = plan.text,
                    asking = starting->asking, operation] {
-    group->caller->strand()->run_continuation(asking, nullptr, [group, number, text, operation] {
+    group->caller->strand()->run_continuation({.id = asking}, [group, number, text, operation] {
       ask_others(group, number, text, *operation);
     });
   };

@@ -59,7 +59,8 @@ struct NodeOptions {
   uint64_t window_frames = 4096;             // the same in frames
   uint64_t marked_max = 1 << 16;  // tensors that one message of a pass marks, those of a call whole
   PeerLimits limits;              // what any one peer may make this node hold
-  uint32_t execution_limit = 1024;  // functions executing at once, nested calls and creations aside
+  // Functions executing at once; nested calls, creations and what runs inline aside.
+  uint32_t execution_limit = 1024;
 
   // Errors that exceptions thrown here become say where they were thrown (Error::trace): the
   // functions they passed through at workers with this option, the first to see it first, after

@@ -37,7 +37,7 @@ TEST_F(NodeStrandTest, WhereNothingMayParkAWaitFailsAtOnce) {
   EXPECT_NE(status->error().text.find("an answer"), std::string::npos);
   EXPECT_EQ(status->error().worker, "w");
   status.reset();
-  on_strand([&] { strand_->run_continuation({}, nullptr, attempt); });
+  on_strand([&] { strand_->run_continuation({}, attempt); });
   EXPECT_EQ(status->error().kind, ErrorKind::would_park);
 }
 
@@ -151,7 +151,7 @@ TEST_F(NodeStrandTest, AContinuationIsAnExecutionOfItsOwn) {
   const CausalId id = main_->next_id();
   Hash128 path;
   on_strand([&] {
-    strand_->run_continuation(id, nullptr, [&] {
+    strand_->run_continuation({.id = id}, [&] {
       EXPECT_FALSE(runtime_->on_strand());
       path = strand_->running().path();
       EXPECT_EQ(strand_->continuations(), 1u);

@@ -17,10 +17,22 @@ int64_t quick(int64_t number) {
   started->push_back(number);
   return number;
 }
+int64_t never_parks(int64_t number) { return number + 1; }
 int64_t ping(CallContext& context, int64_t depth) {
   if (depth == 0) return 0;
   const std::string other = context.worker_info().name == "b" ? "c" : "b";
   return 1 + context.rpc_sync(other, &ping, depth - 1);
+}
+// The same; what it waits for is called by a continuation.
+int64_t ping_later(CallContext& context, int64_t depth) {
+  if (depth == 0) return 0;
+  const std::string other = context.worker_info().name == "b" ? "c" : "b";
+  const Calls calls = context;
+  return 1 + calls.rpc_async(other, &ping_later, 0)
+                 .then([calls, other, depth](int64_t) {
+                   return calls.rpc_async(other, &ping_later, depth - 1);
+                 })
+                 .wait();
 }
 int64_t size_after_c(CallContext& context, const std::string& text) {
   return context.rpc_sync("c", &ping, 0) + static_cast<int64_t>(text.size());
@@ -35,7 +47,8 @@ class OverloadTest : public CallFixture {
   void SetUp() override {
     started = &started_;
     registry.function("quick", &quick).function("ping", &ping).function("occupy", &occupy);
-    registry.function("size_after_c", &size_after_c);
+    registry.function("size_after_c", &size_after_c).function("ping_later", &ping_later);
+    registry.function("never_parks", &never_parks).runs_inline();
   }
   void TearDown() override {
     CallFixture::TearDown();
@@ -82,6 +95,26 @@ TEST_F(OverloadTest, NestedCallsAreNeverCounted) {
   // Fifty deep between two workers that may each run one call.
   begin({.execution_limit = 1, .queue_limit = 0});
   EXPECT_EQ(a().calls.rpc_sync("b", &ping, 50), 50);
+}
+
+TEST_F(OverloadTest, CallsOfAContinuationAreNestedAsItsGiversAre) {
+  // Goal: a function may wait for what its continuation calls. Method: as above.
+  begin({.execution_limit = 1, .queue_limit = 0});
+  EXPECT_EQ(a().calls.rpc_sync("b", &ping_later, 50), 50);
+}
+
+TEST_F(OverloadTest, AFunctionThatNeverParksWaitsForNoTurn) {
+  // Goal: what executes may wait for it. Method: the only place is taken by a function that waits
+  // for c, whose answer is held back, and nobody may stand behind it.
+  begin({.execution_limit = 1, .queue_limit = 0});
+  world.set_idle(nullptr);
+  const Future<int64_t> busy = a().calls.rpc_async("b", &occupy, int64_t{1});
+  network.deliver(0);
+  const Future<int64_t> quick = a().calls.rpc_async<int64_t>("b", "never_parks", int64_t{1});
+  world.set_idle([this] { return network.deliver_first(); });
+  EXPECT_EQ(quick.wait(), 2);
+  EXPECT_EQ(busy.wait(), 1);
+  EXPECT_EQ(b().trace.marked("a call waits for its turn to execute"), 0u);
 }
 
 TEST_F(OverloadTest, AFloodOfCreationsIsRefusedWhereItWouldGrowWithoutEnd) {

@@ -96,7 +96,9 @@ class Evaluation {
         here.with_timeout(Timeout::never())
             .rpc_async(first.at, &evaluate_there, first.term, scope_of(first, {}))
             .then([here, second, scope = scope_of(second, {})](int64_t value) {
-              return joined(joined(0, value), begin(here, second, scope)());
+              return begin_later(here, second, scope).then([value](int64_t next) {
+                return joined(joined(0, value), next);
+              });
             });
     return outcome_of([&both] { return both.wait(); });
   }

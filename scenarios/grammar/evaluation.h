@@ -21,10 +21,13 @@ using Wait = std::function<int64_t()>;
 // Begins to evaluate a piece at its worker, in its form. Some forms end it, too. `scope` is the
 // piece's own. It holds `here`, which outlives it.
 [[nodiscard]] Wait begin(const WorkerAccess& here, const Part& part, const Scope& scope);
+// The same in a form that never parks, as continuations must not.
+[[nodiscard]] Future<int64_t> begin_later(const WorkerAccess& here, const Part& part,
+                                          const Scope& scope);
 
 // Adds to the cell, in one of the forms in which a program can, and waits until that is done.
 void add(const WorkerAccess& here, const RRef<Cell>& cell, int64_t amount, uint64_t form);
-// What is in it.
+// The sum that is in it.
 [[nodiscard]] int64_t total_of(const WorkerAccess& here, const RRef<Cell>& cell, uint64_t form);
 
 // Throws the RpcError of anything but a failing term.

@@ -35,11 +35,14 @@ Wait ended(const Outcome& outcome) {
     return outcome.value;
   };
 }
-Wait waits(Future<int64_t> future) {
-  return [future = std::move(future)] { return future.wait(); };
+
+RRef<int64_t> created(Asking& ask) {
+  if (ask.dice.happens(50))
+    return ask.calls().remote(ask.part.at, &evaluate_there, ask.part.term, ask.scope);
+  return ask.calls().remote_by_name<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope);
 }
 
-// ---- which come back with the value ----
+// ---- which park, some of them until the value is there ----
 
 Wait call(Asking& ask) {
   return ended(outcome_of([&ask] {
@@ -52,97 +55,9 @@ Wait call_shielded(Asking& ask) {
   return call(ask);
 }
 
-// ---- by a future ----
-
-Wait call_later(Asking& ask) {
-  return waits(ask.calls().rpc_async(ask.part.at, &evaluate_there, ask.part.term, ask.scope));
-}
-Wait call_by_name(Asking& ask) {
-  return waits(ask.calls().rpc_async<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope));
-}
-Wait call_asynchronous(Asking& ask) {
-  return waits(ask.calls().rpc_async(ask.part.at, &evaluate_later, ask.part.term, ask.scope));
-}
-// A promise that a continuation completes.
-Wait call_by_promise(Asking& ask) {
-  const Promise<int64_t> promise = ask.here.promise<int64_t>();
-  static_cast<void>(
-      ask.calls()
-          .rpc_async(ask.part.at, &evaluate_there, ask.part.term, ask.scope)
-          .then([promise](const Result<int64_t>& result) { promise.complete(result); }));
-  return waits(promise.future());
-}
-// Behind a call that is over first.
-Wait call_in_continuation(Asking& ask) {
-  const WorkerAccess here = ask.here;
-  return waits(here.after(std::chrono::microseconds(ask.dice.draw(500)))
-                   .then([here, part = ask.part, scope = ask.scope](Unit) {
-                     return here.with_timeout(Timeout::never())
-                         .rpc_sync(part.at, &evaluate_there, part.term, scope);
-                   }));
-}
-
-// ---- by a reference to the value ----
-
-RRef<int64_t> created(Asking& ask) {
-  if (ask.dice.happens(50))
-    return ask.calls().remote(ask.part.at, &evaluate_there, ask.part.term, ask.scope);
-  return ask.calls().remote_by_name<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope);
-}
 Wait create_and_fetch(Asking& ask) {
   return [value = created(ask)] { return value.to_here(Timeout::never()); };
 }
-Wait create_and_fetch_later(Asking& ask) {
-  const RRef<int64_t> value = created(ask);
-  return waits(ask.dice.happens(50) ? value.to_here_async(Timeout::never())
-                                    : ask.calls().to_here_async(value));
-}
-Wait create_and_let_look(Asking& ask) {
-  const RRef<int64_t> value = created(ask);
-  return waits(ask.calls().rpc_async(ask.anybody(), &look, value));
-}
-Wait create_and_see(Asking& ask) {
-  const RRef<int64_t> value = created(ask);
-  return [value] {
-    value.created(Timeout::never()).wait();
-    return value.with_timeout(Timeout::never()).to_here();
-  };
-}
-
-// ---- by an object ----
-
-Wait ask_object(Asking& ask) {
-  const auto object = ask.calls().remote<Evaluator>(ask.part.at);
-  if (ask.dice.happens(50))
-    return waits(object.with_timeout(Timeout::never())
-                     .rpc_async(&Evaluator::evaluate, int64_t{0}, ask.part.term, ask.scope));
-  return waits(
-      ask.calls().rpc_async(object, &Evaluator::evaluate, int64_t{0}, ask.part.term, ask.scope));
-}
-// Behind calls that are made before it, large and small ones.
-Wait ask_object_in_order(Asking& ask) {
-  const auto object = ask.calls().remote<Evaluator>(ask.part.at);
-  const InOrder<Evaluator> in_order = object.in_order().with_timeout(Timeout::never());
-  int64_t turns = 0;
-  std::vector<Future<Unit>> before;
-  for (uint64_t left = ask.dice.draw(3); left > 0; --left)
-    before.push_back(in_order.rpc_async(&Evaluator::take_turn, turns++, ask.scope.ballast));
-  if (ask.dice.happens(30)) {
-    const auto value = in_order.remote(&Evaluator::evaluate, turns, ask.part.term, ask.scope);
-    return [value, before] {
-      for (const Future<Unit>& done : before) done.wait();
-      return value.to_here(Timeout::never());
-    };
-  }
-  const auto value = in_order.rpc_async(&Evaluator::evaluate, turns, ask.part.term, ask.scope);
-  return [value, before] {
-    for (const Future<Unit>& done : before) done.wait();
-    return value.wait();
-  };
-}
-
-// ---- by a stream ----
-
 Wait read_stream(Asking& ask) {
   auto stream = std::make_shared<Stream<int64_t>>(
       ask.calls().rpc_stream(ask.part.at, &evaluate_in_stream, ask.part.term, ask.scope));
@@ -154,30 +69,100 @@ Wait read_stream(Asking& ask) {
   };
 }
 
+// ---- which never park, so that a continuation can begin them ----
+
+Future<int64_t> call_later(Asking& ask) {
+  return ask.calls().rpc_async(ask.part.at, &evaluate_there, ask.part.term, ask.scope);
+}
+Future<int64_t> call_by_name(Asking& ask) {
+  return ask.calls().rpc_async<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope);
+}
+Future<int64_t> call_asynchronous(Asking& ask) {
+  return ask.calls().rpc_async(ask.part.at, &evaluate_later, ask.part.term, ask.scope);
+}
+// A promise that a continuation completes.
+Future<int64_t> call_by_promise(Asking& ask) {
+  const Promise<int64_t> promise = ask.here.promise<int64_t>();
+  static_cast<void>(
+      ask.calls()
+          .rpc_async(ask.part.at, &evaluate_there, ask.part.term, ask.scope)
+          .then([promise](const Result<int64_t>& result) { promise.complete(result); }));
+  return promise.future();
+}
+Future<int64_t> call_in_continuation(Asking& ask) {
+  return ask.here.after(std::chrono::microseconds(ask.dice.draw(500)))
+      .then([calls = ask.calls(), part = ask.part, scope = ask.scope](Unit) {
+        return calls.rpc_async(part.at, &evaluate_there, part.term, scope);
+      });
+}
+Future<int64_t> create_and_fetch_later(Asking& ask) {
+  const RRef<int64_t> value = created(ask);
+  return ask.dice.happens(50) ? value.to_here_async(Timeout::never())
+                              : ask.calls().to_here_async(value);
+}
+Future<int64_t> create_and_let_look(Asking& ask) {
+  return ask.calls().rpc_async(ask.anybody(), &look, created(ask));
+}
+Future<int64_t> create_and_see(Asking& ask) {
+  const RRef<int64_t> value = created(ask);
+  return value.created(Timeout::never()).then([value](Unit) {
+    return value.to_here_async(Timeout::never());
+  });
+}
+Future<int64_t> ask_object(Asking& ask) {
+  const auto object = ask.calls().remote<Evaluator>(ask.part.at);
+  if (ask.dice.happens(50))
+    return object.with_timeout(Timeout::never())
+        .rpc_async(&Evaluator::evaluate, int64_t{0}, ask.part.term, ask.scope);
+  return ask.calls().rpc_async(object, &Evaluator::evaluate, int64_t{0}, ask.part.term, ask.scope);
+}
+// Behind calls that are made before it, large and small ones.
+Future<int64_t> ask_object_in_order(Asking& ask) {
+  const auto object = ask.calls().remote<Evaluator>(ask.part.at);
+  const InOrder<Evaluator> in_order = object.in_order().with_timeout(Timeout::never());
+  int64_t turns = 0;
+  std::vector<Future<Unit>> before;
+  for (uint64_t left = ask.dice.draw(3); left > 0; --left)
+    before.push_back(in_order.rpc_async(&Evaluator::take_turn, turns++, ask.scope.ballast));
+  Future<int64_t> value;
+  if (ask.dice.happens(30))
+    value = in_order.remote(&Evaluator::evaluate, turns, ask.part.term, ask.scope)
+                .to_here_async(Timeout::never());
+  else
+    value = in_order.rpc_async(&Evaluator::evaluate, turns, ask.part.term, ask.scope);
+  return ask.here.when_all(before).then([value](const std::vector<Unit>&) { return value; });
+}
+// The stream is given up when its only value is there.
+Future<int64_t> read_one(Asking& ask) {
+  auto stream = std::make_shared<Stream<int64_t>>(
+      ask.calls().rpc_stream(ask.part.at, &evaluate_in_stream, ask.part.term, ask.scope));
+  return stream->next_async().then([stream](const std::optional<int64_t>& value) {
+    if (!value) throw WrongResult("a stream ended without its value");
+    return *value;
+  });
+}
+
 using Form = Wait (*)(Asking&);
-constexpr Form kForms[] = {call,
-                           call,
-                           call_in_place,
-                           call_shielded,
-                           call_later,
-                           call_later,
-                           call_by_name,
-                           call_asynchronous,
-                           call_by_promise,
-                           call_in_continuation,
-                           create_and_fetch,
-                           create_and_fetch_later,
-                           create_and_let_look,
-                           create_and_see,
-                           ask_object,
-                           ask_object_in_order,
-                           read_stream};
+constexpr Form kForms[] = {call, call, call_in_place, call_shielded, create_and_fetch, read_stream};
+using LaterForm = Future<int64_t> (*)(Asking&);
+constexpr LaterForm kLaterForms[] = {
+    call_later,      call_later,           call_by_name,           call_asynchronous,
+    call_by_promise, call_in_continuation, create_and_fetch_later, create_and_let_look,
+    create_and_see,  ask_object,           ask_object_in_order,    read_one};
 
 }  // namespace
 
 Wait begin(const WorkerAccess& here, const Part& part, const Scope& scope) {
   Asking ask{.here = here, .part = part, .scope = scope, .dice{Seed{part.form}, hash_text("form")}};
-  return kForms[ask.dice.draw(std::size(kForms))](ask);
+  const uint64_t form = ask.dice.draw(std::size(kForms) + std::size(kLaterForms));
+  if (form < std::size(kForms)) return kForms[form](ask);
+  return [later = kLaterForms[form - std::size(kForms)](ask)] { return later.wait(); };
+}
+
+Future<int64_t> begin_later(const WorkerAccess& here, const Part& part, const Scope& scope) {
+  Asking ask{
+      .here = here, .part = part, .scope = scope, .dice{Seed{part.form}, hash_text("later")}};
+  return kLaterForms[ask.dice.draw(std::size(kLaterForms))](ask);
 }
 
 void add(const WorkerAccess& here, const RRef<Cell>& given, int64_t amount, uint64_t form) {

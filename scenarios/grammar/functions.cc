@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "scenarios/grammar/evaluation.h"
+#include "scenarios/grammar/meetings.h"
 
 namespace rehearsal::grammar {
 namespace {
@@ -50,7 +51,7 @@ Future<int64_t> evaluate_later(CallContext& context, const Term& term, const Sco
   check(scope);
   const WorkerAccess here = context;
   return context.after(std::chrono::microseconds(term.word % 300)).then([here, term, scope](Unit) {
-    return value_of(evaluate(here, term, scope));
+    return here.with_timeout(Timeout::never()).rpc_async(here.id(), &evaluate_there, term, scope);
   });
 }
 
@@ -101,7 +102,8 @@ FunctionRegistry functions() {
       .function("evaluate_items", &evaluate_items)
       .function("look", &look)
       .function("add_there", &add_there)
-      .function("add_by_name", &add_by_name);
+      .function("add_by_name", &add_by_name)
+      .function("work_there", &work_there);
   registry.type<Cell>("Cell")
       .constructor<int64_t>()
       .method("add", &Cell::add)

@@ -24,7 +24,7 @@ using storm::Dice;
 // Longer than any worker that is not lost is late.
 constexpr auto kPatience = std::chrono::seconds(300);
 
-std::vector<std::string> some_workers(const Worker& worker, Dice& dice) {
+std::vector<std::string> some_workers(const WorkerAccess& worker, Dice& dice) {
   std::vector<std::string> names;
   for (const WorkerInfo& one : worker.workers())
     if (dice.happens(70)) names.push_back(one.name);
@@ -32,7 +32,7 @@ std::vector<std::string> some_workers(const Worker& worker, Dice& dice) {
   return names;
 }
 
-bool takes_part(const Worker& worker, const std::vector<std::string>& names) {
+bool takes_part(const WorkerAccess& worker, const std::vector<std::string>& names) {
   return std::ranges::find(names, worker.name()) != names.end();
 }
 
@@ -53,7 +53,7 @@ void gather_numbers(const Worker& worker, const std::vector<std::string>& names,
 // One group at one of its members. All members draw the same.
 class Together {
  public:
-  Together(const Worker& worker, const std::vector<std::string>& names, uint64_t word)
+  Together(const WorkerAccess& worker, const std::vector<std::string>& names, uint64_t word)
       : group_(worker, names, {.timeout = kPatience}), dice_(Seed{word}, hash_text("together")) {}
 
   // One operation, drawn anew.
@@ -231,7 +231,7 @@ class Together {
 };
 
 // Two groups that overlap go on by turns.
-void work_in_groups(const Worker& worker, Dice& dice) {
+void work_in_groups(const WorkerAccess& worker, Dice& dice) {
   std::vector<std::vector<std::string>> members;
   std::vector<uint64_t> words;
   for (uint64_t left = 1 + dice.draw(2); left > 0; --left) {
@@ -247,14 +247,30 @@ void work_in_groups(const Worker& worker, Dice& dice) {
   for (Together& together : mine) together.end();
 }
 
+// Each main has another worker do it, by a function there.
+void work_elsewhere(const Worker& worker, Dice& dice) {
+  const uint64_t workers = worker.workers().size();
+  const auto other = static_cast<uint32_t>((worker.id().value + dice.draw(workers)) % workers);
+  worker.rpc_sync(WorkerId{other}, &work_there, static_cast<int64_t>(dice.word() / 2));
+}
+
 }  // namespace
+
+void work_there(CallContext& context, int64_t word) {
+  Dice dice(Seed{static_cast<uint64_t>(word)}, hash_text("work there"));
+  work_in_groups(context, dice);
+}
 
 void meet(const Worker& worker, Seed seed, int64_t number) {
   Dice dice(seed, mix(hash_text("meeting"), static_cast<uint64_t>(number)));
   for (uint64_t left = dice.draw(4); left > 0; --left) {
-    const uint64_t kind = dice.draw(3);
+    const uint64_t kind = dice.draw(4);
     if (kind == 0) {
       work_in_groups(worker, dice);
+      continue;
+    }
+    if (kind == 3) {
+      work_elsewhere(worker, dice);
       continue;
     }
     const std::vector<std::string> names = some_workers(worker, dice);

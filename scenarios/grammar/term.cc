@@ -19,7 +19,7 @@ TermKind kind_of(Dice& dice) {
   return kKinds[dice.draw(std::size(kKinds))];
 }
 
-// What is given up, or has little time, has done nobody knows what.
+// Nobody knows how much a term has done that is given up, or has little time.
 bool may_add(TermKind kind) {
   return kind != TermKind::in_haste && kind != TermKind::given_up && kind != TermKind::streamed;
 }
@@ -40,7 +40,7 @@ std::vector<size_t> some_of(size_t cells, Dice& dice) {
   return some;
 }
 
-// What the pieces came to, in their order; the first that fails decides.
+// The outcomes of the pieces, in their order; the first that fails decides.
 Outcome all_of(const std::vector<Meaning>& parts) {
   Outcome all;
   for (const Meaning& part : parts) {

@@ -47,7 +47,7 @@ struct Shape {
 // `cells`: how many the term may add to. A new one of `with_cell` is behind them.
 [[nodiscard]] Shape shape_of(const Term& term, size_t workers, size_t cells);
 
-// What an evaluation came to: a value, or the number of what it failed with.
+// The end of an evaluation: a value, or the number of what it failed with.
 struct Outcome {
   int64_t value = 0;
   bool fails = false;

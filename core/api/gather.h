@@ -30,6 +30,7 @@ namespace detail {
 [[nodiscard]] GatherShare share_of_payload(Payload payload);
 [[nodiscard]] Payload payload_of_share(GatherShare share);
 [[noreturn]] void throw_unsendable(const BadValue& bad);
+[[noreturn]] void throw_unlike(const std::string& giver, const BadValue& bad);
 }  // namespace detail
 
 // A value as a share. Throws RpcError (bad_arguments).
@@ -46,9 +47,10 @@ GatherShare share_of(const T& value) {
   }
 }
 
-// And back. Throws RpcError (bad_arguments).
+// And back. Throws RpcError (bad_arguments), which names the worker that gave it, if it is no T:
+// that worker was in another gathering of its program.
 template <class T>
-T value_of_share(GatherShare share) {
+T value_of_share(GatherShare share, const std::string& giver) {
   try {
     Payload payload = detail::payload_of_share(std::move(share));
     ValueReader reader(payload);
@@ -56,7 +58,7 @@ T value_of_share(GatherShare share) {
     reader.finish();
     return value;
   } catch (const BadValue& bad) {
-    detail::throw_unsendable(bad);
+    detail::throw_unlike(giver, bad);
   }
 }
 

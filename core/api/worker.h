@@ -30,7 +30,7 @@ class Worker : public WorkerAccess {
   // Small values without references: they all pass through the first worker in rank order. They
   // are recorded in no autograd context: a pass that reaches one fails. Throws RpcError: peer_lost
   // if one of them is lost or has come back in a new life, timeout, which at the first worker names
-  // who is missing.
+  // who is missing, bad_arguments, which names who has given no T.
   template <class T>
   [[nodiscard]] std::map<std::string, T> all_gather(const T& value,
                                                     const std::vector<std::string>& workers = {},
@@ -38,7 +38,8 @@ class Worker : public WorkerAccess {
     Gathered gathered = gather(*caller(), gathering(workers), share_of(value), timeout);
     std::map<std::string, T> values;
     for (size_t i = 0; i < gathered.names.size(); ++i)
-      values.emplace(gathered.names[i], value_of_share<T>(std::move(gathered.shares[i])));
+      values.emplace(gathered.names[i],
+                     value_of_share<T>(std::move(gathered.shares[i]), gathered.names[i]));
     return values;
   }
 

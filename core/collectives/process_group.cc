@@ -147,7 +147,8 @@ ProcessGroup::ProcessGroup(const WorkerAccess& worker, const std::vector<std::st
       rehearsal::gather(caller, group.names, share_of(introduction), options.timeout);
   std::vector<Mailboxes::Member> members(group.workers.size());
   for (size_t i = 0; i < gathered.names.size(); ++i) {
-    const auto theirs = value_of_share<Introduction>(std::move(gathered.shares[i]));
+    const auto theirs =
+        value_of_share<Introduction>(std::move(gathered.shares[i]), gathered.names[i]);
     if (i == 0) introduction = theirs;
     if (theirs.names != introduction.names)
       refuse(group,

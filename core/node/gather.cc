@@ -105,5 +105,12 @@ void throw_unsendable(const BadValue& bad) {
   throw RpcError({.kind = ErrorKind::bad_arguments, .text = bad.what()});
 }
 
+void throw_unlike(const std::string& giver, const BadValue& bad) {
+  throw RpcError({.kind = ErrorKind::bad_arguments,
+                  .text = "worker '" + giver + "' came to this gathering with something else: " +
+                          bad.what() + ". All who gather give values of one type",
+                  .worker = giver});
+}
+
 }  // namespace detail
 }  // namespace rehearsal

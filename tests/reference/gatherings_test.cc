@@ -87,6 +87,18 @@ TEST(ReferenceGatherings, CallsAndBarriersDoNotHinderEachOther) {
 
 // A reference is encoded in calls only: nowhere else does its owner hear of the copy.
 // Rows: rpc_test::RpcTest.test_rref_py_pickle_not_supported
+TEST(ReferenceGatherings, AValueOfAnotherTypeIsToldWithTheNameOfWhoGaveIt) {
+  // Goal: nobody takes a barrier for a number. Method: one worker comes with a number, one without.
+  in_both_worlds(everywhere(functions(), [](Worker& worker) {
+    if (worker.name() == "worker1") return worker.barrier();
+    const Error error = error_of([&] { static_cast<void>(worker.all_gather(int64_t{1})); });
+    EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
+    EXPECT_EQ(error.worker, "worker1");
+    EXPECT_TRUE(contains(error.text, "worker 'worker1' came to this gathering with something else"))
+        << error.text;
+  }));
+}
+
 TEST(ReferenceGatherings, AReferenceIsRefused) {
   in_both_worlds(everywhere(functions(), [](Worker& worker) {
     const RRef<int64_t> mine = worker.rref<int64_t>(1);

@@ -40,7 +40,8 @@ class WorkerAccess : public Calls {
   [[nodiscard]] std::vector<WorkerInfo> members() const;
 
   // Parks until the named worker is there; not at all if it is. Throws RpcError: timeout, which
-  // says why it was lost, if it was.
+  // says why it was lost, if it was; cancelled, if nobody waits any more for the function that
+  // waits here, and it is not shielded.
   void wait_for_worker(const std::string& name, Timeout timeout = {}) const;
 
   // How long calls of this worker may take that name no other time; zero: for ever. A new one holds
@@ -83,9 +84,9 @@ class WorkerAccess : public Calls {
 
   // The reference that a worker, perhaps this one, has published. Parks until the worker is there
   // and has published it: a worker that has crashed may come again, and its new life publish anew.
-  // Throws RpcError: timeout, which says which of the two is missing; peer_lost with the cause, if
-  // the worker is lost or leaves while it is asked; bad_arguments if the name is that of another
-  // type; and why the reference cannot be used, if so.
+  // Throws RpcError: timeout, which says which of the two is missing; cancelled, as wait_for_worker
+  // does; peer_lost with the cause, if the worker is lost or leaves while it is asked;
+  // bad_arguments if the name is that of another type; and why the reference cannot be used, if so.
   template <class T>
   [[nodiscard]] RRef<T> lookup(const Target& worker, const std::string& name,
                                Timeout timeout = {}) const {

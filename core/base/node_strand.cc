@@ -62,13 +62,32 @@ bool NodeStrand::stack_may_park() const {
 
 Status NodeStrand::wait(std::string_view what, const CausalId& id,
                         UniqueFunction<void(WaitHandle)> arrange) {
+  Wait wait;
+  return park_in(wait, what, id, std::move(arrange));
+}
+
+Status NodeStrand::wait_while_awaited(std::string_view what,
+                                      UniqueFunction<void(WaitHandle)> arrange,
+                                      UniqueFunction<void(const Error&)> given_up) {
+  Wait wait;
+  wait.given_up = &given_up;
+  return park_in(wait, what, {}, [&](WaitHandle handle) {
+    const Execution* const execution = wait.execution;
+    wait.shielded = execution == nullptr || execution->shielded_until.has_value();
+    arrange(std::move(handle));
+    if (!wait.shielded && execution->waits_end && rules_.refused_when_given_up)
+      given_up(nobody_waits());
+  });
+}
+
+Status NodeStrand::park_in(Wait& wait, std::string_view what, const CausalId& id,
+                           UniqueFunction<void(WaitHandle)> arrange) {
   if (executions_ == nullptr) return *why_closed_;
   if (!stack_may_park())
     return Error{.kind = ErrorKind::would_park,
                  .text = "waiting for " + std::string(what) +
                          " here would stop what it waits for: use the asynchronous form and `then`",
                  .worker = name_};
-  Wait wait;
   wait.execution = executions_->running();
   if (wait.execution != nullptr) wait.execution->gave_way = 0;
   wait.what = what;
@@ -136,7 +155,7 @@ Error NodeStrand::nobody_waits() const {
 
 void NodeStrand::give_up(Execution& execution) {
   execution.waits_end = true;
-  if (rules_.ends_when_given_up) waits_.fail_code_waits(execution, nobody_waits());
+  if (rules_.ends_when_given_up) waits_.give_up(execution, nobody_waits());
 }
 
 // All that is due comes first. Code that gives way again and again, as one that tries a lock, does

@@ -96,6 +96,12 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   [[nodiscard]] Status wait(std::string_view what, const CausalId& id,
                             UniqueFunction<void(WaitHandle)> arrange);
 
+  // The same. When nobody waits for the calling execution any more, and it is not shielded,
+  // `given_up` is told so, on the strand, unless the wait has ended: it ends it.
+  [[nodiscard]] Status wait_while_awaited(std::string_view what,
+                                          UniqueFunction<void(WaitHandle)> arrange,
+                                          UniqueFunction<void(const Error&)> given_up);
+
   // Parks the calling stack, which runs an execution, in a primitive of the program's, until
   // wake_by_code or the wait's own end; whether it was woken. Throws RpcError: would_park, why the
   // node ended, or `cancelled` when nobody waits for the execution any more; NodeKilled.
@@ -104,7 +110,8 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   // already.
   bool wake_by_code(CodeWait& wait) { return runtime_->wake_by_code(wait.waiter); }
 
-  // Nobody waits for this execution any more: its waits in primitives end. On the strand.
+  // Nobody waits for this execution any more: its waits in primitives and those of
+  // wait_while_awaited end. On the strand.
   void give_up(Execution& execution);
   // Before anything runs.
   void set_code_wait_rules(const CodeWaitRules& rules) { rules_ = rules; }
@@ -237,6 +244,8 @@ class NodeStrand : public std::enable_shared_from_this<NodeStrand> {
   struct Posting;
 
   void start(std::shared_ptr<Execution> execution, StackPlacement placement, Task body);
+  [[nodiscard]] Status park_in(Wait& wait, std::string_view what, const CausalId& id,
+                               UniqueFunction<void(WaitHandle)> arrange);
   [[nodiscard]] bool stack_may_park() const;
   [[nodiscard]] Error nobody_waits() const;
   [[nodiscard]] CausalId next_release();

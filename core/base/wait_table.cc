@@ -85,11 +85,14 @@ void WaitTable::fail_all(const Error& error) {
     fail({slot, slots_[slot].generation}, error);
 }
 
-void WaitTable::fail_code_waits(const Execution& execution, const Error& error) {
+void WaitTable::give_up(const Execution& execution, const Error& error) {
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
     const Wait* const wait = slots_[slot].wait;
-    if (wait == nullptr || wait->code == nullptr || wait->execution != &execution) continue;
-    if (!wait->shielded) fail({slot, slots_[slot].generation}, error);
+    if (wait == nullptr || wait->execution != &execution || wait->shielded) continue;
+    if (wait->code != nullptr)
+      fail({slot, slots_[slot].generation}, error);
+    else if (wait->given_up != nullptr)
+      (*wait->given_up)(error);
   }
 }
 

@@ -29,6 +29,8 @@ struct Wait {
   CodeWait* code = nullptr;  // in a primitive of the program's, of which it then says what it is
   Instant since{};           // of such a wait
   bool shielded = false;     // it lasts when nobody waits for its execution any more
+  // Ends it then, with this error, if it is no wait in a primitive; null: it lasts.
+  UniqueFunction<void(const Error&)>* given_up = nullptr;
 };
 
 // All waits of a node, so that each can be ended when the node is. An execution gives up its
@@ -54,8 +56,9 @@ class WaitTable {
   // The same of every wait, in the order of their slots.
   void fail_all(const Error& error);
 
-  // The same of those in primitives whose execution this is, and that are not shielded.
-  void fail_code_waits(const Execution& execution, const Error& error);
+  // The same of those in primitives whose execution this is, and that are not shielded. Others that
+  // end when they are given up do so.
+  void give_up(const Execution& execution, const Error& error);
 
   // Forgets every wait without ending it: their stacks are unwound by the Runtime.
   void forget_all();

@@ -119,12 +119,15 @@ std::optional<Instant> Caller::await_worker(WorkerId worker, Timeout timeout) co
   limit.deadline = call_bounds(strand_->running()).deadline;
   std::optional<Instant> deadline;
   Status came = Unit{};
-  const Status waited =
-      strand_->wait("worker '" + names_[worker.value] + "' to come", {}, [&](WaitHandle wait) {
+  UniqueFunction<void(const Error&)> stop;
+  const Status waited = strand_->wait_while_awaited(
+      "worker '" + names_[worker.value] + "' to come",
+      [&](WaitHandle wait) {
         const Duration left = time_left(limit);
         if (left.count() > 0) deadline = when_passed(left);
-        parts_.node->await_member(worker, deadline, wait, came);
-      });
+        stop = parts_.node->await_member(worker, deadline, wait, came);
+      },
+      [&stop](const Error& nobody_waits) { stop(nobody_waits); });
   if (!waited.ok()) throw RpcError(waited.error());
   if (!came.ok()) throw RpcError(came.error());
   return deadline;

@@ -41,6 +41,7 @@ void PendingCalls::start(Draft&& draft, WhenAnswered done) {
     draft.call.target = target.value();
   }
   MaybeError impossible = sessions_.unavailable(to);
+  if (refused_) impossible = refused_;
   if (!impossible && draft.call.context) impossible = records_->why_ended(*draft.call.context);
   if (impossible) {
     impossible->function = draft.function;

@@ -60,6 +60,9 @@ class PendingCalls final : public CallPort {
 
   void on_peer_fenced(WorkerId peer, const Error& why);
 
+  // What is started from now on fails at once, with `why`.
+  void refuse_all(const Error& why) { refused_ = why; }
+
   // Fails all, in the order they were made.
   void fail_all(const Error& why);
   void forget_all();
@@ -130,6 +133,7 @@ class PendingCalls final : public CallPort {
   Sessions& sessions_;
   Deadlines& deadlines_;
   ForkHook* forks_ = nullptr;
+  MaybeError refused_;
   RecordHook* records_ = nullptr;
   const ExceptionEncoder* exceptions_ = nullptr;
   uint64_t next_number_ = 0;

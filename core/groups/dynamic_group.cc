@@ -41,9 +41,11 @@ std::vector<WorkerId> DynamicGroup::members() const {
   return workers;
 }
 
-void DynamicGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
-  if (is_member(worker) && sessions_.linked(worker)) return here();
-  arrivals_.add(worker, std::move(here));
+uint64_t DynamicGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
+  if (!is_member(worker) || !sessions_.linked(worker))
+    return arrivals_.add(worker, std::move(here));
+  here();
+  return 0;
 }
 
 void DynamicGroup::on_link(WorkerId worker) {
@@ -351,6 +353,7 @@ void DynamicGroup::settle_leaving() {
   }
   if (!view_.holds_nothing()) return;
   stage_ = Stage::goes;
+  view_.refuse_calls();
   for (const WorkerId other : met()) sessions_.expect_silence(other);
   tell_all(Message{Leave{}});
   go();

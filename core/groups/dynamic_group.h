@@ -58,7 +58,8 @@ class DynamicGroup final : public Group {
   // Once this worker has told the others that it goes.
   [[nodiscard]] MaybeError refuses(const std::string& newcomer) const override;
   [[nodiscard]] std::vector<WorkerId> members() const override;
-  void when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  uint64_t when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  void forget_task(uint64_t number) override { arrivals_.forget(number); }
   [[nodiscard]] uint64_t awaited_members() const override { return arrivals_.size(); }
   [[nodiscard]] std::string describe() const override;
 

@@ -24,6 +24,8 @@ class NodeView {
   [[nodiscard]] virtual std::string left() const = 0;
   // Releases the references that are left.
   virtual void release_references() = 0;
+  // Fails at once what is called from now on: the others have been told that this worker goes.
+  virtual void refuse_calls() = 0;
   // Messages handled so far, those of the shutdown itself aside.
   [[nodiscard]] virtual uint64_t activity() const = 0;
 
@@ -82,7 +84,9 @@ class Group {
 
   // Runs `here` when `worker` is a member and a link to it stands, at once if that is so: of a
   // worker whose process has ended the next life is meant, not the one that is not missed yet.
-  virtual void when_here(WorkerId worker, UniqueFunction<void()> here) = 0;
+  // The number by which the task can be forgotten, unless it has run.
+  virtual uint64_t when_here(WorkerId worker, UniqueFunction<void()> here) = 0;
+  virtual void forget_task(uint64_t number) = 0;
 
   // Of the tasks given to `when_here`, those that wait.
   [[nodiscard]] virtual uint64_t awaited_members() const = 0;
@@ -100,21 +104,31 @@ inline void add_to_list(std::string& list, const std::string& worker, const std:
 // The tasks that wait for a worker to come. On the strand.
 class Arrivals {
  public:
-  void add(WorkerId worker, UniqueFunction<void()> here) {
-    waiting_.emplace_back(worker, std::move(here));
+  uint64_t add(WorkerId worker, UniqueFunction<void()> here) {
+    waiting_.push_back({++number_, worker, std::move(here)});
+    return number_;
+  }
+  void forget(uint64_t number) {
+    std::erase_if(waiting_, [number](const Task& task) { return task.number == number; });
   }
   void arrived(WorkerId worker) {
     std::vector<UniqueFunction<void()>> due;
-    for (auto& [awaited, here] : waiting_)
-      if (awaited == worker) due.push_back(std::move(here));
-    std::erase_if(waiting_, [worker](const auto& entry) { return entry.first == worker; });
+    for (Task& task : waiting_)
+      if (task.worker == worker) due.push_back(std::move(task.here));
+    std::erase_if(waiting_, [worker](const Task& task) { return task.worker == worker; });
     for (auto& here : due) here();
   }
   void clear() { waiting_.clear(); }
   [[nodiscard]] uint64_t size() const { return waiting_.size(); }
 
  private:
-  std::vector<std::pair<WorkerId, UniqueFunction<void()>>> waiting_;
+  struct Task {
+    uint64_t number = 0;
+    WorkerId worker;
+    UniqueFunction<void()> here;
+  };
+  std::vector<Task> waiting_;
+  uint64_t number_ = 0;
 };
 
 }  // namespace rehearsal

@@ -351,6 +351,7 @@ void StaticGroup::on_leave(WorkerId from) {
 
 void StaticGroup::leave() {
   leaving_ = true;
+  view_.refuse_calls();
   sessions_.acknowledge_at_once();
   for (const WorkerId worker : living())
     if (worker != options_.self) sessions_.expect_silence(worker);
@@ -399,9 +400,10 @@ MaybeError StaticGroup::refuses(const std::string& newcomer) const {
                .worker = newcomer};
 }
 
-void StaticGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
-  if (sessions_.linked(worker)) return here();
-  arrivals_.add(worker, std::move(here));
+uint64_t StaticGroup::when_here(WorkerId worker, UniqueFunction<void()> here) {
+  if (!sessions_.linked(worker)) return arrivals_.add(worker, std::move(here));
+  here();
+  return 0;
 }
 
 void StaticGroup::fail(const Error& why) {

@@ -65,7 +65,8 @@ class StaticGroup final : public Group {
   // Once the group has agreed to end.
   [[nodiscard]] MaybeError refuses(const std::string& newcomer) const override;
   [[nodiscard]] std::vector<WorkerId> members() const override { return living(); }
-  void when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  uint64_t when_here(WorkerId worker, UniqueFunction<void()> here) override;
+  void forget_task(uint64_t number) override { arrivals_.forget(number); }
   [[nodiscard]] uint64_t awaited_members() const override { return arrivals_.size(); }
   [[nodiscard]] std::string describe() const override;
 

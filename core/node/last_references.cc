@@ -86,6 +86,7 @@ void NodeParts::release_all_references() {
                              .text = "worker '" + strand->name() + "' shuts down",
                              .worker = strand->name()});
   published.release(rrefs);
+  released_ = true;
   const bool others_hold = program.is_dynamic() && rrefs.fork_count() > 0;
   std::vector<std::string> left = contexts.release_all();
   if (program.is_dynamic()) contexts.release_at_leaving();
@@ -93,10 +94,35 @@ void NodeParts::release_all_references() {
   if (!rrefs.holds_references()) return;
   deadlines.remove(last_moment_);
   last_moment_ = deadlines.add(strand->runtime().now() + kLastMoment, [this, others_hold] {
+    last_moment_ = {};
     const std::vector<std::string> released = rrefs.release_all();
     if (!others_hold) note_leaks(released);
     progressed();
   });
+}
+
+// A continuation that a timer wakes may make some more, and leave them somewhere. They go when
+// nothing runs that may use them.
+void NodeParts::look_for_late_references() {
+  const bool holds = rrefs.holds_references() || (!program.is_dynamic() && contexts.size() > 0);
+  if (last_moment_.number != 0 || !holds) return;
+  last_moment_ = deadlines.add(strand->runtime().now() + kLastMoment, [this] {
+    last_moment_ = {};
+    if (served.size() == 0 && strand->continuations() == 0) {
+      std::vector<std::string> left;
+      if (!program.is_dynamic()) left = contexts.release_all();
+      for (std::string& reference : rrefs.release_all()) left.push_back(std::move(reference));
+      note_leaks(left);
+    }
+    progressed();
+  });
+}
+
+// A timer may wake a continuation even now.
+void NodeParts::refuse_calls() {
+  pending.refuse_all({.kind = ErrorKind::node_stopped,
+                      .text = "worker '" + strand->name() + "' has shut down, and calls nobody",
+                      .worker = strand->name()});
 }
 
 void NodeParts::note_leaks(const std::vector<std::string>& left) {

@@ -158,29 +158,37 @@ std::unique_ptr<Group> NodeParts::make_group() {
                                         std::move(has_main));
 }
 
-void NodeParts::await_member(WorkerId peer, const std::optional<Instant>& deadline,
-                             const WaitHandle& wait, Status& came) {
+UniqueFunction<void(const Error&)> NodeParts::await_member(WorkerId peer,
+                                                           const std::optional<Instant>& deadline,
+                                                           const WaitHandle& wait, Status& came) {
   struct Limit {
+    uint64_t task = 0;
     DeadlineId deadline;
     bool over = false;
   };
   auto limit = std::make_shared<Limit>();
-  group->when_here(peer, [this, wait, limit] {
+  limit->task = group->when_here(peer, [this, wait, limit] {
     if (std::exchange(limit->over, true) || !wait.lasts()) return;
     deadlines.remove(limit->deadline);
     wait.end();
   });
-  if (!deadline || limit->over) return;
-  limit->deadline = deadlines.add(*deadline, [this, peer, wait, &came, limit] {
-    if (std::exchange(limit->over, true) || !wait.lasts()) return;
+  const auto fail = [this, wait, &came, limit](const Error& why) {
+    if (std::exchange(limit->over, true)) return;
+    deadlines.remove(limit->deadline);
+    group->forget_task(limit->task);
+    if (!wait.lasts()) return;
+    came = why;
+    wait.end();
+  };
+  if (!deadline || limit->over) return fail;
+  limit->deadline = deadlines.add(*deadline, [this, peer, fail] {
     const std::string& name = options.names[peer.value];
     const MaybeError& lost = sessions.lost(peer);
-    came = Error{
-        .kind = ErrorKind::timeout,
-        .text = "worker '" + name + "' has not come in time" + (lost ? ": " + lost->text : ""),
-        .worker = name};
-    wait.end();
+    fail({.kind = ErrorKind::timeout,
+          .text = "worker '" + name + "' has not come in time" + (lost ? ": " + lost->text : ""),
+          .worker = name});
   });
+  return fail;
 }
 
 // ---- messages ---------------------------------------------------------------
@@ -260,7 +268,9 @@ void NodeParts::on_peer_fenced(WorkerId peer, Incarnation incarnation, const Err
 }
 
 void NodeParts::progressed() {
-  if (!ended) group->progressed();
+  if (ended) return;
+  if (released_) look_for_late_references();
+  group->progressed();
 }
 
 // ---- life -------------------------------------------------------------------

@@ -41,8 +41,9 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   // WorkerPort.
   [[nodiscard]] DebugInfo debug_info() const override;
   [[nodiscard]] std::vector<WorkerId> members() const override { return group->members(); }
-  void await_member(WorkerId peer, const std::optional<Instant>& deadline, const WaitHandle& wait,
-                    Status& came) override;
+  [[nodiscard]] UniqueFunction<void(const Error&)> await_member(
+      WorkerId peer, const std::optional<Instant>& deadline, const WaitHandle& wait,
+      Status& came) override;
   void leave_at_once() override { leaves_at_once = true; }
   [[nodiscard]] std::shared_ptr<Execution> begin_thread(const std::string& name) override;
   [[nodiscard]] bool is_dynamic() const override { return program.is_dynamic(); }
@@ -51,6 +52,7 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   [[nodiscard]] bool quiet(uint32_t phase) const override;
   [[nodiscard]] std::string left() const override;
   void release_references() override;
+  void refuse_calls() override;
   [[nodiscard]] uint64_t activity() const override { return activity_; }
   void ask_nothing_more(WorkerId peer) override { contexts.ask_nothing_more(peer); }
   [[nodiscard]] bool asked(WorkerId peer) const override;
@@ -112,10 +114,12 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
 
+  void look_for_late_references();
   void note_leaks(const std::vector<std::string>& left);
   [[nodiscard]] MaybeError why_leaked() const;
 
   uint64_t activity_ = 0;
+  bool released_ = false;                    // of what the program left: all that it held then
   DeadlineId last_moment_;                   // of references that are about to be let go
   std::vector<std::string> leaks_;           // a line for each thing that was held at the shutdown
   std::map<std::string, uint64_t> threads_;  // so many of each name were registered

@@ -12,6 +12,11 @@ Error PublishedNames::error(ErrorKind kind, std::string text) const {
 }
 
 Status PublishedNames::publish(const std::string& name, NamedReference reference) {
+  if (closed_) {
+    Error why = *closed_;
+    why.text += ", and publishes nothing any more";
+    return why;
+  }
   const auto [place, fresh] = names_.emplace(name, std::move(reference));
   if (!fresh)
     return error(ErrorKind::bad_arguments, "'" + short_name(name) +
@@ -26,7 +31,7 @@ Status PublishedNames::publish(const std::string& name, NamedReference reference
 }
 
 Status PublishedNames::unpublish(const std::string& name) {
-  if (names_.erase(name) > 0) return Unit{};
+  if (names_.erase(name) > 0 || closed_) return Unit{};
   return error(ErrorKind::bad_arguments, "nothing is published here as '" + short_name(name) + "'");
 }
 

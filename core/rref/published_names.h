@@ -21,9 +21,9 @@ class PublishedNames {
   PublishedNames(const SessionOptions& options, NodeStrand& strand)
       : options_(options), strand_(strand) {}
 
-  // Error: bad_arguments if the name is taken.
+  // Error: bad_arguments if the name is taken; that of publish_no_more.
   [[nodiscard]] Status publish(const std::string& name, NamedReference reference);
-  // Error: bad_arguments if nothing has the name.
+  // Error: bad_arguments if nothing has the name, while names are published.
   [[nodiscard]] Status unpublish(const std::string& name);
 
   // Completes `found` with the name's reference, now or when it is published. `asker`: the
@@ -31,8 +31,8 @@ class PublishedNames {
   void look_up(const std::string& name, const std::string& type, Execution& asker,
                const std::shared_ptr<FutureState<NamedReference>>& found);
 
-  // Nothing is published any more: who waits gets `why`, as does who comes later for what is not
-  // there.
+  // Nothing is published any more: who waits gets `why`, as does who comes later, to publish or for
+  // what is not there.
   void publish_no_more(const Error& why);
 
   // Releases what the names hold, at a graceful shutdown; they hold nothing from then on.

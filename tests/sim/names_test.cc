@@ -31,14 +31,23 @@ Error error_of(const std::function<void()>& body) {
 int64_t is_alive() { return 1; }
 
 // Waits until the server is known to be lost.
-void see_loss(Worker& worker) {
+void see_loss(const WorkerAccess& worker) {
   while (error_of([&] { (void)worker.rpc_sync("server", &is_alive); }).kind != ErrorKind::peer_lost)
     worker.sleep(seconds(1));
 }
 
+// Looks for what nobody publishes any more, for ever. What ended that.
+std::vector<Error>* looked = nullptr;
+void look_for_ever(CallContext& context) {
+  see_loss(context);
+  looked->push_back(
+      error_of([&] { (void)context.lookup<int64_t>("server", "number", Timeout::never()); }));
+  looked->push_back(error_of([&] { context.wait_for_worker("server", Timeout::never()); }));
+}
+
 FunctionRegistry functions() {
   FunctionRegistry registry;
-  registry.function("is_alive", &is_alive);
+  registry.function("is_alive", &is_alive).function("look_for_ever", &look_for_ever);
   return registry;
 }
 
@@ -86,6 +95,38 @@ TEST(Names, ALookUpOfAWorkerThatIsGoneWaitsForItsTimeAndSaysWhyItIsGone) {
     EXPECT_TRUE(found.text.starts_with("worker 'server' has not come in time: ")) << found.text;
     EXPECT_TRUE(says_why_it_is_gone(found.text)) << found.text;
   }));
+}
+
+TEST(Names, AFunctionThatNobodyWaitsForWaitsForNoWorker) {
+  // Goal: a shutdown does not wait for a worker that is gone. Method: who has another one look for
+  // it gives up, or dies; the function goes on, and waits once more.
+  for (const bool dies : {false, true}) {
+    EXPECT_TRUE(hunt({.seeds = 50}, [dies](Seed seed, const ClusterOptions& options) {
+      std::vector<Error> ends;
+      looked = &ends;
+      Program program{functions()};
+      program.worker("asker", [dies](Worker& worker) {
+        const Future<Unit> future =
+            worker.with_timeout(Timeout::never()).rpc_async("looker", &look_for_ever);
+        worker.sleep(seconds(dies ? 3600 : 60));
+        future.cancel();
+      });
+      program.worker("looker", [](Worker&) {});
+      program.worker("server", [](Worker& worker) { worker.sleep(seconds(3600)); });
+      Cluster cluster(seed, program, options);
+      cluster.advance(seconds(5));
+      cluster.crash("server");
+      cluster.advance(seconds(200));
+      if (dies) cluster.crash("asker");
+      (void)cluster.try_run();
+      ASSERT_EQ(ends.size(), 2u);
+      for (const Error& end : ends) {
+        EXPECT_EQ(end.kind, ErrorKind::cancelled) << end.text;
+        EXPECT_EQ(end.worker, "looker");
+      }
+      looked = nullptr;
+    }));
+  }
 }
 
 // Which life of the server made it.

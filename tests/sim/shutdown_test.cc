@@ -34,6 +34,30 @@ int64_t oversleep(CallContext& context) {
   return 0;
 }
 
+// A state that takes ten seconds to end.
+class EndsSlowly {
+ public:
+  explicit EndsSlowly(Worker& worker) : here_(worker) {}
+  ~EndsSlowly() { here_.sleep(seconds(10)); }
+
+ private:
+  const WorkerAccess here_;
+};
+
+std::vector<RRef<int64_t>>* kept = nullptr;
+std::vector<std::string>* refused = nullptr;
+
+int64_t four() { return 4; }
+
+void publish_late(CallContext& context) {
+  try {
+    context.publish("late", context.rref<int64_t>(1));
+  } catch (const RpcError& error) {
+    refused->push_back(to_string(error.error()));
+  }
+  context.unpublish("late");
+}
+
 class Shutdown : public ::testing::Test {
  protected:
   void SetUp() override { worked = &worked_; }
@@ -106,6 +130,67 @@ TEST_F(Shutdown, OfFiveSecondsFailsWhereMessagesAreSlow) {
   ASSERT_FALSE(report.ok);
   EXPECT_NE(report.failure->message.find("has not finished in time"), std::string::npos)
       << report.failure->message;
+}
+
+TEST_F(Shutdown, WhatAContinuationMakesWhenAllElseIsReleasedIsReleasedToo) {
+  // Goal: it ends, and says what it had to release. Method: while b's state ends, for ten seconds,
+  // a timer wakes a continuation at a, which keeps a reference to a value of c's and has a name
+  // published.
+  std::vector<RRef<int64_t>> references;
+  std::vector<std::string> errors;
+  kept = &references;
+  refused = &errors;
+  FunctionRegistry registry;
+  registry.function("four", &four).function("publish_late", &publish_late);
+  Program program(std::move(registry));
+  program.worker("a", [](Worker& worker) {
+    const WorkerAccess here = worker;
+    static_cast<void>(here.after(seconds(5)).then([here](Unit) {
+      kept->push_back(here.remote("c", &four));
+      return here.rpc_async("a", &publish_late);
+    }));
+  });
+  program.worker("b").state<EndsSlowly>([](Worker& worker) { return EndsSlowly(worker); });
+  program.worker("c");
+  ClusterOptions options;
+  options.strict_leaks = false;
+  Cluster cluster(Seed{1}, program, options);
+  const RunReport& report = cluster.try_run();
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+  EXPECT_EQ(references.size(), 1u);
+  EXPECT_EQ(errors, std::vector<std::string>{"peer_lost at 'a': worker 'a' shuts down, and "
+                                             "publishes nothing any more"});
+  EXPECT_EQ(report.leaks.size(), 1u);
+  kept = nullptr;
+  refused = nullptr;
+}
+
+TEST_F(Shutdown, ACallThatIsMadeWhenAllHaveBeenToldToGoFailsAtOnce) {
+  // Goal: nothing is left at the end. Method: a timer of the worker that tells them wakes a
+  // continuation that calls, at many moments of a shutdown in which each frame takes three seconds.
+  uint64_t failed = 0;
+  FunctionRegistry registry;
+  registry.function("four", &four);
+  for (int64_t moment = 1; moment <= 120; ++moment) {
+    Program program(registry);
+    program.worker("a", [&failed, moment](Worker& worker) {
+      const WorkerAccess here = worker;
+      static_cast<void>(here.after(milliseconds(500 * moment)).then([here, &failed](Unit) {
+        return here.rpc_async("b", &four).then([&failed](const Result<int64_t>& result) {
+          if (result.ok()) return;
+          EXPECT_EQ(to_string(result.error()),
+                    "node_stopped at 'a' in four: worker 'a' has shut down, and calls nobody");
+          ++failed;
+        });
+      }));
+    });
+    program.worker("b");
+    Cluster cluster(Seed{1}, program, {});
+    cluster.network().between("a", "b").delay(seconds(3), seconds(3));
+    const RunReport& report = cluster.try_run();
+    EXPECT_TRUE(report.ok) << "moment " << moment << ": " << describe_failure(report);
+  }
+  EXPECT_GT(failed, 0u);
 }
 
 }  // namespace

@@ -55,6 +55,8 @@ Program grammar_program(const ScenarioRun& run) {
           } catch (const RpcError& error) {
             if (!is_loss(error.kind())) throw;
             ++lost;
+          } catch (const grammar::Elsewhere&) {
+            ++lost;
           }
         }
         // A worker that was restarted says the same once more.
@@ -63,6 +65,7 @@ Program grammar_program(const ScenarioRun& run) {
         reporter.results.number("lost terms of " + worker.name(), static_cast<double>(lost));
       },
       Count{static_cast<uint32_t>(run.options.integer("workers"))});
+  program.state<grammar::Visits>();
   return program;
 }
 

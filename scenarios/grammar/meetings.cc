@@ -36,25 +36,49 @@ bool takes_part(const WorkerAccess& worker, const std::vector<std::string>& name
   return std::ranges::find(names, worker.name()) != names.end();
 }
 
+// A number, and the meeting that it is brought to.
+struct Brought {
+  uint64_t what = 0;
+  int64_t number = 0;
+  friend void describe(Brought& brought, auto&& fields) { fields(brought.what, brought.number); }
+};
+
+// A worker that has come back may be in another meeting.
+void expect_here(uint64_t what, uint64_t theirs) {
+  if (what != theirs)
+    throw RpcError({.kind = ErrorKind::bad_arguments,
+                    .text = "another worker is in another meeting",
+                    .worker = {}});
+}
+
 // The number that a member brings to something.
 int64_t brought(uint64_t what, uint64_t member) {
   return static_cast<int64_t>(mix(what, member) % 50);
 }
 
 void gather_numbers(const Worker& worker, const std::vector<std::string>& names, uint64_t what) {
-  const auto given =
-      worker.all_gather(brought(what, hash_text(worker.name())), names, Timeout(kPatience));
+  const auto given = worker.all_gather(Brought{what, brought(what, hash_text(worker.name()))},
+                                       names, Timeout(kPatience));
   expect("the size of a gathering", static_cast<int64_t>(names.size()),
          static_cast<int64_t>(given.size()));
-  for (const std::string& name : names)
-    expect("a gathered number", brought(what, hash_text(name)), given.at(name));
+  for (const std::string& name : names) {
+    expect_here(what, given.at(name).what);
+    expect("a gathered number", brought(what, hash_text(name)), given.at(name).number);
+  }
 }
 
 // One group at one of its members. All members draw the same.
 class Together {
  public:
   Together(const WorkerAccess& worker, const std::vector<std::string>& names, uint64_t word)
-      : group_(worker, names, {.timeout = kPatience}), dice_(Seed{word}, hash_text("together")) {}
+      : group_(worker, names, {.timeout = kPatience}), dice_(Seed{word}, hash_text("together")) {
+    const at::Tensor mine = at::full({1}, static_cast<int64_t>(word), at::TensorOptions(at::kLong));
+    std::vector<at::Tensor> all;
+    for (uint32_t rank = 0; rank < group_.size(); ++rank) all.push_back(at::zeros_like(mine));
+    group_.all_gather(all, mine);
+    for (const at::Tensor& theirs : all)
+      expect_here(word, static_cast<uint64_t>(theirs.item<int64_t>()));
+  }
 
   // One operation, drawn anew.
   void go_on() {
@@ -247,21 +271,43 @@ void work_in_groups(const WorkerAccess& worker, Dice& dice) {
   for (Together& together : mine) together.end();
 }
 
-// Each main has another worker do it, by a function there.
+// Until another worker's main has been served so often.
+void wait_for_visit(const Worker& worker, int64_t visits) {
+  std::chrono::microseconds pause(100);
+  for (std::chrono::microseconds waited(0); worker.state<Visits>().ended < visits;
+       waited += pause, pause = std::min(2 * pause, std::chrono::microseconds(1'000'000))) {
+    if (waited > kPatience)
+      throw RpcError({.kind = ErrorKind::timeout, .text = "nobody works here", .worker = {}});
+    worker.sleep(pause);
+  }
+}
+
+// Each main has another worker do it, by a function there. All have come here before, and go on
+// when the function has ended that works here: it waits for others, and must not keep out what
+// their terms wait for; and groups of the same workers are made in one order.
 void work_elsewhere(const Worker& worker, Dice& dice) {
+  const int64_t visits = ++worker.state<Visits>().begun;
+  worker.barrier({}, Timeout(kPatience));
   const uint64_t workers = worker.workers().size();
   const auto other = static_cast<uint32_t>((worker.id().value + dice.draw(workers)) % workers);
   worker.rpc_sync(WorkerId{other}, &work_there, static_cast<int64_t>(dice.word() / 2));
+  wait_for_visit(worker, visits);
 }
 
 }  // namespace
 
 void work_there(CallContext& context, int64_t word) {
   Dice dice(Seed{static_cast<uint64_t>(word)}, hash_text("work there"));
+  struct Visit {
+    Visits& visits;
+    ~Visit() { ++visits.ended; }
+  } visit{context.state<Visits>()};
   work_in_groups(context, dice);
 }
 
-void meet(const Worker& worker, Seed seed, int64_t number) {
+namespace {
+
+void go_to(const Worker& worker, Seed seed, int64_t number) {
   Dice dice(seed, mix(hash_text("meeting"), static_cast<uint64_t>(number)));
   for (uint64_t left = dice.draw(4); left > 0; --left) {
     const uint64_t kind = dice.draw(4);
@@ -280,6 +326,18 @@ void meet(const Worker& worker, Seed seed, int64_t number) {
       gather_numbers(worker, names, what);
     else
       worker.barrier(names, Timeout(kPatience));
+  }
+}
+
+}  // namespace
+
+void meet(const Worker& worker, Seed seed, int64_t number) {
+  try {
+    go_to(worker, seed, number);
+  } catch (const RpcError& error) {
+    // Those in another meeting give values of other types, and do other things.
+    if (error.kind() != ErrorKind::bad_arguments) throw;
+    throw Elsewhere(error.what());
   }
 }
 

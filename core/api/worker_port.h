@@ -31,8 +31,8 @@ class WorkerPort {
   [[nodiscard]] virtual DebugInfo debug_info() const = 0;
   [[nodiscard]] virtual std::vector<WorkerId> members() const = 0;
 
-  // Ends the wait when the worker is a member, or when the time is up: `came` says so then. What it
-  // gives ends the wait by an error, if it lasts.
+  // Ends the wait when the worker is a member, or when the time is up: `came` says so then. The
+  // result ends the wait by an error, if it lasts.
   [[nodiscard]] virtual UniqueFunction<void(const Error&)> await_member(
       WorkerId worker, const std::optional<Instant>& deadline, const WaitHandle& wait,
       Status& came) = 0;

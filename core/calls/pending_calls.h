@@ -60,7 +60,7 @@ class PendingCalls final : public CallPort {
 
   void on_peer_fenced(WorkerId peer, const Error& why);
 
-  // What is started from now on fails at once, with `why`.
+  // Fails what is started from now on at once, with `why`.
   void refuse_all(const Error& why) { refused_ = why; }
 
   // Fails all, in the order they were made.

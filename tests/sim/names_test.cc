@@ -36,7 +36,7 @@ void see_loss(const WorkerAccess& worker) {
     worker.sleep(seconds(1));
 }
 
-// Looks for what nobody publishes any more, for ever. What ended that.
+// Looks for what nobody publishes any more, for ever; `looked`: the errors by which that ended.
 std::vector<Error>* looked = nullptr;
 void look_for_ever(CallContext& context) {
   see_loss(context);

@@ -24,6 +24,8 @@ class NodeView {
   [[nodiscard]] virtual std::string left() const = 0;
   // Releases the references that are left.
   virtual void release_references() = 0;
+  // After that: others work on, and what they have this worker hold is kept.
+  virtual void keep_references() = 0;
   // Fails at once what is called from now on: the others have been told that this worker goes.
   virtual void refuse_calls() = 0;
   // Messages handled so far, those of the shutdown itself aside.

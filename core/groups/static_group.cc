@@ -49,7 +49,7 @@ void StaticGroup::on_peer_joined(WorkerId peer, uint32_t life) {
   }
   // It may work for as long as it likes, as all may.
   if (std::exchange(all_arrived_, false)) deadlines_.remove(shutdown_deadline_);
-  phase_ = std::max(phase_, first_phase());
+  set_phase(std::max(phase_, first_phase()));
   group_changed(peer);
 }
 
@@ -104,7 +104,7 @@ void StaticGroup::shut_down(Duration timeout, UniqueFunction<void(Status)> done)
   shutdown_done_ = std::move(done);
   shutdown_timeout_ = timeout;
   arrived_ = true;
-  phase_ = std::max(phase_, first_phase());
+  set_phase(std::max(phase_, first_phase()));
   if (options_.mutants.on(Mutant::arrival_is_timed))
     deadlines_.add(strand_.runtime().now() + std::chrono::seconds(5), [this] {
       if (!all_arrived_)
@@ -333,8 +333,14 @@ void StaticGroup::tell_others(const Message& message) {
     if (worker != options_.self) sessions_.send(worker, message, {.of_shutdown = true});
 }
 
-void StaticGroup::enter_phase(uint32_t phase) {
+void StaticGroup::set_phase(uint32_t phase) {
+  const bool were_released = phase_ % 2 == 1;
   phase_ = phase;
+  if (were_released && phase_ % 2 == 0) view_.keep_references();
+}
+
+void StaticGroup::enter_phase(uint32_t phase) {
+  set_phase(phase);
   last_report_.reset();
   may_dismiss_.reset();
   if (phase_ % 2 == 1) view_.release_references();

@@ -102,6 +102,7 @@ class StaticGroup final : public Group {
   void tell_others(const Message& message);
   void finish_phase();
   void enter_phase(uint32_t phase);
+  void set_phase(uint32_t phase);
   [[nodiscard]] uint32_t first_phase() const;
   [[nodiscard]] uint64_t lives_of_living() const;
   [[nodiscard]] bool must_be_told(const ShutdownReport& report) const;

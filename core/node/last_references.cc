@@ -101,6 +101,12 @@ void NodeParts::release_all_references() {
   });
 }
 
+void NodeParts::keep_references() {
+  published.publish_again();
+  released_ = false;
+  deadlines.remove(std::exchange(last_moment_, {}));
+}
+
 // A continuation that a timer wakes may make some more, and leave them somewhere. They go when
 // nothing runs that may use them.
 void NodeParts::look_for_late_references() {

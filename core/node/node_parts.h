@@ -52,6 +52,7 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   [[nodiscard]] bool quiet(uint32_t phase) const override;
   [[nodiscard]] std::string left() const override;
   void release_references() override;
+  void keep_references() override;
   void refuse_calls() override;
   [[nodiscard]] uint64_t activity() const override { return activity_; }
   void ask_nothing_more(WorkerId peer) override { contexts.ask_nothing_more(peer); }

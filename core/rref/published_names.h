@@ -35,6 +35,9 @@ class PublishedNames {
   // what is not there.
   void publish_no_more(const Error& why);
 
+  // Takes that back.
+  void publish_again() { closed_.reset(); }
+
   // Releases what the names hold, at a graceful shutdown; they hold nothing from then on.
   void release(RRefContext& references);
 

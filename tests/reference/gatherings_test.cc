@@ -85,8 +85,6 @@ TEST(ReferenceGatherings, CallsAndBarriersDoNotHinderEachOther) {
   }));
 }
 
-// A reference is encoded in calls only: nowhere else does its owner hear of the copy.
-// Rows: rpc_test::RpcTest.test_rref_py_pickle_not_supported
 TEST(ReferenceGatherings, AValueOfAnotherTypeIsToldWithTheNameOfWhoGaveIt) {
   // Goal: nobody takes a barrier for a number. Method: one worker comes with a number, one without.
   in_both_worlds(everywhere(functions(), [](Worker& worker) {
@@ -99,6 +97,8 @@ TEST(ReferenceGatherings, AValueOfAnotherTypeIsToldWithTheNameOfWhoGaveIt) {
   }));
 }
 
+// A reference is encoded in calls only: nowhere else does its owner hear of the copy.
+// Rows: rpc_test::RpcTest.test_rref_py_pickle_not_supported
 TEST(ReferenceGatherings, AReferenceIsRefused) {
   in_both_worlds(everywhere(functions(), [](Worker& worker) {
     const RRef<int64_t> mine = worker.rref<int64_t>(1);

@@ -117,6 +117,7 @@ class GroupMember final : public SessionListener {
     }
     std::string left() const override { return member.busy ? "1 running function" : ""; }
     void release_references() override { ++member.releases; }
+    void keep_references() override { ++member.keeps; }
     void refuse_calls() override { ++member.refusals; }
     uint64_t activity() const override { return member.activity; }
     void ask_nothing_more(WorkerId) override {}
@@ -135,6 +136,7 @@ class GroupMember final : public SessionListener {
   bool busy = false;
   int references = 0;
   int releases = 0;
+  int keeps = 0;
   int refusals = 0;
   uint64_t activity = 0;
   std::optional<Status> joined;

@@ -55,6 +55,25 @@ TEST_F(PublishedNamesTest, OneThatGivesUpLeavesTheOthersWaiting) {
   EXPECT_EQ(names_.size(), 1u);
 }
 
+TEST_F(PublishedNamesTest, NothingIsPublishedAtTheEndUnlessOthersWorkOn) {
+  // Method: a name is published, released with all others, and refused; then others work on.
+  const NamedReference reference{.handle = {}, .type = "int"};
+  const Error ends{.kind = ErrorKind::peer_lost, .text = "worker 'w' shuts down", .worker = "w"};
+  on_strand([&] {
+    EXPECT_TRUE(names_.publish("name", reference).ok());
+    names_.publish_no_more(ends);
+    EXPECT_TRUE(names_.unpublish("name").ok());
+    EXPECT_TRUE(names_.unpublish("name").ok());
+    const Status refused = names_.publish("name", reference);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::peer_lost);
+    EXPECT_EQ(refused.error().text, "worker 'w' shuts down, and publishes nothing any more");
+    names_.publish_again();
+    EXPECT_TRUE(names_.publish("name", reference).ok());
+  });
+  EXPECT_EQ(names_.size(), 1u);
+}
+
 TEST_F(PublishedNamesTest, ManyThatGiveUpCostNoMoreEachThanFew) {
   // Goal: a peer that has very many look-ups of one name given up holds nobody up. Method: so many,
   // from the last to the first, that looking through all of them for each takes longer than a test

@@ -2,8 +2,11 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "scenarios/grammar/objects.h"
 #include "scenarios/storm/dice.h"
 
 namespace rehearsal::grammar {
@@ -11,6 +14,24 @@ namespace {
 
 using std::chrono::microseconds;
 using storm::Dice;
+
+// Throws WrongResult unless all that a worker is told of itself and the others is right.
+void look_around(const WorkerAccess& here) {
+  const WorkerInfo self = here.info();
+  const std::vector<WorkerInfo> all = here.workers();
+  expect("a worker's own name", 1, self.name == here.name() && self.id == here.id() ? 1 : 0);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    expect("the rank of a worker", static_cast<int64_t>(rank), all[rank].id.value);
+  expect("the worker of a name", self.id.value, here.worker_info(self.name).id.value);
+  bool is_member = false;
+  for (const WorkerInfo& member : here.members()) is_member |= member.id == self.id;
+  expect("whether a worker is a member", 1, is_member ? 1 : 0);
+  expect("the time of calls", 0, here.rpc_timeout().count());
+  expect("whether there are tables", 1, here.debug_info().empty() ? 0 : 1);
+  const Instant before = here.now();
+  here.sleep(microseconds(10));
+  expect("whether time has passed", 1, here.now() - before >= microseconds(10) ? 1 : 0);
+}
 
 // One term under evaluation.
 class Evaluation {
@@ -41,10 +62,14 @@ class Evaluation {
         return with_cell();
       case TermKind::by_name:
         return by_name();
+      case TermKind::visited:
+        return visited();
       case TermKind::streamed:
         return streamed();
       case TermKind::in_haste:
         return in_haste();
+      case TermKind::endless:
+        return endless();
       case TermKind::given_up:
         return given_up();
     }
@@ -53,6 +78,7 @@ class Evaluation {
 
  private:
   Outcome leaf() {
+    if (dice_.happens(10)) look_around(here_);
     for (size_t place = 0; place < scope_.cells.size(); ++place)
       add(here_, scope_.cells[place], amount_of(term_, place), dice_.word());
     return {static_cast<int64_t>(shape_.word), false};
@@ -61,23 +87,42 @@ class Evaluation {
   // All pieces at once, or one after another; some of them share a tensor.
   Outcome all() {
     const at::Tensor shared = ballast();
-    const bool at_once = dice_.happens(60);
-    std::vector<Wait> begun;
-    std::vector<Outcome> ended;
-    for (const Part& part : shape_.parts) {
-      Scope scope = scope_of(part, {});
-      if (dice_.happens(40)) scope.ballast = shared;
-      begun.push_back(begin(here_, part, scope));
-      if (!at_once) ended.push_back(outcome_of(begun.back()));
-    }
-    if (at_once)
-      for (const Wait& wait : begun) ended.push_back(outcome_of(wait));
+    const bool collects = dice_.happens(25);
     Outcome outcome;
-    for (const Outcome& part : ended) {
+    for (const Outcome& part : collects ? collected(shared) : waited_for(shared)) {
       if (part.fails) return part;
       outcome.value = joined(outcome.value, part.value);
     }
     return outcome;
+  }
+
+  std::vector<Outcome> waited_for(const at::Tensor& shared) {
+    const bool at_once = dice_.happens(60);
+    std::vector<Wait> begun;
+    std::vector<Outcome> ended;
+    for (const Part& part : shape_.parts) {
+      begun.push_back(begin(here_, part, scope_with(part, shared)));
+      if (!at_once) ended.push_back(outcome_of(begun.back()));
+    }
+    if (at_once)
+      for (const Wait& wait : begun) ended.push_back(outcome_of(wait));
+    return ended;
+  }
+
+  std::vector<Outcome> collected(const at::Tensor& shared) {
+    std::vector<Future<int64_t>> begun;
+    for (const Part& part : shape_.parts)
+      begun.push_back(begin_later(here_, part, scope_with(part, shared)));
+    const size_t first = when_any(begun).wait();
+    expect("whether the first of several is complete", 1, begun.at(first).ready() ? 1 : 0);
+    if (begun.size() == 2) {
+      const auto [one, other] = here_.collect_all(begun[0], begun[1]).wait();
+      return {outcome_of(one), outcome_of(other)};
+    }
+    std::vector<Outcome> ended;
+    for (const Result<int64_t>& result : here_.collect_all(begun).wait())
+      ended.push_back(outcome_of(result));
+    return ended;
   }
 
   Outcome only() {
@@ -119,10 +164,78 @@ class Evaluation {
     const Part& part = shape_.parts.front();
     const Outcome outcome = outcome_of(begin(here_, part, scope_of(part, {})));
     const int64_t total = here_.rpc_sync(anybody(), &add_by_name, int64_t{here_.id().value}, name,
-                                         amount_by_name(shape_));
+                                         amount_of_other(shape_));
     here_.unpublish(name);
-    expect("a cell found by its name", start_of_cell(shape_) + amount_by_name(shape_), total);
+    expect("a cell found by its name", start_of_cell(shape_) + amount_of_other(shape_), total);
     return behind(outcome, total);
+  }
+
+  Outcome visited() {
+    const Calls calls = here_.with_timeout(Timeout::never());
+    const RRef<Cell> cell = make_cell();
+    const WorkerId owner = anybody();
+    const auto number = static_cast<int64_t>(shape_.word);
+    std::optional<RRef<Visitor>> visitor =
+        calls.remote<Visitor>(owner, cell, amount_of_other(shape_), number);
+    // Its worker has lost the visitor if it has lost this one.
+    const RRef<Cell> beside = calls.remote<Cell>(owner, int64_t{0});
+    const Part& part = shape_.parts.front();
+    const Outcome outcome = outcome_of(begin(here_, part, scope_of(part, cell)));
+    visitor->created(Timeout::never()).wait();
+    visitor.reset();
+    return behind(outcome, total_after_visit(cell, beside, number));
+  }
+
+  int64_t total_after_visit(const RRef<Cell>& cell, const RRef<Cell>& beside, int64_t number) {
+    const Calls calls = here_.with_timeout(Timeout::never());
+    const int64_t expected = expected_total() + amount_of_other(shape_);
+    const uint64_t form = dice_.word();
+    for (microseconds waited(0), pause(100); total_of(here_, cell, form) != expected;
+         waited += pause, pause = std::min(2 * pause, microseconds(1'000'000))) {
+      if (calls.rpc_sync(beside.owner(), &missed_visit, number))
+        throw RpcError({.kind = ErrorKind::peer_lost,
+                        .text = "a value that was to add to a cell has found it lost",
+                        .worker = beside.owner().name});
+      static_cast<void>(calls.rpc_sync(beside, &Cell::total));
+      if (waited > std::chrono::seconds(300)) break;
+      here_.sleep(pause);
+    }
+    const int64_t total = total_of(here_, cell, form);
+    expect("a cell after a visit", expected, total);
+    return total;
+  }
+
+  // Gives it so much time, or gives it up then.
+  Outcome endless() {
+    const WorkerId at = shape_.parts.front().at;
+    const auto patience = microseconds(1 + dice_.draw(5000));
+    const bool in_time = dice_.happens(50);
+    const Calls calls = here_.with_timeout(in_time ? Timeout(patience) : Timeout::never());
+    const uint64_t way = dice_.draw(3);
+    if (way == 2) return read_for_ever(calls, at, in_time ? 1'000'000 : dice_.draw(10));
+    const Future<int64_t> future =
+        way == 0 ? calls.rpc_async(at, &go_on_for_ever) : calls.rpc_async(at, &wait_for_ever);
+    if (!in_time) {
+      here_.sleep(patience);
+      future.cancel();
+    }
+    const Result<int64_t> result = future.result();
+    if (result.ok()) throw WrongResult("something without an end has ended");
+    const ErrorKind expected = in_time ? ErrorKind::timeout : ErrorKind::cancelled;
+    if (result.error().kind != expected) throw RpcError(result.error());
+    return outcome_anyway(shape_);
+  }
+
+  // Some values, or all that come in time.
+  Outcome read_for_ever(const Calls& calls, WorkerId at, uint64_t wanted) {
+    Stream<int64_t> stream = calls.rpc_stream(at, &write_for_ever);
+    try {
+      for (uint64_t read = 0; read < wanted; ++read)
+        expect("a value of an endless stream", static_cast<int64_t>(read), next(stream));
+    } catch (const RpcError& error) {
+      if (error.kind() != ErrorKind::timeout) throw;
+    }
+    return outcome_anyway(shape_);
   }
 
   Outcome streamed() {
@@ -223,6 +336,13 @@ class Evaluation {
     if (size < 60) return at::ones({0});
     if (size < 85) return at::ones({static_cast<int64_t>(1 + dice_.draw(8))});
     return at::ones({static_cast<int64_t>(16 * 1024 + dice_.draw(16 * 1024))});
+  }
+
+  // Some of them share the tensor.
+  Scope scope_with(const Part& part, const at::Tensor& shared) {
+    Scope scope = scope_of(part, {});
+    if (dice_.happens(40)) scope.ballast = shared;
+    return scope;
   }
 
   Scope scope_of(const Part& part, const RRef<Cell>& own) {

@@ -32,5 +32,8 @@ void add(const WorkerAccess& here, const RRef<Cell>& cell, int64_t amount, uint6
 
 // Throws the RpcError of anything but a failing term.
 [[nodiscard]] Outcome outcome_of(const Wait& wait);
+[[nodiscard]] inline Outcome outcome_of(const Result<int64_t>& result) {
+  return outcome_of([&result] { return Result<int64_t>(result).or_throw(); });
+}
 
 }  // namespace rehearsal::grammar

@@ -1,11 +1,14 @@
 #include <ATen/Functions.h>
 
 #include <chrono>
+#include <cstdio>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "scenarios/grammar/evaluation.h"
+#include "scenarios/grammar/objects.h"
 #include "scenarios/storm/dice.h"
 
 // The forms in which one worker has another evaluate, add and look.
@@ -40,6 +43,13 @@ RRef<int64_t> created(Asking& ask) {
   if (ask.dice.happens(50))
     return ask.calls().remote(ask.part.at, &evaluate_there, ask.part.term, ask.scope);
   return ask.calls().remote_by_name<int64_t>(ask.part.at, "evaluate", ask.part.term, ask.scope);
+}
+
+// As sixteen digits.
+std::string hex_of(uint64_t word) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(word));
+  return text;
 }
 
 // ---- which park, some of them until the value is there ----
@@ -132,6 +142,27 @@ Future<int64_t> ask_object_in_order(Asking& ask) {
     value = in_order.rpc_async(&Evaluator::evaluate, turns, ask.part.term, ask.scope);
   return ask.here.when_all(before).then([value](const std::vector<Unit>&) { return value; });
 }
+// In a batch with others, which are leaves.
+Future<int64_t> ask_in_batch(Asking& ask) {
+  const auto size = static_cast<int64_t>(1 + ask.dice.draw(4));
+  const auto delay = static_cast<int64_t>(ask.dice.draw(2000));
+  const auto object = ask.calls().remote<BatchEvaluator>(ask.part.at, size, delay);
+  const RRef<BatchEvaluator> asked = object.with_timeout(Timeout::never());
+  std::vector<Future<int64_t>> others;
+  for (uint64_t left = ask.dice.draw(3); left > 0; --left)
+    others.push_back(asked.rpc_async(&BatchEvaluator::evaluate, Term{ask.dice.word(), 1},
+                                     Scope{.cells = {}, .ballast = at::ones({0})}));
+  const Future<int64_t> value =
+      asked.rpc_async(&BatchEvaluator::evaluate, ask.part.term, ask.scope);
+  if (ask.dice.happens(30)) static_cast<void>(asked.rpc_async(&BatchEvaluator::flush));
+  return ask.here.when_all(others).then([value](const std::vector<int64_t>&) { return value; });
+}
+Future<int64_t> call_traced(Asking& ask) {
+  const std::string trace = hex_of(ask.dice.word()) + hex_of(ask.dice.word());
+  return ask.calls()
+      .with_traceparent("00-" + trace + "-" + hex_of(ask.dice.word() | 1) + "-01")
+      .rpc_async(ask.part.at, &evaluate_traced, trace, ask.part.term, ask.scope);
+}
 // The stream is given up when its only value is there.
 Future<int64_t> read_one(Asking& ask) {
   auto stream = std::make_shared<Stream<int64_t>>(
@@ -145,10 +176,20 @@ Future<int64_t> read_one(Asking& ask) {
 using Form = Wait (*)(Asking&);
 constexpr Form kForms[] = {call, call, call_in_place, call_shielded, create_and_fetch, read_stream};
 using LaterForm = Future<int64_t> (*)(Asking&);
-constexpr LaterForm kLaterForms[] = {
-    call_later,      call_later,           call_by_name,           call_asynchronous,
-    call_by_promise, call_in_continuation, create_and_fetch_later, create_and_let_look,
-    create_and_see,  ask_object,           ask_object_in_order,    read_one};
+constexpr LaterForm kLaterForms[] = {call_later,
+                                     call_later,
+                                     call_by_name,
+                                     call_asynchronous,
+                                     call_by_promise,
+                                     call_in_continuation,
+                                     create_and_fetch_later,
+                                     create_and_let_look,
+                                     create_and_see,
+                                     ask_object,
+                                     ask_object_in_order,
+                                     ask_in_batch,
+                                     call_traced,
+                                     read_one};
 
 }  // namespace
 

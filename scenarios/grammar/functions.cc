@@ -2,28 +2,41 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "scenarios/grammar/evaluation.h"
 #include "scenarios/grammar/meetings.h"
+#include "scenarios/grammar/objects.h"
 
 namespace rehearsal::grammar {
 namespace {
 
-// User code must not run before its references are confirmed, nor with another's tensor.
-void check(const Scope& scope) {
+// Parks until nobody waits any more for the function that runs here.
+void go_on_until_given_up(CallContext& context) {
+  for (std::chrono::microseconds pause(50); !context.cancelled(); pause = 2 * pause)
+    context.sleep(std::min(pause, std::chrono::microseconds(10'000)));
+}
+
+}  // namespace
+
+void check(const CallContext& context, const Scope& scope) {
   for (const RRef<Cell>& cell : scope.cells)
     if (!cell.confirmed_by_owner())
       throw WrongResult("a reference was given to user code before its owner had confirmed it");
   expect("the sum of a tensor of ones", scope.ballast.numel(), scope.ballast.sum().item<int64_t>());
+  const std::vector<WorkerInfo> workers = context.workers();
+  const WorkerInfo caller = context.caller_info();
+  expect("the caller of a function", 1, workers.at(caller.id.value).name == caller.name ? 1 : 0);
+  expect("the worker of a function", context.id().value, context.worker_info().id.value);
+  expect("the context of a function", 0, context.autograd_context() ? 1 : 0);
+  expect("the device of a result on the CPU", 1, context.result_device(at::kCPU).is_cpu() ? 1 : 0);
 }
 
 int64_t value_of(const Outcome& outcome) {
   if (outcome.fails) throw Failure(outcome.value);
   return outcome.value;
 }
-
-}  // namespace
 
 void expect(const std::string& what, int64_t expected, int64_t found) {
   if (expected != found)
@@ -43,12 +56,18 @@ int64_t Cell::add_slowly(CallContext& context, int64_t amount) {
 }
 
 int64_t evaluate_there(CallContext& context, const Term& term, const Scope& scope) {
-  check(scope);
+  check(context, scope);
   return value_of(evaluate(context, term, scope));
 }
 
+int64_t evaluate_traced(CallContext& context, const std::string& trace, const Term& term,
+                        const Scope& scope) {
+  expect("the trace of a call", 1, context.traceparent().starts_with("00-" + trace) ? 1 : 0);
+  return evaluate_there(context, term, scope);
+}
+
 Future<int64_t> evaluate_later(CallContext& context, const Term& term, const Scope& scope) {
-  check(scope);
+  check(context, scope);
   const WorkerAccess here = context;
   return context.after(std::chrono::microseconds(term.word % 300)).then([here, term, scope](Unit) {
     return here.with_timeout(Timeout::never()).rpc_async(here.id(), &evaluate_there, term, scope);
@@ -62,6 +81,25 @@ void evaluate_in_stream(CallContext& context, StreamWriter<int64_t>& out, const 
 
 void evaluate_items(CallContext& context, StreamWriter<int64_t>& out, const Term& stream) {
   for (const Term& item : items_of(stream)) out.write(value_of(evaluate(context, item, {})));
+}
+
+int64_t go_on_for_ever(CallContext& context) {
+  go_on_until_given_up(context);
+  return 0;
+}
+
+Future<int64_t> wait_for_ever(CallContext& context) {
+  const Promise<int64_t> promise = context.promise<int64_t>();
+  static_cast<void>(
+      context.after(std::chrono::hours(10'000)).then([promise](Unit) { promise.complete(0); }));
+  return promise.future();
+}
+
+void write_for_ever(CallContext& context, StreamWriter<int64_t>& out) {
+  for (int64_t number = 0;; ++number) {
+    out.write(number);
+    context.sleep(std::chrono::microseconds(200));
+  }
 }
 
 void Evaluator::take_turn(int64_t number, const at::Tensor& ballast) {
@@ -98,6 +136,10 @@ FunctionRegistry functions() {
   registry.exception<Failure>("Failure");
   registry.function("evaluate", &evaluate_there)
       .function("evaluate_later", &evaluate_later)
+      .function("evaluate_traced", &evaluate_traced)
+      .function("go_on_for_ever", &go_on_for_ever)
+      .function("wait_for_ever", &wait_for_ever)
+      .function("write_for_ever", &write_for_ever)
       .function("evaluate_in_stream", &evaluate_in_stream)
       .function("evaluate_items", &evaluate_items)
       .function("look", &look)
@@ -114,6 +156,7 @@ FunctionRegistry functions() {
       .constructor<>()
       .method("take_turn", &Evaluator::take_turn)
       .method("evaluate", &Evaluator::evaluate);
+  register_objects(registry);
   return registry;
 }
 

@@ -52,8 +52,17 @@ struct Scope {
   friend void describe(Scope& scope, auto&& fields) { fields(scope.cells, scope.ballast); }
 };
 
+// That user code runs neither before its references are confirmed, nor with another's tensor, nor
+// for anybody else. Throws WrongResult.
+void check(const CallContext& context, const Scope& scope);
+// Throws Failure if it fails.
+[[nodiscard]] int64_t value_of(const Outcome& outcome);
+
 // The value of a term, evaluated where the function runs. Throws Failure if the term fails.
 int64_t evaluate_there(CallContext& context, const Term& term, const Scope& scope);
+// The same, as part of a trace of that number.
+int64_t evaluate_traced(CallContext& context, const std::string& trace, const Term& term,
+                        const Scope& scope);
 // The same with asynchronous execution, by a continuation.
 Future<int64_t> evaluate_later(CallContext& context, const Term& term, const Scope& scope);
 // The same as the only value of a stream.
@@ -61,6 +70,12 @@ void evaluate_in_stream(CallContext& context, StreamWriter<int64_t>& out, const 
                         const Scope& scope);
 // The values of a stream's items, one after another.
 void evaluate_items(CallContext& context, StreamWriter<int64_t>& out, const Term& stream);
+
+// Three without an end: one sees that it is given up, one is a promise that nobody completes, one
+// gives one value after another.
+int64_t go_on_for_ever(CallContext& context);
+Future<int64_t> wait_for_ever(CallContext& context);
+void write_for_ever(CallContext& context, StreamWriter<int64_t>& out);
 
 // An object that evaluates, and knows how often it was asked.
 class Evaluator {

@@ -6,6 +6,7 @@
 
 #include "scenarios/grammar/evaluation.h"
 #include "scenarios/grammar/meetings.h"
+#include "scenarios/grammar/visits.h"
 #include "scenarios/storm/dice.h"
 #include "scenarios/storm/drawn_faults.h"
 
@@ -83,12 +84,7 @@ void draw_limits(NodeOptions& node, const ScenarioFaults& plan, Seed seed) {
 
 // Terms may be lost only where a worker could be.
 std::optional<std::string> judge(const Results& results, const ScenarioFaults& plan) {
-  if (plan.crashes > 0 || plan.long_partitions || plan.long_pauses) return std::nullopt;
-  for (const auto& [name, number] : results.numbers())
-    if (name.starts_with("lost terms") && number > 0)
-      return name + ": " + std::to_string(static_cast<int64_t>(number)) +
-             ", although no worker was lost";
-  return std::nullopt;
+  return storm::unexcused(results, plan, "lost terms");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "core/api/process_group.h"
 #include "scenarios/grammar/functions.h"
+#include "scenarios/grammar/visits.h"
 #include "scenarios/storm/dice.h"
 
 namespace rehearsal::grammar {

@@ -21,13 +21,6 @@ class Elsewhere : public std::runtime_error {
 // Elsewhere.
 void meet(const Worker& worker, Seed seed, int64_t number);
 
-// A worker's state: how often its main has had another one work in its place, and how often a
-// function has ended that worked here in another one's.
-struct Visits {
-  int64_t begun = 0;
-  int64_t ended = 0;
-};
-
 // Has this worker work in process groups that follow from the word, as all others do.
 void work_there(CallContext& context, int64_t word);
 

@@ -13,15 +13,20 @@ constexpr int64_t kPartsMax = 4;
 
 TermKind kind_of(Dice& dice) {
   using enum TermKind;
-  static constexpr TermKind kKinds[] = {sum,       sum,     sum,      caught,    caught,
-                                        failing,   chained, chained,  with_cell, with_cell,
-                                        with_cell, by_name, streamed, in_haste,  given_up};
+  static constexpr TermKind kKinds[] = {sum,     sum,      sum,       caught,    caught,    failing,
+                                        chained, chained,  with_cell, with_cell, with_cell, by_name,
+                                        visited, streamed, in_haste,  endless,   given_up};
   return kKinds[dice.draw(std::size(kKinds))];
 }
 
 // Nobody knows how much a term has done that is given up, or has little time.
 bool may_add(TermKind kind) {
-  return kind != TermKind::in_haste && kind != TermKind::given_up && kind != TermKind::streamed;
+  using enum TermKind;
+  return kind != in_haste && kind != given_up && kind != streamed && kind != endless;
+}
+
+bool has_own_cell(TermKind kind) {
+  return kind == TermKind::with_cell || kind == TermKind::visited;
 }
 
 size_t parts_of(TermKind kind, int64_t budget, Dice& dice) {
@@ -77,7 +82,7 @@ Shape shape_of(const Term& term, size_t workers, size_t cells) {
     part.at = WorkerId{static_cast<uint32_t>(dice.draw(workers))};
     part.form = dice.word();
     if (may_add(shape.kind)) part.cells = some_of(cells, dice);
-    if (shape.kind == TermKind::with_cell) part.cells.push_back(cells);
+    if (has_own_cell(shape.kind)) part.cells.push_back(cells);
   }
   return shape;
 }
@@ -114,12 +119,14 @@ Meaning meaning_of(const Term& term, size_t workers, size_t cells) {
       if (!outcome.fails) outcome.value = joined(outcome.value, own_cell);
       break;
     case TermKind::by_name:
-      if (!outcome.fails) outcome.value = joined(outcome.value, own_cell + amount_by_name(shape));
+    case TermKind::visited:
+      if (!outcome.fails) outcome.value = joined(outcome.value, own_cell + amount_of_other(shape));
       break;
     case TermKind::streamed:
       outcome = stream_outcome(term, shape, workers);
       break;
     case TermKind::in_haste:
+    case TermKind::endless:
     case TermKind::given_up:
       outcome = outcome_anyway(shape);
       break;
@@ -137,7 +144,7 @@ int64_t joined(int64_t one, int64_t other) {
 
 int64_t start_of_cell(const Shape& shape) { return static_cast<int64_t>(shape.word % 1000); }
 
-int64_t amount_by_name(const Shape& shape) { return static_cast<int64_t>(shape.word % 77); }
+int64_t amount_of_other(const Shape& shape) { return static_cast<int64_t>(shape.word % 77); }
 
 std::vector<Term> items_of(const Term& stream) {
   Dice dice(Seed{stream.word}, hash_text("items"));

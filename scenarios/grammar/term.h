@@ -24,8 +24,10 @@ enum class TermKind : uint8_t {
   chained,    // the second piece when the first has ended
   with_cell,  // gives its piece a cell to add to, and looks at it afterwards
   by_name,    // the same, but others find the cell by its name
+  visited,    // as with_cell; a value elsewhere adds to the cell, too, when it dies
   streamed,   // one value after another, to the end or not
   in_haste,   // with little time
+  endless,    // has something go on for ever, and gives it up
   given_up,   // cancelled at some moment
 };
 
@@ -44,7 +46,7 @@ struct Shape {
   std::vector<Part> parts;
   uint64_t word = 0;
 };
-// `cells`: how many the term may add to. A new one of `with_cell` is behind them.
+// `cells`: how many the term may add to. A new one of `with_cell` or `visited` is behind them.
 [[nodiscard]] Shape shape_of(const Term& term, size_t workers, size_t cells);
 
 // The end of an evaluation: a value, or the number of what it failed with.
@@ -68,8 +70,8 @@ struct Meaning {
 // Of several values, in their order.
 [[nodiscard]] int64_t joined(int64_t one, int64_t other);
 [[nodiscard]] int64_t start_of_cell(const Shape& shape);
-// By whoever finds it by its name.
-[[nodiscard]] int64_t amount_by_name(const Shape& shape);
+// By whoever finds it by its name, or dies.
+[[nodiscard]] int64_t amount_of_other(const Shape& shape);
 // The terms of a stream's values, and how many of them are read.
 [[nodiscard]] std::vector<Term> items_of(const Term& stream);
 [[nodiscard]] size_t read_of(const Shape& shape, size_t items);

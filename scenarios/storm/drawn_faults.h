@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "command_line/scenario.h"
 #include "core/base/hash.h"
@@ -19,6 +21,19 @@ namespace rehearsal::storm {
   plan.crashes = dice.happens(crash_percent) ? 1 : 0;
   if (plan.crashes > 0 && dice.happens(restart_percent)) plan.restarts = sim::Restart::drawn;
   return plan;
+}
+
+// Where no worker could be lost nothing is: why a run has failed that has a number above zero whose
+// name begins so.
+[[nodiscard]] inline std::optional<std::string> unexcused(const Results& results,
+                                                          const ScenarioFaults& plan,
+                                                          const std::string& losses) {
+  if (plan.crashes > 0 || plan.long_partitions || plan.long_pauses) return std::nullopt;
+  for (const auto& [name, number] : results.numbers())
+    if (name.starts_with(losses) && number > 0)
+      return name + ": " + std::to_string(static_cast<int64_t>(number)) +
+             ", although no worker was lost";
+  return std::nullopt;
 }
 
 }  // namespace rehearsal::storm

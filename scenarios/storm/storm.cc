@@ -9,6 +9,7 @@
 #include "scenarios/devices.h"
 #include "scenarios/storm/actor.h"
 #include "scenarios/storm/device_values.h"
+#include "scenarios/storm/drawn_faults.h"
 
 namespace rehearsal {
 namespace {
@@ -95,12 +96,7 @@ void draw_storm_limits(NodeOptions& node, const ScenarioFaults& plan, Seed seed)
 
 // Operations may be lost only where a worker could be.
 std::optional<std::string> judge_storm(const Results& results, const ScenarioFaults& plan) {
-  if (plan.crashes > 0 || plan.long_partitions || plan.long_pauses) return std::nullopt;
-  for (const auto& [name, number] : results.numbers())
-    if (name.starts_with("lost operations") && number > 0)
-      return name + ": " + std::to_string(static_cast<int64_t>(number)) +
-             ", although no worker was lost";
-  return std::nullopt;
+  return storm::unexcused(results, plan, "lost operations");
 }
 
 }  // namespace

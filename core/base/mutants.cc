@@ -263,6 +263,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "calls of a continuation wait for a place among the functions that execute at once"},
     {inline_calls_wait_their_turn, "inline_calls_wait_their_turn", ordering,
      "functions that never park wait for a place among those that execute at once"},
+    {changed_gradients_not_kept, "changed_gradients_not_kept", other,
+     "what an optimizer changes of gradients that several passes have added up is lost"},
 });
 
 constexpr bool in_order() {

@@ -161,6 +161,8 @@ enum class Mutant : uint8_t {
   // the limit of functions that execute at once
   continuation_forgets_depth,
   inline_calls_wait_their_turn,
+  // gradients of several passes
+  changed_gradients_not_kept,
 };
 
 inline constexpr size_t kMutantsMax = 192;

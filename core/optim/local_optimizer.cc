@@ -120,6 +120,18 @@ void let_context_follow(const CallContext& call) {
   });
 }
 
+// The context has these gradients from now on. What several passes of it have added up to is made
+// anew for each who asks: what is changed in it has to be given back.
+void LocalOptimizer::give_back(const CallContext& call, const OrderName& order,
+                               const LeafGradients& of_context) const {
+  if (!order.uses_context || mutants_.on(Mutant::changed_gradients_not_kept)) return;
+  call.caller()->strand()->post(
+      [&contexts = call.caller()->contexts(), context = *call.autograd_context(), of_context] {
+        // Nobody has any use for those of a context that has ended.
+        static_cast<void>(contexts.replace_gradients(context, of_context));
+      });
+}
+
 // From here on nothing parks. The gradients that the order means.
 LeafGradients LocalOptimizer::begin(const OrderName& order, const LeafGradients& of_context) {
   if (order.place() < latest_ && !mutants_.on(Mutant::overtaken_order_obeyed))
@@ -167,6 +179,7 @@ void LocalOptimizer::change_gradients(CallContext& call, const OrderName& order,
     const at::Tensor gradient = gradients.find(parameter.tensor);
     if (gradient.defined()) change(gradient);
   }
+  give_back(call, order, of_context);
   let_context_follow(call);
 }
 
@@ -199,6 +212,7 @@ bool LocalOptimizer::unscale_gradients(CallContext& call, const OrderName& order
   unscaled_finite_ = true;
   for (const at::Tensor& gradient : found)
     if (gradient.defined() && !unscale(gradient, factor)) unscaled_finite_ = false;
+  give_back(call, order, of_context);
   let_context_follow(call);
   return unscaled_finite_;
 }

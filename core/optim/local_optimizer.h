@@ -69,6 +69,8 @@ class LocalOptimizer {
   [[nodiscard]] BesideStreams beside_parameters(const CallContext& call) const;
   [[nodiscard]] LeafGradients context_gradients(CallContext& call, const OrderName& order) const;
   [[nodiscard]] bool has_gradient(const LeafGradients& gradients) const;
+  void give_back(const CallContext& call, const OrderName& order,
+                 const LeafGradients& of_context) const;
   LeafGradients begin(const OrderName& order, const LeafGradients& of_context);
   template <class Change>
   void change_gradients(CallContext& call, const OrderName& order, Change change);

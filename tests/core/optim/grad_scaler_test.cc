@@ -95,6 +95,35 @@ TEST(DistributedGradScaler, UnscalesBeforeClippingAndSumsOfContexts) {
   });
 }
 
+TEST(DistributedGradScaler, UnscalesAndBoundsWhatSeveralPassesHaveAddedUp) {
+  // Goal: all that changes the gradients of a context does, also where they are a sum.
+  on_split_clusters([](Worker& worker) {
+    const SplitModel model(worker);
+    TwinModel twin;
+    const DistributedOptimizer optimizer(worker, model.parameters(), kOptions);
+    SGD same(twin.parameters(), kOptions);
+    DistributedGradScaler scaler(kScaler);
+    const AutogradContext context = worker.autograd_context();
+    for (int pass = 0; pass < 3; ++pass) {
+      model.backward(context, 30 + pass, scaler.get_scale());
+      (twin.loss(30 + pass) * scaler.get_scale()).backward();
+    }
+    scaler.unscale_(optimizer, context);
+    unscale(twin, scaler.get_scale());
+    EXPECT_EQ(optimizer.clip_grad_norm(context, 0.25),
+              torch::nn::utils::clip_grad_norm_(twin.parameters(), 0.25));
+    optimizer.clip_grad_value(context, 0.05);
+    torch::nn::utils::clip_grad_value_(twin.parameters(), 0.05);
+    EXPECT_TRUE(equal_bits(context.get_gradients().find(model.w()), twin.weights()[0].grad()));
+    // A later pass adds to them.
+    model.backward(context, 40);
+    twin.loss(40).backward();
+    EXPECT_TRUE(scaler.step(optimizer, context));
+    same.step();
+    expect_equal(model.values(), twin.parameters());
+  });
+}
+
 TEST(DistributedGradScaler, WhatFailedIsCalledAgainAndDoneOnce) {
   // Every call has so little time that many fail, before and after they are done.
   int failures = 0;

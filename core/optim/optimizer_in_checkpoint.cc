@@ -20,6 +20,13 @@ struct SchedulerSteps : torch::optim::LRScheduler {
   }
 };
 
+// Only who steps knows: owners may still have what was dropped.
+[[noreturn]] void refuse_sum(const Calls& calls, const std::string& name) {
+  fail_checkpoint(ErrorKind::bad_arguments,
+                  "optimizer '" + name + "' has accumulated gradients: save after its step",
+                  calls.caller()->strand()->name());
+}
+
 }  // namespace
 
 // ---- where it steps ---------------------------------------------------------------
@@ -33,7 +40,9 @@ std::vector<CheckpointPart> OptimizerInCheckpoint::parts(const DistributedOptimi
          .needs_names = true,
          .owner = share.owner,
          .keep =
-             [share](const Calls& calls, const CheckpointOrder& order, const std::string& part) {
+             [share, &state = *optimizer.state_](const Calls& calls, const CheckpointOrder& order,
+                                                 const std::string& part) {
+               if (state.has_sum()) refuse_sum(calls, part);
                return calls.rpc_async(share.owner, &OptimizerInCheckpoint::keep, share.optimizer,
                                       order, part);
              },
@@ -75,10 +84,6 @@ void OptimizerInCheckpoint::keep(CallContext& call, const RRef<LocalOptimizer>& 
   LocalOptimizer& here = optimizer.local_value();
   const ParametersGuard guard(*call.caller());
   const BesideStreams after_all_uses = here.beside_parameters(call);
-  if (!here.accumulated_.sum().empty())
-    fail_checkpoint(ErrorKind::bad_arguments,
-                    "optimizer '" + name + "' has accumulated gradients: save after its step",
-                    call.name());
   keep_optimizer(call, order, name, *here.optimizer_, tensors_in(here));
 }
 

@@ -83,10 +83,9 @@ OrderName DistributedOptimizer::State::next_order(const AutogradContext* context
 void DistributedOptimizer::State::end_accumulation() { since = last_term = number; }
 
 void DistributedOptimizer::State::check_source(const AutogradContext* context) const {
-  const bool has_sum = last_term > since;
-  if (context == nullptr && !has_sum)
+  if (context == nullptr && !has_sum())
     throw std::logic_error("there are no accumulated gradients: give a context");
-  if (context != nullptr && has_sum)
+  if (context != nullptr && has_sum())
     throw std::logic_error(
         "gradients were accumulated: accumulate this context's too, and then give none");
 }

@@ -37,6 +37,8 @@ struct DistributedOptimizer::State {
   // A new order, after which the last step cannot be repeated.
   OrderName next_order(const AutogradContext* context);
   void end_accumulation();
+  // Whether contexts have been accumulated for the next step.
+  [[nodiscard]] bool has_sum() const { return last_term > since; }
   // Throws std::logic_error if gradients are asked for that are not those of the next step.
   void check_source(const AutogradContext* context) const;
 

@@ -243,21 +243,29 @@ TEST(Cuts, RefuseWhatCannotBeSaved) {
   });
   EXPECT_NE(own.find("its class needs `save` and `load`"), std::string::npos) << own;
 
-  const std::string accumulated = error_of([](Worker& worker, const auto& layer) {
+  bool saved_what_was_dropped = false;
+  const std::string accumulated = error_of([&](Worker& worker, const auto& layer) {
     DistributedOptimizer optimizer(worker, layer.remote_parameters(),
                                    torch::optim::SGDOptions(0.1));
     DistributedCheckpoint checkpoint(worker, "one");
     checkpoint.module("layer", layer).optimizer("sgd", optimizer);
     static_cast<void>(checkpoint.resume());
-    for (int term = 0; term < 2; ++term) {
+    const auto accumulate = [&] {
       const AutogradContext context = worker.autograd_context();
       const auto recording = context.record();
       context.backward({layer.forward(torch::ones({2, 2})).sum()});
       optimizer.accumulate(context);
-    }
-    optimizer.clip_grad_value(1);  // Both terms count from here on.
+    };
+    accumulate();
+    accumulate();
+    optimizer.clip_grad_value(1);
+    optimizer.drop_accumulated();  // The owner is not told.
     checkpoint.save(1);
+    saved_what_was_dropped = true;
+    accumulate();  // No order follows that makes it count.
+    checkpoint.save(2);
   });
+  EXPECT_TRUE(saved_what_was_dropped);
   EXPECT_NE(accumulated.find("has accumulated gradients"), std::string::npos) << accumulated;
 
   EXPECT_NE(error_of([](Worker& worker, const auto& layer) {

@@ -203,7 +203,10 @@ void DistributedDataParallel::average_gradients() const {
   Tensors gradients;
   for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
   const Tensors averaged = averages(gradients);
-  for (size_t i = 0; i < averaged.size(); ++i) parameters_[i].mutable_grad() = averaged[i];
+  // Copies: LibTorch's zero_grad refuses views of a bucket.
+  for (size_t i = 0; i < averaged.size(); ++i)
+    parameters_[i].mutable_grad() =
+        averaged[i].defined() && averaged[i].is_view() ? averaged[i].clone() : averaged[i];
 }
 
 void DistributedDataParallel::average_in(const Caller& caller, const ContextName& context,

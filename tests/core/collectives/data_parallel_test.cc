@@ -99,6 +99,7 @@ TEST(DistributedDataParallel, AveragesTheGradientsOfAContextAndOfLocalPasses) {
           EXPECT_TRUE(equal_bits(net.parameters()[i].detach(), first.parameters()[i].detach()));
         EXPECT_TRUE(equal_bits(net.buffer, first.buffer));
         const Tensors leaves = {net.table, net.weight, net.extra, net.idle};
+        torch::optim::SGD optimizer(leaves, 0.1);
         for (int64_t step = 0; step < 2; ++step) {
           const Tensors expected = means_in_one_process(first, count, step);
           const at::Tensor other = at::ones({2}).requires_grad_();
@@ -118,7 +119,8 @@ TEST(DistributedDataParallel, AveragesTheGradientsOfAContextAndOfLocalPasses) {
           EXPECT_TRUE(at::equal(context.get_gradients().find(other), at::full({2}, 7.0F)));
           EXPECT_TRUE(at::equal(context.get_gradients().find(net.weight), found[1] + 1));
 
-          for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
+          optimizer.zero_grad();  // Refuses views.
+          for (const at::Tensor& leaf : leaves) EXPECT_FALSE(leaf.grad().defined());
           loss.backward();
           replicas.average_gradients();
           Tensors local;

@@ -79,26 +79,19 @@ std::vector<HeldValue> NodeParts::values_left() {
   return left;
 }
 
-// References that other threads are about to let go have a moment before they are called leaks. In
-// a dynamic group, the values that others hold here may refer to what is elsewhere: that is none.
+// In a dynamic group, the values that others hold here may refer to what is elsewhere: that is no
+// leak.
 void NodeParts::release_all_references() {
   published.publish_no_more({.kind = ErrorKind::peer_lost,
                              .text = "worker '" + strand->name() + "' shuts down",
                              .worker = strand->name()});
   published.release(rrefs);
   released_ = true;
-  const bool others_hold = program.is_dynamic() && rrefs.fork_count() > 0;
-  std::vector<std::string> left = contexts.release_all();
+  leaks_count_ = !program.is_dynamic() || rrefs.fork_count() == 0;
+  const std::vector<std::string> left = contexts.release_all();
   if (program.is_dynamic()) contexts.release_at_leaving();
-  if (!others_hold) note_leaks(left);
-  if (!rrefs.holds_references()) return;
-  deadlines.remove(last_moment_);
-  last_moment_ = deadlines.add(strand->runtime().now() + kLastMoment, [this, others_hold] {
-    last_moment_ = {};
-    const std::vector<std::string> released = rrefs.release_all();
-    if (!others_hold) note_leaks(released);
-    progressed();
-  });
+  if (leaks_count_) note_leaks(left);
+  look_for_late_references();
 }
 
 void NodeParts::keep_references() {
@@ -107,18 +100,19 @@ void NodeParts::keep_references() {
   deadlines.remove(std::exchange(last_moment_, {}));
 }
 
-// A continuation that a timer wakes may make some more, and leave them somewhere. They go when
-// nothing runs that may use them.
+// Those that other threads are about to let go have a moment before they are called leaks. A
+// continuation that a timer wakes may use what is held, make some more, and have others run: they
+// go when nothing runs here and nothing is waited for.
 void NodeParts::look_for_late_references() {
   const bool holds = rrefs.holds_references() || (!program.is_dynamic() && contexts.size() > 0);
   if (last_moment_.number != 0 || !holds) return;
   last_moment_ = deadlines.add(strand->runtime().now() + kLastMoment, [this] {
     last_moment_ = {};
-    if (served.size() == 0 && strand->continuations() == 0) {
+    if (!is_busy()) {
       std::vector<std::string> left;
       if (!program.is_dynamic()) left = contexts.release_all();
       for (std::string& reference : rrefs.release_all()) left.push_back(std::move(reference));
-      note_leaks(left);
+      if (leaks_count_) note_leaks(left);
     }
     progressed();
   });

@@ -275,11 +275,14 @@ void NodeParts::progressed() {
 
 // ---- life -------------------------------------------------------------------
 
+bool NodeParts::is_busy() const {
+  return pending.size() > 0 || served.size() > 0 || strand->continuations() > 0 ||
+         contexts.pass_count() > 0 || contexts.running_walks() > 0;
+}
+
 bool NodeParts::quiet(uint32_t phase) const {
-  const bool busy = pending.size() > 0 || served.size() > 0 || strand->continuations() > 0 ||
-                    contexts.pass_count() > 0 || contexts.running_walks() > 0;
   const bool counts = !session_options.mutants.on(Mutant::shutdown_counts_own_calls_only);
-  const bool idle = !(busy && counts) && sessions.all_acknowledged();
+  const bool idle = !(is_busy() && counts) && sessions.all_acknowledged();
   if (phase == 0 || !idle) return idle;
   return contexts.size() == 0 && rrefs.owner_count() == 0 && rrefs.user_count() == 0 &&
          rrefs.pending_child_count() == 0;

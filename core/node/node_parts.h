@@ -115,12 +115,15 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   struct Router;  // what handles which message
   void route(WorkerId from, Message& message);
 
+  // Whether something runs here or is waited for, but for the main.
+  [[nodiscard]] bool is_busy() const;
   void look_for_late_references();
   void note_leaks(const std::vector<std::string>& left);
   [[nodiscard]] MaybeError why_leaked() const;
 
   uint64_t activity_ = 0;
   bool released_ = false;                    // of what the program left: all that it held then
+  bool leaks_count_ = true;                  // what is left then is told
   DeadlineId last_moment_;                   // of references that are about to be let go
   std::vector<std::string> leaks_;           // a line for each thing that was held at the shutdown
   std::map<std::string, uint64_t> threads_;  // so many of each name were registered

@@ -49,6 +49,13 @@ std::vector<std::string>* refused = nullptr;
 
 int64_t four() { return 4; }
 
+std::vector<int64_t>* used = nullptr;
+
+void use_slowly(CallContext& context, const RRef<int64_t>& value) {
+  context.sleep(seconds(3));
+  used->push_back(value.to_here());
+}
+
 void publish_late(CallContext& context) {
   try {
     context.publish("late", context.rref<int64_t>(1));
@@ -163,6 +170,34 @@ TEST_F(Shutdown, WhatAContinuationMakesWhenAllElseIsReleasedIsReleasedToo) {
   EXPECT_EQ(report.leaks.size(), 1u);
   kept = nullptr;
   refused = nullptr;
+}
+
+TEST_F(Shutdown, AFunctionThatAContinuationBeginsKeepsItsReferencesForAsLongAsItRuns) {
+  // Goal: nothing that runs loses what it uses. Method: while b's state ends, for ten seconds, a
+  // timer wakes a continuation at a, which has a function run there for three seconds that uses a
+  // value of c's, and has c look at another one for as long.
+  std::vector<int64_t> seen;
+  used = &seen;
+  FunctionRegistry registry;
+  registry.function("four", &four).function("use_slowly", &use_slowly);
+  Program program(std::move(registry));
+  program.worker("a", [](Worker& worker) {
+    const WorkerAccess here = worker;
+    static_cast<void>(here.after(seconds(5)).then([here](Unit) {
+      const RRef<int64_t> value = here.remote("a", &four);
+      static_cast<void>(here.rpc_async("c", &use_slowly, value).then([value](const Unit&) {
+        return value.to_here_async().then([](int64_t four) { used->push_back(four); });
+      }));
+      return here.rpc_async("a", &use_slowly, here.remote("c", &four));
+    }));
+  });
+  program.worker("b").state<EndsSlowly>([](Worker& worker) { return EndsSlowly(worker); });
+  program.worker("c");
+  Cluster cluster(Seed{1}, program, {});
+  const RunReport& report = cluster.try_run();
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+  EXPECT_EQ(seen, (std::vector<int64_t>{4, 4, 4}));
+  used = nullptr;
 }
 
 TEST_F(Shutdown, ACallThatIsMadeWhenAllHaveBeenToldToGoFailsAtOnce) {

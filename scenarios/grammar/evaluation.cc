@@ -29,7 +29,15 @@ void look_around(const WorkerAccess& here) {
   expect("the time of calls", 0, here.rpc_timeout().count());
   expect("whether there are tables", 1, here.debug_info().empty() ? 0 : 1);
   const Instant before = here.now();
-  here.sleep(microseconds(10));
+  const Future<Unit> shorter = here.after(microseconds(4));
+  const Future<Unit> longer = here.after(microseconds(10));
+  static_cast<void>(here.when_all(IfOneFails::cancel_rest, shorter, longer).wait());
+  static_cast<void>(here.when_all(shorter, longer).wait());
+  const std::vector<Result<Unit>> outcomes =
+      here.collect_all(IfOneFails::cancel_rest, std::vector{shorter, longer}).wait();
+  expect("the number of outcomes", 2, static_cast<int64_t>(outcomes.size()));
+  const auto [first, second] = here.collect_all(IfOneFails::cancel_rest, shorter, longer).wait();
+  expect("whether both have come", 1, first.ok() && second.ok() ? 1 : 0);
   expect("whether time has passed", 1, here.now() - before >= microseconds(10) ? 1 : 0);
 }
 

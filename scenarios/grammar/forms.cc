@@ -68,15 +68,27 @@ Wait call_shielded(Asking& ask) {
 Wait create_and_fetch(Asking& ask) {
   return [value = created(ask)] { return value.to_here(Timeout::never()); };
 }
-Wait read_stream(Asking& ask) {
-  auto stream = std::make_shared<Stream<int64_t>>(
-      ask.calls().rpc_stream(ask.part.at, &evaluate_in_stream, ask.part.term, ask.scope));
+Wait only_value_of(const std::shared_ptr<Stream<int64_t>>& stream) {
   return [stream] {
     std::optional<int64_t> last;
     for (const int64_t value : *stream) last = value;
     if (!last) throw WrongResult("a stream ended without its value");
     return *last;
   };
+}
+Wait read_stream(Asking& ask) {
+  const Calls calls = ask.calls();
+  auto stream = std::make_shared<Stream<int64_t>>(
+      ask.dice.happens(50)
+          ? calls.rpc_stream<int64_t>(ask.part.at, "evaluate_in_stream", ask.part.term, ask.scope)
+          : calls.rpc_stream(ask.part.at, &evaluate_in_stream, ask.part.term, ask.scope));
+  return only_value_of(stream);
+}
+Wait read_stream_of_object(Asking& ask) {
+  const Calls calls = ask.calls();
+  const auto object = calls.remote<Evaluator>(ask.part.at);
+  return only_value_of(std::make_shared<Stream<int64_t>>(
+      calls.rpc_stream(object, &Evaluator::evaluate_in_stream, ask.part.term, ask.scope)));
 }
 
 // ---- which never park, so that a continuation can begin them ----
@@ -129,7 +141,9 @@ Future<int64_t> ask_object(Asking& ask) {
 // Behind calls that are made before it, large and small ones.
 Future<int64_t> ask_object_in_order(Asking& ask) {
   const auto object = ask.calls().remote<Evaluator>(ask.part.at);
-  const InOrder<Evaluator> in_order = object.in_order().with_timeout(Timeout::never());
+  const InOrder<Evaluator> own =
+      ask.dice.happens(50) ? object.in_order() : InOrder<Evaluator>(object);
+  const InOrder<Evaluator> in_order = own.with_timeout(Timeout::never());
   int64_t turns = 0;
   std::vector<Future<Unit>> before;
   for (uint64_t left = ask.dice.draw(3); left > 0; --left)
@@ -174,7 +188,8 @@ Future<int64_t> read_one(Asking& ask) {
 }
 
 using Form = Wait (*)(Asking&);
-constexpr Form kForms[] = {call, call, call_in_place, call_shielded, create_and_fetch, read_stream};
+constexpr Form kForms[] = {
+    call, call, call_in_place, call_shielded, create_and_fetch, read_stream, read_stream_of_object};
 using LaterForm = Future<int64_t> (*)(Asking&);
 constexpr LaterForm kLaterForms[] = {call_later,
                                      call_later,

@@ -14,8 +14,17 @@ namespace {
 
 // Parks until nobody waits any more for the function that runs here.
 void go_on_until_given_up(CallContext& context) {
-  for (std::chrono::microseconds pause(50); !context.cancelled(); pause = 2 * pause)
-    context.sleep(std::min(pause, std::chrono::microseconds(10'000)));
+  constexpr std::chrono::microseconds kPauseMax(10'000);
+  for (std::chrono::microseconds pause(50); !context.cancelled();
+       pause = std::min(2 * pause, kPauseMax))
+    context.sleep(pause);
+}
+
+void expect_compared(const RRef<Cell>& one, const RRef<Cell>& other) {
+  const bool same = one == other;
+  expect("the order of a reference and itself", same ? 1 : 0, (one <=> other) == 0 ? 1 : 0);
+  const std::hash<RRef<Cell>> hash;
+  if (same) expect("whether one reference has one hash", 1, hash(one) == hash(other) ? 1 : 0);
 }
 
 }  // namespace
@@ -24,6 +33,8 @@ void check(const CallContext& context, const Scope& scope) {
   for (const RRef<Cell>& cell : scope.cells)
     if (!cell.confirmed_by_owner())
       throw WrongResult("a reference was given to user code before its owner had confirmed it");
+  for (const RRef<Cell>& one : scope.cells)
+    for (const RRef<Cell>& other : scope.cells) expect_compared(one, other);
   expect("the sum of a tensor of ones", scope.ballast.numel(), scope.ballast.sum().item<int64_t>());
   const std::vector<WorkerInfo> workers = context.workers();
   const WorkerInfo caller = context.caller_info();
@@ -113,6 +124,11 @@ int64_t Evaluator::evaluate(CallContext& context, int64_t number, const Term& te
   return evaluate_there(context, term, scope);
 }
 
+void Evaluator::evaluate_in_stream(CallContext& context, StreamWriter<int64_t>& out,
+                                   const Term& term, const Scope& scope) {
+  out.write(evaluate(context, turns_, term, scope));
+}
+
 int64_t look(CallContext& context, const RRef<int64_t>& number) {
   return context.with_timeout(Timeout::never()).to_here(number);
 }
@@ -155,7 +171,8 @@ FunctionRegistry functions() {
   registry.type<Evaluator>("Evaluator")
       .constructor<>()
       .method("take_turn", &Evaluator::take_turn)
-      .method("evaluate", &Evaluator::evaluate);
+      .method("evaluate", &Evaluator::evaluate)
+      .method("evaluate_in_stream", &Evaluator::evaluate_in_stream);
   register_objects(registry);
   return registry;
 }

@@ -84,6 +84,9 @@ class Evaluator {
   // Counts the calls. Throws WrongResult if this is not the one of this number.
   void take_turn(int64_t number, const at::Tensor& ballast);
   int64_t evaluate(CallContext& context, int64_t number, const Term& term, const Scope& scope);
+  // Once, as the only value of a stream.
+  void evaluate_in_stream(CallContext& context, StreamWriter<int64_t>& out, const Term& term,
+                          const Scope& scope);
 
  private:
   int64_t turns_ = 0;

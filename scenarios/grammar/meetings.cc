@@ -14,6 +14,7 @@
 
 #include "core/api/process_group.h"
 #include "scenarios/grammar/functions.h"
+#include "scenarios/grammar/outside.h"
 #include "scenarios/grammar/visits.h"
 #include "scenarios/storm/dice.h"
 
@@ -21,9 +22,6 @@ namespace rehearsal::grammar {
 namespace {
 
 using storm::Dice;
-
-// Longer than any worker that is not lost is late.
-constexpr auto kPatience = std::chrono::seconds(300);
 
 std::vector<std::string> some_workers(const WorkerAccess& worker, Dice& dice) {
   std::vector<std::string> names;
@@ -311,7 +309,7 @@ namespace {
 void go_to(const Worker& worker, Seed seed, int64_t number) {
   Dice dice(seed, mix(hash_text("meeting"), static_cast<uint64_t>(number)));
   for (uint64_t left = dice.draw(4); left > 0; --left) {
-    const uint64_t kind = dice.draw(4);
+    const uint64_t kind = dice.draw(5);
     if (kind == 0) {
       work_in_groups(worker, dice);
       continue;
@@ -325,6 +323,8 @@ void go_to(const Worker& worker, Seed seed, int64_t number) {
     if (!takes_part(worker, names)) continue;
     if (kind == 1)
       gather_numbers(worker, names, what);
+    else if (kind == 4)
+      meet_by_c10d(worker, names, what);
     else
       worker.barrier(names, Timeout(kPatience));
   }

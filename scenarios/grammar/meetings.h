@@ -21,6 +21,9 @@ class Elsewhere : public std::runtime_error {
 // Elsewhere.
 void meet(const Worker& worker, Seed seed, int64_t number);
 
+// Longer than any worker that is not lost is late.
+constexpr auto kPatience = std::chrono::seconds(300);
+
 // Has this worker work in process groups that follow from the word, as all others do.
 void work_there(CallContext& context, int64_t word);
 

@@ -9,6 +9,7 @@
 #include "scenarios/pipeline/pipeline.h"
 #include "scenarios/quickstart/quickstart.h"
 #include "scenarios/random_model/random_model.h"
+#include "scenarios/random_training/random_training.h"
 #include "scenarios/recovery/recovery.h"
 #include "scenarios/rl/rl.h"
 #include "scenarios/rnn/rnn.h"
@@ -27,6 +28,7 @@ std::vector<Scenario> all_scenarios() {
           barcode::scenario(),
           traps::scenario(),
           random_model::scenario(),
+          random_training::scenario(),
           parameter_server::scenario(),
           batch_parameter_server::scenario(),
           batch_rl::scenario(),

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Names the public functions of core/api that no scenario calls.
 
-uncalled.py [--build build/dev] [--jobs N]
+uncalled.py [--build build/dev] [--jobs N] [--root FOLDER] [--reasons FILE]
 
 Scenarios are what `rehearsal hunt` searches: a function that none of them calls is searched by
 nobody. A function is public if a header of core/api declares it for those who write programs: not
-in a namespace `detail`, not private, not in a header that only the library includes. What no
-scenario can call has its reason in uncalled.json. Exit status 1 if a function is called by none
-and has no reason, or if a reason is not needed.
+in a namespace `detail`, not private, not in a header that only the library includes. In a template
+whose arguments decide what is called, a name counts for every function that has it. What no
+scenario can call, or cannot be seen to call, has its reason in uncalled.json. Exit status 1 if a
+function is called by none and has no reason, or if a reason is not needed.
 """
 import argparse
 import concurrent.futures
@@ -23,7 +24,6 @@ from clang.cindex import AccessSpecifier
 from clang.cindex import CursorKind as K
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 API = "/core/api/"
 FUNCTIONS = {K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.FUNCTION_TEMPLATE,
              K.CONVERSION_FUNCTION}
@@ -54,7 +54,7 @@ def flags_of(command):
     return kept
 
 
-def units_of(build):
+def units_of(build, root):
     """The sources of the scenarios, joined or not, with their flags."""
     commands = json.loads((build / "compile_commands.json").read_text())
     units = {}
@@ -62,7 +62,7 @@ def units_of(build):
         file = pathlib.Path(one["directory"], one["file"]).resolve()
         folder = os.path.relpath(file, build)
         is_scenarios = folder.startswith("scenarios/") or \
-            os.path.relpath(file, ROOT).startswith("scenarios/")
+            os.path.relpath(file, root).startswith("scenarios/")
         if is_scenarios and file.suffix == ".cc" and "cmake_pch" not in file.name:
             units[str(file)] = flags_of(one["command"])
     return units
@@ -85,6 +85,24 @@ def place_of(cursor):
     return os.path.basename(file.name), cursor.location.line
 
 
+def is_hidden(cursor):
+    """Whether it, or a class that it is in, is not public."""
+    while cursor is not None and cursor.kind not in (K.NAMESPACE, K.TRANSLATION_UNIT):
+        if cursor.access_specifier in (AccessSpecifier.PRIVATE, AccessSpecifier.PROTECTED):
+            return True
+        cursor = cursor.semantic_parent
+    return False
+
+
+def defined_elsewhere(cursor):
+    """Of each method that is defined outside of its class its place there and in the class."""
+    for child in cursor.get_children():
+        if child.kind in (K.NAMESPACE, K.LINKAGE_SPEC, K.UNEXPOSED_DECL):
+            yield from defined_elsewhere(child)
+        elif child.kind in FUNCTIONS and place_of(child) and place_of(child.canonical):
+            yield place_of(child), place_of(child.canonical)
+
+
 def declared(cursor, scope=()):
     """Of each public function its place and name."""
     for child in cursor.get_children():
@@ -93,29 +111,37 @@ def declared(cursor, scope=()):
                 yield from declared(child, scope)
             continue
         place = place_of(child)
-        if place is None or place[0] in OF_THE_LIBRARY or \
-                child.access_specifier in (AccessSpecifier.PRIVATE, AccessSpecifier.PROTECTED):
+        if place is None or place[0] in OF_THE_LIBRARY or is_hidden(child):
             continue
         if child.kind in CLASSES and child.is_definition():
             yield from declared(child, (*scope, child.spelling))
-        elif child.kind in FUNCTIONS:
+        elif child.kind in FUNCTIONS and child.canonical == child:
             name = child.spelling.split("<")[0]
-            if name not in UNNAMED and not child.is_default_method():
+            if name not in UNNAMED and not child.is_default_method() and \
+                    not child.is_deleted_method():
                 yield place, "::".join((*scope, name))
 
 
+def dependent_name(cursor):
+    """The member that an expression names whose object's type is not known yet."""
+    words = [token.spelling for token in cursor.get_tokens()]
+    return next((word for word in reversed(words) if word.isidentifier()), "")
+
+
 def called(cursor, places):
+    """Adds the places of the functions that are named, and the names whose place is not known."""
     for child in cursor.get_children():
         if child.kind in USES:
-            referenced = child.referenced
-            place = place_of(referenced) if referenced is not None else None
+            place = place_of(child.referenced) if child.referenced is not None else None
             if place is not None:
                 places.add(place)
+            elif child.referenced is None and child.kind == K.MEMBER_REF_EXPR:
+                places.add(dependent_name(child))
         called(child, places)
 
 
 def calls_of(file, flags):
-    """The places that the scenarios' part of a unit names."""
+    """What the scenarios' part of a unit calls, as `called` says it."""
     places = set()
     for child in parse(file, flags).get_children():
         source = child.location.file
@@ -124,29 +150,35 @@ def calls_of(file, flags):
     return places
 
 
-def public_functions(flags):
-    headers = sorted(path.name for path in (ROOT / "core/api").glob("*.h"))
+def public_functions(root, flags):
+    """Two tables: of places to names, and of places outside of classes to those in them."""
+    headers = sorted(path.name for path in (root / "core/api").glob("*.h"))
     text = "".join(f'#include "core/api/{header}"\n' for header in headers)
     with tempfile.TemporaryDirectory() as folder:
-        return dict(declared(parse(str(pathlib.Path(folder, "all.cc")), flags, text)))
+        unit = parse(str(pathlib.Path(folder, "all.cc")), flags, text)
+        return dict(declared(unit)), dict(defined_elsewhere(unit))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev")
+    parser.add_argument("--root", type=pathlib.Path, default=HERE.parent.parent)
+    parser.add_argument("--build", type=pathlib.Path, help="default: build/dev of the root")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--reasons", type=pathlib.Path, default=HERE / "uncalled.json")
     options = parser.parse_args()
-    build = options.build.resolve()
+    root, reasons = options.root.resolve(), json.loads(options.reasons.read_text())
+    build = (options.build or root / "build/dev").resolve()
     os.chdir(build)
-    units = units_of(build)
+    units = units_of(build, root)
     if not units:
         sys.exit(f"{build}: no scenario has been configured there")
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-        functions = pool.submit(public_functions, max(units.values(), key=len))
+        functions = pool.submit(public_functions, root, max(units.values(), key=len))
         places = set().union(*pool.map(calls_of, units.keys(), units.values()))
-    functions = functions.result()
-    reasons = json.loads((HERE / "uncalled.json").read_text())
-    missing = {name: place for place, name in functions.items() if place not in places}
+    functions, elsewhere = functions.result()
+    places |= {elsewhere[place] for place in places if place in elsewhere}
+    missing = {name: place for place, name in functions.items()
+               if place not in places and name.split("::")[-1] not in places}
     untold = {name: place for name, place in missing.items() if name not in reasons}
     for name, (header, line) in sorted(untold.items()):
         print(f"core/api/{header}:{line}: no scenario calls {name}")

@@ -99,14 +99,13 @@ class TrainingAlone {
 
   Alone::Pass run_pass(const Step& step, const Pass& pass) {
     at::Tensor value = drawn_input(pass.word);
-    for (size_t i = 0; i < layers_.size(); ++i)
-      if (step.uses[i])
-        value = std::visit(
-            [&](auto& module) -> at::Tensor {
-              module->train(!step.is_evaluating[i]);
-              return module->forward(value);
-            },
-            layers_[i]);
+    for (const size_t layer : step.chain)
+      value = std::visit(
+          [&](auto& module) -> at::Tensor {
+            module->train(!step.is_evaluating[layer]);
+            return module->forward(value);
+          },
+          layers_[layer]);
     const auto losses = losses_of(head_.forward(value), drawn_target(pass.word));
     const at::Tensor loss = losses[0] + losses[1];
     head_optimizer_.zero_grad();

@@ -2,6 +2,7 @@
 
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -84,12 +85,11 @@ std::string name_of(size_t layer) { return "layer" + std::to_string(layer); }
 
 Chain::Chain(const Worker& worker, const Plan& plan, size_t half) : worker_(worker), plan_(plan) {
   for (const Layer& layer : plan.layers) modules_.push_back(make(layer, half));
-  for (size_t i = 0; i < modules_.size(); ++i)
-    look_at(modules_[i], owner_name(plan.layers[i].owners[half]));
+  for (size_t i = 0; i < modules_.size(); ++i) look_at(modules_[i], plan.layers[i].owners[half]);
 }
 
 Chain::Module Chain::make(const Layer& layer, size_t half) const {
-  const std::string owner = owner_name(layer.owners[half]);
+  const std::string& owner = layer.owners[half];
   switch (layer.origin) {
     case Origin::constructor:
       return RemoteModule<Block>(worker_, owner, layer.seed);
@@ -168,13 +168,12 @@ void Chain::prepare(const Step& step) const {
 at::Tensor Chain::output(const AutogradContext& context, const Step& step, const Pass& pass,
                          const at::Tensor& input) const {
   at::Tensor value = input;
-  for (size_t i = 0; i < modules_.size(); ++i)
-    if (step.uses[i])
-      value = std::visit(
-          [&](const auto& remote) {
-            return LayerCall(context, remote, pass.is_recorded)(pass.forms[i], value);
-          },
-          modules_[i]);
+  for (size_t place = 0; place < step.chain.size(); ++place)
+    value = std::visit(
+        [&](const auto& remote) {
+          return LayerCall(context, remote, pass.is_recorded)(pass.forms[place], value);
+        },
+        modules_[step.chain[place]]);
   return value;
 }
 
@@ -182,7 +181,8 @@ void Chain::expect_gradients(const AutogradContext& context, const Step& step) c
   for (size_t i = 0; i < modules_.size(); ++i)
     if (const auto* const block = std::get_if<RemoteModule<Block>>(&modules_[i])) {
       expect(RemoteModule<Block>(block->module_rref()) == *block, "a module that is another one");
-      expect(context.rpc_sync(block->owner(), &has_gradients, block->module_rref()) == step.uses[i],
+      expect(context.rpc_sync(block->owner(), &has_gradients, block->module_rref()) ==
+                 std::ranges::count(step.chain, i) > 0,
              name_of(i) + ": gradients, or none, unlike in one process");
     }
 }

@@ -47,25 +47,25 @@ enum class HeadForm : uint8_t { leaf, context, served };
 struct Layer {
   Origin origin = Origin::constructor;
   int64_t seed = 0;
-  std::array<size_t, 2> owners;  // in each half of the training
+  std::array<std::string, 2> owners;  // in each half of the training
 };
 
 // One batch, and how it comes through the layers and back.
 struct Pass {
-  std::vector<Form> forms;  // by layer
+  std::vector<Form> forms;  // along the step's chain
   PassForm form = PassForm::here;
-  bool is_recorded =
-      false;  // calls are recorded as the execution's; else each goes through the context
+  // Calls are recorded as the execution's; else each goes through the context.
+  bool is_recorded = false;
   bool is_fast = false;
   uint64_t word = 0;  // draws the batch
 };
 
 struct Step {
   std::vector<Pass> passes;         // each in a context of its own
-  std::vector<bool> uses;           // the layers that take part; at least one does
+  std::vector<size_t> chain;        // the layers, one behind the other; one may come twice
   std::vector<bool> is_evaluating;  // the layers that compute as in use, not as in training
-  bool adds_up =
-      false;  // the sum of all contexts is stepped with; else the last one is its last term
+  // The sum of all contexts is stepped with; else the last one is its last term.
+  bool adds_up = false;
   Bound bound = Bound::none;
   bool overflows = false;  // no owner steps
   bool lowers_rate = false;
@@ -87,6 +87,7 @@ struct Plan {
   bool is_grouped = false;            // the first layer's parameters have options of their own
   std::optional<double> scale;        // of the losses, at first: a power of two
   std::optional<size_t> moves_after;  // so many steps all is made anew from the checkpoint
+  size_t overrun = 0;                 // so many steps further have been made then, for nothing
   uint64_t bucket_bytes = 1;
   int64_t head_seed = 0;
 };

@@ -27,9 +27,10 @@ class Half {
   Half(const Half&) = delete;
   Half& operator=(const Half&) = delete;
 
-  // To the end of the half, from where the training was saved: after `begin` steps, or more if an
-  // earlier life of this worker has saved them. How many have been made then.
-  size_t run(size_t begin, size_t end) {
+  // To the end of the half and so many steps beyond it, which are not saved, from where the
+  // training was saved: after `begin` steps, or more if an earlier life of this worker has saved
+  // them. How many have been made at the end of the half.
+  size_t run(size_t begin, size_t end, size_t beyond) {
     if (chain_) chain_->add_to(*checkpoint_);
     head_.add_to(*checkpoint_);
     const auto first = static_cast<size_t>(checkpoint_->resume());
@@ -37,11 +38,12 @@ class Half {
            "a training that was saved has gone back");
     expect(first == 0 || plan_.steps[first - 1].saves, "a training that was not saved goes on");
     size_t saved = first;
-    for (size_t step = first; step < end; ++step) {
+    const size_t last = std::min(std::max(first, end) + beyond, plan_.steps.size());
+    for (size_t step = first; step < last; ++step) {
       if (chain_) chain_->step(step, head_.head());
       head_.step(step);
       expect_same({head_.head().weight, head_.head().bias}, alone_.steps[step].head, "the head");
-      if (!plan_.steps[step].saves) continue;
+      if (!plan_.steps[step].saves || step >= end) continue;
       saved = step + 1;
       checkpoint_->save(static_cast<int64_t>(saved));
     }
@@ -67,8 +69,9 @@ void train(const Worker& worker, const Plan& plan, Reporter& reporter) {
   const Alone alone = train_alone(plan);
   const size_t steps = plan.steps.size();
   const size_t middle = plan.moves_after.value_or(steps);
-  const size_t reached = Half(worker, plan, alone, 0).run(0, middle);
-  if (middle < steps) Half(worker, plan, alone, 1).run(reached, steps);
+  const size_t reached =
+      Half(worker, plan, alone, 0).run(0, middle, std::min(plan.overrun, steps - middle));
+  if (middle < steps) Half(worker, plan, alone, 1).run(reached, steps, 0);
   worker.barrier(trainers_of(plan));
   if (worker.name() == trainer_name(0)) {
     reporter.results.number("steps like those of one process", static_cast<double>(steps));

@@ -120,8 +120,8 @@ void let_context_follow(const CallContext& call) {
   });
 }
 
-// The context has these gradients from now on. What several passes of it have added up to is made
-// anew for each who asks: what is changed in it has to be given back.
+// The context has these gradients from now on. The sum of several passes is made anew for each who
+// asks, so that changes of it have to be given back.
 void LocalOptimizer::give_back(const CallContext& call, const OrderName& order,
                                const LeafGradients& of_context) const {
   if (!order.uses_context || mutants_.on(Mutant::changed_gradients_not_kept)) return;

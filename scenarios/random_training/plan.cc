@@ -37,7 +37,7 @@ Step draw_step(const Plan& plan, Dice& dice) {
   if (dice.happens(30)) step.chain.push_back(step.chain[dice.draw(step.chain.size())]);
   for (uint64_t pass = 0, count = 1 + dice.draw(3); pass < count; ++pass)
     step.passes.push_back(draw_pass(step.chain.size(), dice));
-  // What is unscaled is unscaled as a whole.
+  // Gradients are unscaled as a whole.
   step.adds_up = dice.happens(50) || (plan.scale && step.passes.size() > 1);
   // The sum of some contexts can be bounded by itself only, not with that of the last one.
   if (step.adds_up || step.passes.size() == 1) step.bound = one_of(dice, Bound::value);

@@ -38,7 +38,7 @@ enum class PassForm : uint8_t {
 
 enum class OptimizerName : uint8_t { sgd, momentum, adam, adamw, adagrad, rmsprop, own };
 
-// What bounds the gradients before a step.
+// How gradients are bounded before a step.
 enum class Bound : uint8_t { none, norm, value };
 
 // How a replica of the head gets its gradients, and has them averaged.

@@ -68,7 +68,7 @@ TEST(RandomTraining, AllThatCanBeDrawnIs) {
   for (const auto& [what, times] : happened) EXPECT_GT(times, 10) << what;
 }
 
-// What is unscaled or bounded is so as a whole, a layer takes part in every step, and none more
+// Gradients are unscaled and bounded as a whole, a layer takes part in every step, and none more
 // than twice: the order of more contributions would decide bits.
 TEST(RandomTraining, APlanAsksForNothingThatIsRefused) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {

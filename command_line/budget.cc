@@ -10,6 +10,8 @@
 namespace rehearsal::command_line {
 namespace {
 
+constexpr double kWallToProcessors = 10;
+
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
@@ -54,15 +56,16 @@ bool Spending::left(uint64_t runs, double share) const {
     case Budget::Unit::runs:
       return static_cast<double>(runs) < whole;
     case Budget::Unit::processor_seconds:
-      return processor_seconds() - processor_before_ < whole;
+      return processor_seconds() - processor_before_ < whole &&
+             stopwatch_.seconds() < kWallToProcessors * whole;
     case Budget::Unit::seconds:
       break;
   }
   return stopwatch_.seconds() < whole;
 }
 
-bool Overtime::over(uint64_t runs) {
-  if (!spending_.is_of_time() || spending_.left(runs)) return false;
+bool Overtime::over(uint64_t runs, double share) {
+  if (!spending_.is_of_time() || spending_.left(runs, share)) return false;
   if (!since_up_) since_up_.emplace();
   return since_up_->seconds() > seconds_;
 }

@@ -10,8 +10,9 @@
 
 namespace rehearsal::command_line {
 
-// Runs are the same on every machine, and time of processors nearly so; time on the wall is what a
-// person waits.
+// Runs are the same on every machine, and time of processors nearly so, however busy it is; time on
+// the wall is what a person waits. A time of processors is also ten times as much on the wall at
+// most: who waits takes none.
 struct Budget {
   enum class Unit : uint8_t { seconds, processor_seconds, runs };
   Unit unit = Unit::seconds;
@@ -31,7 +32,8 @@ class Spending {
   // ended; null: there are none.
   explicit Spending(const Budget& budget, std::function<double()> children = nullptr);
 
-  // Whether something is left when so many runs have been made; `share`: of that part of it.
+  // Whether something is left when so many runs have been made; `share`: of that part of it, or of
+  // several times as much.
   [[nodiscard]] bool left(uint64_t runs, double share = 1) const;
 
   // Whether it ends in the middle of a run, as one of any time does.
@@ -55,8 +57,9 @@ class Overtime {
   // `spending` outlives it.
   Overtime(const Spending& spending, double seconds) : spending_(spending), seconds_(seconds) {}
 
-  // Whether that is over, too. To be asked again and again once so many runs have been made.
-  [[nodiscard]] bool over(uint64_t runs);
+  // Whether that is over, too. To be asked again and again once so many runs have been made;
+  // `share` as in Spending::left.
+  [[nodiscard]] bool over(uint64_t runs, double share = 1);
 
  private:
   const Spending& spending_;

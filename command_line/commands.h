@@ -60,7 +60,7 @@ struct HuntCommand {
   std::string directory;     // for what a failure leaves; empty: none
   std::string junit_file;    // empty: none
   // That a failure may take to be shrunk; empty: it is reported as it was found.
-  Budget shrink_budget{.amount = 60};
+  Budget shrink_budget{.unit = Budget::Unit::processor_seconds, .amount = 60};
 };
 int hunt(const Tool& tool, const HuntCommand& command);
 
@@ -72,7 +72,7 @@ int merge(const Tool& tool, const MergeCommand& command);
 
 struct ShrinkCommand {
   RunSettings settings;  // of a run that fails
-  Budget budget{.amount = 60};
+  Budget budget{.unit = Budget::Unit::processor_seconds, .amount = 60};
   std::string file;  // for what is left, as `replay` reads it; empty: none
 };
 int shrink(const Tool& tool, const ShrinkCommand& command);

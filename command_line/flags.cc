@@ -80,7 +80,7 @@ void FlagsOf::declare() {
         ->allow_extra_args(false);
   }
   if (command_ == "shrink") {
-    text_flag("--for", flags_.time, "What it may take: 60s, 5m, 60s-cpu, 500runs [60s]");
+    text_flag("--for", flags_.time, "What it may take: 60s, 5m, 60s-cpu, 500runs [60s-cpu]");
     text_flag("--out", flags_.directory, "File for what is left, to be replayed");
   } else if (command_ == "run") {
     text_flag("--net", flags_.net, "sim: one process, virtual time; tcp: processes here [sim]");
@@ -254,7 +254,8 @@ void FlagsOf::declare_search_flags() {
   text_flag("--shard", flags_.shard, "I/N: only part I of N, from 0 to N-1; 'merge' joins them");
   text_flag("--out", flags_.directory, "Directory for what a failure leaves");
   text_flag("--shrink-for", flags_.shrink_time,
-            "What making a failure smaller may take: 60s, 60s-cpu, 500runs; 0s: not done [60s]");
+            "What making a failure smaller may take: 60s, 60s-cpu, 500runs; 0s: not done "
+            "[60s-cpu]");
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ constexpr double kSaveInterval = 0.5;  // of the file, in seconds
 // Of the budget, for fewer workers, operations and classes of faults: the rest is for decisions.
 constexpr double kStructureShare = 0.4;
 
+// With so many decisions, or fewer, it may end; with more it may take so many times the budget.
+constexpr size_t kDecisionsFloor = 40;
+constexpr double kFloorShare = 4;
+
 // A run that is under way when the time is up goes on for so long; one without which nothing could
 // be said, for longer.
 constexpr double kOvertimeSeconds = 2;
@@ -131,7 +135,12 @@ class Shrinker {
   const RunSettings& settings() const { return result_.settings; }
 
   bool may_go_on() const {
-    return spending_.left(result_.runs, in_structure_ ? kStructureShare : 1);
+    return spending_.left(result_.runs, in_structure_ ? kStructureShare : share());
+  }
+
+  // Of the budget, for decisions.
+  double share() const {
+    return settings().benign && settings().decisions.size() > kDecisionsFloor ? kFloorShare : 1;
   }
 
   // Whether the run fails, and again so in a process that was started anew, with other addresses.
@@ -178,7 +187,7 @@ class Shrinker {
     show_progress();
     crew.give(0, result_.runs, candidate);
     Overtime& overtime = needed_ ? needed_overtime_ : overtime_;
-    while (!overtime.over(result_.runs))
+    while (!overtime.over(result_.runs, share()))
       for (Crew::Done& done : crew.wait()) return std::move(done.outcome);
     crew.abandon();
     RunOutcome unfinished;

@@ -12,6 +12,7 @@
 namespace rehearsal::command_line {
 
 struct ShrinkOrder {
+  // As long as more than 40 decisions are left, which nobody reads, four times as much.
   Budget budget;
   // Gets what fails and is smallest so far, as `replay` and `shrink` read it, from the beginning
   // on: who ends the process can go on from it. One that cannot be written is tried again with the

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "command_line/wrong_use.h"
 
 namespace rehearsal::command_line {
@@ -29,6 +32,8 @@ TEST(Budget, OfRunsIsSpentByRunsAlone) {
   EXPECT_FALSE(spending.left(10));
   EXPECT_TRUE(spending.left(3, 0.4));
   EXPECT_FALSE(spending.left(4, 0.4));
+  EXPECT_TRUE(spending.left(39, 4));
+  EXPECT_FALSE(spending.left(40, 4));
 }
 
 TEST(Budget, OfProcessorTimeIsSpentByThisProcessAndItsChildren) {
@@ -42,6 +47,18 @@ TEST(Budget, OfProcessorTimeIsSpentByThisProcessAndItsChildren) {
   EXPECT_TRUE(by_child.left(0));
   of_child += 3600;
   EXPECT_FALSE(by_child.left(0));
+}
+
+TEST(Budget, OfProcessorTimeIsTenTimesAsMuchOnTheWallAtMost) {
+  // Method: one that hardly anybody spends. Each look takes 5 ms on the wall at least, and would
+  // have to be made thousands of times to spend it.
+  const Spending unspent({Budget::Unit::processor_seconds, 0.05});
+  int looks = 0;
+  while (unspent.left(0)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ++looks;
+  }
+  EXPECT_LE(looks, 101);
 }
 
 TEST(Budget, OfTimeHasAnOvertimeThatBeginsWhenItIsSpent) {

@@ -72,6 +72,17 @@ TEST(Shrink, MakesARunSmallThatEndsItsProcess) {
   EXPECT_EQ(run.err.find("check failed: is_intact"), run.err.rfind("check failed: is_intact"));
 }
 
+TEST(Shrink, GoesOnForAWhileAsLongAsMoreDecisionsAreLeftThanAnybodyReads) {
+  // Goal: a list that can be read, and no more time than that takes. Method: a toy that needs one
+  // decision of 400, and fewer runs than finding it takes.
+  const Json json = run_tool("shrink toy --seed 3 --set cut_at=3 --for 12runs --json").json();
+  EXPECT_LE(json.at("decisions").size(), 40u);
+  EXPECT_GT(json.at("decisions").size(), 1u);
+  EXPECT_GT(json.at("runs"), 12);
+  const Json whole = run_tool("shrink toy --seed 3 --set cut_at=3 --for 100runs --json").json();
+  EXPECT_EQ(whole.at("decisions"), (std::vector<std::string>{"cut:1.0>0.0#7.0=1"}));
+}
+
 TEST(Shrink, RefusesARunThatIsNotTheSameTwice) {
   // Goal: exit status 3, as of verify. Method: a toy that differs from process to process.
   const ToolRun run = run_tool("shrink toy --seed 3 --set needs_at=3 --set flaky_at=3");

@@ -72,7 +72,19 @@ void fail_by_decisions(const RunSettings& settings, RunOutcome& outcome) {
                             : sim::RunFailure{"other oracle", "thing", "it bent"};
 }
 
-// The same need, of a run that ends its process: which leaves what it has chosen in a file.
+// A run with 400 cuts, which fails because of one of them.
+void fail_by_one_cut(const RunSettings& settings, RunOutcome& outcome) {
+  std::vector<std::string> all;
+  for (int message = 0; message < 400; ++message)
+    all.push_back("cut:1.0>0.0#" + std::to_string(message) + ".0=1");
+  if (settings.record) outcome.choices = sim::parse_overrides(all);
+  if (settings.benign && !has(settings.decisions, kCut)) return;
+  outcome.ok = false;
+  outcome.failure = sim::RunFailure{"toy oracle", "object 7", "it broke"};
+}
+
+// The need of two decisions, of a run that ends its process: which leaves what it has chosen in a
+// file.
 void die_by_decisions(const RunSettings& settings) {
   RunSettings recorded = settings;
   recorded.record = true;
@@ -113,6 +125,7 @@ RunOutcome simulate(const RunSettings& settings, Reporter& reporter) {
   outcome.ok = !is(settings, "fail_at") && !fatal_crash;
   if (!outcome.ok) outcome.failure = sim::RunFailure{"toy oracle", "object 7", "it broke"};
   if (is(settings, "needs_at")) fail_by_decisions(settings, outcome);
+  if (is(settings, "cut_at")) fail_by_one_cut(settings, outcome);
   outcome.fingerprint = std::to_string(seed * 1000 + (drifts ? 1 : 0));
   if (is(settings, "flaky_at")) *outcome.fingerprint += std::to_string(getpid());
   if (settings.tell_coverage) outcome.coverage = {1, 2 + static_cast<uint32_t>(seed % 3)};
@@ -162,6 +175,7 @@ std::vector<Scenario> scenarios() {
   seed_option("fragile_at", "seed that does not survive a crash of the leader at 2");
   seed_option("hang_at", "seed that never ends");
   seed_option("needs_at", "seed that fails because of some decisions");
+  seed_option("cut_at", "seed that fails because of one of many decisions");
   seed_option("dies_at", "seed that ends its process because of the same decisions");
   seed_option("flaky_at", "seed whose run is another one in every process");
   toy.options.integer("unusable", {0, 0, 0, 1, "1: the program refuses"})

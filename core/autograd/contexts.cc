@@ -229,8 +229,9 @@ std::vector<std::string> AutogradContexts::release_all() {
 }
 
 void AutogradContexts::release_at_leaving() {
-  const Error why{.kind = ErrorKind::node_stopped,
-                  .text = "'" + strand_.name() + "' has left the group",
+  // To the others it is lost.
+  const Error why{.kind = ErrorKind::peer_lost,
+                  .text = "worker '" + strand_.name() + "' has left the group",
                   .worker = strand_.name()};
   std::vector<CausalId> ids;
   for (const auto& [id, context] : contexts_) ids.push_back(id);

@@ -2,11 +2,14 @@
 // known to all who have joined before, whatever the network does; what was asked of a worker is
 // answered before it goes; a death in the middle holds nobody up. Method: hunts of small programs,
 // with crashes and returns; scenes by hand.
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 
+#include "core/api/autograd_context.h"
 #include "core/api/call_context.h"
 #include "core/api/program.h"
 #include "core/api/rref.h"
@@ -44,6 +47,26 @@ class LastCall {
   RRef<Cell> cell_;
 };
 
+at::Tensor twice(const at::Tensor& x) { return 2 * x; }
+at::Tensor twice_at(CallContext& context, const std::string& where, const at::Tensor& x) {
+  return context.rpc_sync(where, &twice, x);
+}
+
+// Its destructor waits, at the worker that it was made known to.
+class DiesSlowly {
+ public:
+  DiesSlowly() = default;
+  DiesSlowly(DiesSlowly&&) noexcept = default;
+  DiesSlowly& operator=(DiesSlowly&&) = delete;
+  ~DiesSlowly() {
+    if (here_) here_->sleep(seconds(6));
+  }
+  void make_known(const WorkerAccess& here) { here_ = std::make_unique<WorkerAccess>(here); }
+
+ private:
+  std::unique_ptr<WorkerAccess> here_;
+};
+
 int64_t call_back(CallContext& context, const std::string& known) {
   return context.rpc_sync(known, &seven);
 }
@@ -71,6 +94,8 @@ int64_t nap(CallContext& context, int64_t ms) {
 FunctionRegistry group_functions() {
   FunctionRegistry registry;
   registry.function("seven", &seven)
+      .function("twice", &twice)
+      .function("twice_at", &twice_at)
       .function("ask_around", &ask_around)
       .function("call_back", &call_back)
       .function("nap", &nap);
@@ -210,6 +235,49 @@ TEST(DynamicGroup, AValueThatOthersHoldDiesWhenItsOwnerHasLeft) {
   program.worker("brief", [](Worker& worker) { worker.sleep(milliseconds(500)); });
   program.dynamic();
   Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.run();
+}
+
+// It may be run again, as after the loss of any worker that it does not need. The one that leaves
+// is asked nothing more by those of the pass when this begins, and waits for its state's
+// destructor.
+TEST(DynamicGroup, APassThatWaitsWhenOneOfItsWorkersLeavesFailsAsByItsLoss) {
+  const auto until = [](Worker& worker, seconds when) {
+    worker.sleep(Instant{} + when - worker.now());
+  };
+  Program program(group_functions());
+  program.worker("founder", [until](Worker& worker) {
+    for (const char* other : {"brief", "stays", "far"}) worker.wait_for_worker(other);
+    const AutogradContext context = worker.autograd_context();
+    const at::Tensor x = at::ones({1}).set_requires_grad(true);
+    const at::Tensor unused = context.rpc_sync("brief", &twice_at, std::string("stays"), x);
+    const at::Tensor far = context.rpc_sync("stays", &twice_at, std::string("far"), x);
+    const at::Tensor result = context.rpc_sync("stays", &twice, x);
+    until(worker, seconds(12));
+    try {
+      context.backward({result.sum()}, /*retain_graph=*/true);
+      ADD_FAILURE() << "a worker of the pass has left, and it ended well";
+    } catch (const RpcError& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
+      EXPECT_EQ(error.error().text, "worker 'brief' has left the group");
+    }
+    context.backward({result.sum()});
+  });
+  program
+      .worker("brief",
+              [until](Worker& worker) {
+                worker.state<DiesSlowly>().make_known(worker);
+                until(worker, seconds(11));
+              })
+      .state<DiesSlowly>();
+  for (const char* other : {"stays", "far"})
+    program.worker(other, [until](Worker& worker) { until(worker, seconds(60)); });
+  program.dynamic();
+  Cluster cluster(Seed{1}, program, {.faults = FaultLevel::none});
+  cluster.advance(milliseconds(11'500));
+  const auto jam = cluster.network().jam("stays", "far");
+  cluster.advance(seconds(10));
+  cluster.network().heal(jam);
   cluster.run();
 }
 

@@ -36,6 +36,7 @@ WorkerId Network::worker_named(std::string_view name) const {
 // How links behave.
 
 LinkSettings Network::everywhere() {
+  told_by_hand_ = true;
   std::vector<LinkModel*> models{&options_.link};
   for (const auto& [direction, model] : models_) models.push_back(model.get());
   return LinkSettings(std::move(models));
@@ -57,6 +58,7 @@ const LinkModel& Network::model(WorkerId from, WorkerId to) const {
 }
 
 LinkModel& Network::own_model(WorkerId from, WorkerId to) {
+  told_by_hand_ = true;
   auto& model = models_[{from, to}];
   if (!model) {
     model = std::make_unique<LinkModel>(options_.link);
@@ -78,6 +80,7 @@ Link& Network::link(WorkerId one, WorkerId other) {
 }
 
 void Network::reset(std::string_view one, std::string_view other) {
+  told_by_hand_ = true;
   if (Link* link = existing_link(worker_named(one), worker_named(other)))
     link->reset("connection reset");
 }
@@ -158,6 +161,7 @@ PartitionId Network::slow(std::string_view one, std::string_view other, Duration
 }
 
 void Network::swizzle(const std::vector<std::string>& workers, Duration length) {
+  told_by_hand_ = true;
   std::vector<WorkerId> ids;
   for (const std::string& name : workers) ids.push_back(worker_named(name));
   trouble_.swizzle(ids, length, {Effect::Kind::jam});
@@ -171,6 +175,7 @@ Partition Network::pair(std::string_view from, std::string_view to) const {
 }
 
 PartitionId Network::begin_partition(Partition partition) {
+  told_by_hand_ = true;
   ++stats_.partitions;
   if (witness_ != nullptr) witness_->on_partition(partition);
   const PartitionId id = partitions_.add(std::move(partition));

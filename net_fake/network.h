@@ -37,7 +37,10 @@ class Network {
   [[nodiscard]] LinkSettings from_to(std::string_view from, std::string_view to);
 
   // A rule sees every frame that is sent while its guard lives.
-  [[nodiscard]] Rules::Guard rule(Rule rule) { return rules_.add(std::move(rule)); }
+  [[nodiscard]] Rules::Guard rule(Rule rule) {
+    told_by_hand_ = true;
+    return rules_.add(std::move(rule));
+  }
 
   // Partitions hold until they are healed. A worker on neither side of a split reaches both: a
   // bridge.
@@ -79,6 +82,9 @@ class Network {
   [[nodiscard]] const NetworkStats& stats() const { return stats_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] WorkerId worker_named(std::string_view name) const;
+  // Whether anybody has said by name how links behave, who is cut off or what a rule does: then a
+  // worker may be silent for longer than any fault of the weather lasts.
+  [[nodiscard]] bool told_by_hand() const { return told_by_hand_; }
   [[nodiscard]] bool connected(std::string_view one, std::string_view other) const;
 
  private:
@@ -112,6 +118,7 @@ class Network {
   std::function<uint32_t(const Frame&)> inspector_;
   Witness* witness_ = nullptr;
   NetworkStats stats_;
+  bool told_by_hand_ = false;
   Trouble trouble_;
   std::unique_ptr<Flows> flows_;  // null: every link has its bandwidth for itself
   std::map<std::pair<WorkerId, WorkerId>, std::unique_ptr<Link>> links_;  // the lower id first

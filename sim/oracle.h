@@ -21,6 +21,7 @@ struct Observation {
   Instant when{};        // in virtual time, whatever the worker's clock shows
   uint64_t tensors = 0;  // see EventCollector::on_event
   Duration busy_time{};  // for how long its machine was paused or busy: by so much it may be late
+  Instant shown{};       // what the worker's own clock shows
 };
 
 // One life, as oracles see it.
@@ -34,6 +35,7 @@ struct LifeView {
   const Status* result = nullptr;  // of its main; null while that runs
   Instant ended{};                 // when its main ended, or it crashed
   uint64_t live_stacks = 0;
+  uint64_t timers_at_stop = 0;  // of its runtime, when its node had stopped by itself
   // The label of code that goes on without waiting for anything, as one that asks in a loop does,
   // and how many turns it has had so since it waited last; empty: there is none.
   std::string_view busy_label;
@@ -49,7 +51,11 @@ struct ClusterView {
   bool calm = false;  // the storm is over
   Instant calm_since{};
   bool disturbed = false;  // a worker crashed, or a partition may have outlasted `peer_timeout`
-  bool idle = false;       // nothing will ever happen, although not all have ended
+  // One that is well may have been taken for dead: by a partition or a pause that may have
+  // outlasted `peer_timeout`, by a lie, or because the test had somebody give it up or set the
+  // network by hand.
+  bool may_be_silent = false;
+  bool idle = false;  // nothing will ever happen, although not all have ended
   // When the last act happens, or has happened, that the test or the seed has planned: what was
   // given to Cluster::at, a worker that comes back, the end of a pause.
   Instant acts_until{};

@@ -21,7 +21,8 @@ struct BackwardOptions {
   PassMode mode = PassMode::smart;
 
   // From the start of the pass. A pass has no limit unless this or the call that it runs in has
-  // one.
+  // one. Once all workers agree that it is complete it ends well, also if its time passes
+  // meanwhile: nothing but the loss of a worker makes it fail then.
   Timeout deadline = Timeout::never();
 };
 

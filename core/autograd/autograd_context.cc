@@ -38,6 +38,21 @@ std::optional<Instant> deadline_of(const NodeStrand& strand, Duration time,
   return inherited ? std::min(asked, *inherited) : asked;
 }
 
+// As a call that runs here and now.
+void trace_begin(const NodeStrand& strand, const CausalId& id,
+                 const std::optional<Instant>& deadline) {
+  const Duration left =
+      deadline ? std::max(*deadline - strand.runtime().now(), Duration(1)) : Duration{};
+  for (const EventKind kind : {EventKind::api_call, EventKind::call_executed})
+    strand.trace().on_event(
+        {.kind = kind,
+         .worker = strand.self(),
+         .peer = strand.self(),
+         .id = id,
+         .number = kind == EventKind::api_call ? static_cast<uint64_t>(left.count()) : 0,
+         .text = "backward"});
+}
+
 void trace_end(const NodeStrand& strand, const CausalId& id, const Status& status) {
   strand.trace().on_event(
       {.kind = EventKind::call_completed,
@@ -57,25 +72,22 @@ void run_pass(const Caller& caller, const ContextName& context,
   const Streams made_in = StreamSet::current(strand.devices());
   Status outcome = Unit{};
   const Status waited = strand.wait("a backward pass", id, [&](WaitHandle wait) {
-    for (const EventKind kind : {EventKind::api_call, EventKind::call_executed})
-      strand.trace().on_event({.kind = kind,
-                               .worker = strand.self(),
-                               .peer = strand.self(),
-                               .id = id,
-                               .text = "backward"});
-    caller.contexts().start_pass(
-        context, {.roots = std::move(checked),
-                  .retain_graph = options.retain_graph || options.create_graph,
-                  .create_graph = options.create_graph,
-                  .mode = options.mode,
-                  .deadline = deadline_of(strand, options.deadline.or_default({}), bounds.deadline),
-                  .made_in = made_in,
-                  .done = [&outcome, wait, id, &strand](Status status) {
-                    trace_end(strand, id, status);
-                    if (!wait.lasts()) return;
-                    outcome = std::move(status);
-                    wait.end();
-                  }});
+    const std::optional<Instant> deadline =
+        deadline_of(strand, options.deadline.or_default({}), bounds.deadline);
+    trace_begin(strand, id, deadline);
+    caller.contexts().start_pass(context,
+                                 {.roots = std::move(checked),
+                                  .retain_graph = options.retain_graph || options.create_graph,
+                                  .create_graph = options.create_graph,
+                                  .mode = options.mode,
+                                  .deadline = deadline,
+                                  .made_in = made_in,
+                                  .done = [&outcome, wait, id, &strand](Status status) {
+                                    trace_end(strand, id, status);
+                                    if (!wait.lasts()) return;
+                                    outcome = std::move(status);
+                                    wait.end();
+                                  }});
   });
   if (!waited.ok()) throw RpcError(waited.error());
   std::move(outcome).or_throw();

@@ -110,6 +110,10 @@ class AutogradContexts final : public RecordHook {
   [[nodiscard]] uint64_t passes_peak() const { return passes_.passes_peak(); }
   [[nodiscard]] uint64_t failed_passes_peak() const { return passes_.dead_peak(); }
   [[nodiscard]] uint64_t sends_peak() const { return passes_.caused_sends().peak(); }
+  // All that counts for a peer.
+  [[nodiscard]] uint64_t tallied() const {
+    return own_.total() + relayed_.total() + passes_.tallied();
+  }
   [[nodiscard]] uint64_t pass_count() const { return passes_.size(); }
   // Of all contexts here.
   [[nodiscard]] uint64_t send_function_count() const;

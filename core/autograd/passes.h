@@ -101,6 +101,9 @@ class Passes final : public PassWalkListener {
   [[nodiscard]] const PeerTally& caused_sends() const { return caused_sends_; }
   // The most passes, and failed ones that are remembered, that one peer has made known here.
   [[nodiscard]] uint64_t passes_peak() const { return brought_.peak(); }
+  [[nodiscard]] uint64_t tallied() const {
+    return brought_.total() + told_dead_.total() + caused_sends_.total();
+  }
   [[nodiscard]] uint64_t dead_peak() const { return told_dead_.peak(); }
   // Turns of walks that have not ended, also of passes that have.
   [[nodiscard]] uint64_t running_walks() const { return running_walks_; }

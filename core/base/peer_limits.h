@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -91,6 +92,10 @@ class PeerTally {
     return peer.value < counts_.size() ? counts_[peer.value] : 0;
   }
   [[nodiscard]] uint64_t peak() const { return peak_; }
+  // Of all peers.
+  [[nodiscard]] uint64_t total() const {
+    return std::accumulate(counts_.begin(), counts_.end(), uint64_t{0});
+  }
 
  private:
   std::vector<uint64_t> counts_;  // by worker

@@ -139,6 +139,8 @@ class ServedCalls {
   [[nodiscard]] uint64_t decoded_peak() const { return decoded_peak_; }
   // The most bytes that the arguments of one peer's calls have taken at once.
   [[nodiscard]] uint64_t bytes_peak() const { return bytes_of_.peak(); }
+  // Of nested calls and of bytes, whatever counts for a peer.
+  [[nodiscard]] uint64_t tallied() const { return nested_of_.total() + bytes_of_.total(); }
   // Calls that were given up while the values of their functions are still to come.
   [[nodiscard]] uint64_t given_up_count() const { return given_up_.size(); }
 

@@ -113,6 +113,9 @@ struct NodeCensus {
   uint64_t late_releases = 0;     // of contexts, until the calls in them have arrived
   uint64_t awaited_members = 0;   // tasks that wait for a worker to come
   uint64_t loans = 0;             // tensors on devices that living peers have borrowed
+  // What counts for a peer of all that: references, uses, arguments, contexts, passes and sends, so
+  // far as PeerLimits bounds them.
+  uint64_t tallied = 0;
 };
 
 // The running instance of a worker: owns all its protocol state, by value. Everything but

@@ -52,7 +52,8 @@ NodeCensus NodeParts::census() const {
           .awaited_values = rrefs.awaited_count(),
           .late_releases = contexts.late_release_count(),
           .awaited_members = group->awaited_members(),
-          .loans = sessions.loans()};
+          .loans = sessions.loans(),
+          .tallied = ended ? 0 : served.tallied() + rrefs.tallied() + contexts.tallied()};
 }
 
 PeerPeaks NodeParts::peaks() const {

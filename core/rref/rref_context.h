@@ -101,6 +101,10 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
     return std::max({created_by_.peak(), held_by_.peak(), given_by_.peak()});
   }
   [[nodiscard]] uint64_t awaited_peak() const { return awaited_by_.peak(); }
+  // All that counts for a peer.
+  [[nodiscard]] uint64_t tallied() const {
+    return created_by_.total() + held_by_.total() + given_by_.total() + awaited_by_.total();
+  }
   [[nodiscard]] uint64_t gaps_peak() const { return gaps_peak_; }
   // Those of exactly this type that are owned here and are there.
   [[nodiscard]] ValueViews values(std::type_index type) const;

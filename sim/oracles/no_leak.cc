@@ -71,6 +71,9 @@ constexpr std::array kTables = std::to_array<Table>({
     // A wait for a worker that was over in time is forgotten when the worker comes.
     {"waits for workers to come", &NodeCensus::awaited_members, always},
     {"tensors that others have borrowed", &NodeCensus::loans, in_dynamic_group},
+    // Its tables are empty by then, so nothing counts any more.
+    {"counts of what peers have caused", &NodeCensus::tallied, in_dynamic_group, nullptr,
+     /*by_a_lie=*/true},
 });
 static_assert(sizeof(NodeCensus) == kTables.size() * sizeof(uint64_t), "a row for each number");
 
@@ -120,6 +123,11 @@ class NoLeak final : public QuietOracle {
         if (const std::string left = left_at_end(*life.census_at_end, cluster.dynamic, lied_to_);
             !left.empty())
           findings.fail(name(), worker, "when it had shut down, there were left: " + left);
+      // Where a worker is cut off its functions may still wait with a time of their own.
+      if (life.timers_at_stop > 0 && graceful_.contains(life.id) && !lied_to_)
+        findings.fail(name(), worker,
+                      "it has shut down, and " + std::to_string(life.timers_at_stop) +
+                          " timers of its runtime were left");
       if (life.node == nullptr) continue;
       if (!life.node->ended()) findings.fail(name(), worker, "its node has not ended");
       NodeCensus now = life.node->census();

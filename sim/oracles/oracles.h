@@ -17,9 +17,10 @@ struct NodeWaits;  // wait_graph.h
 // function never ran.
 [[nodiscard]] std::unique_ptr<Oracle> make_at_most_once();
 
-// A call completes twice, without having been made, later than it said, or not at all although its
-// worker's main ended well.
-[[nodiscard]] std::unique_ptr<Oracle> make_completion();
+// A call completes twice, without having been made, later than it said, by a time-out before its
+// time by its caller's clock, or not at all although its worker's main ended well.
+// `slack`: so much later than its time-out a call may complete.
+[[nodiscard]] std::unique_ptr<Oracle> make_completion(Duration slack = std::chrono::seconds(1));
 
 // A value is dropped, or a fork of it deleted, while a live reference holds it; a deleted fork
 // comes back; a value or a reference is left when a worker's main has ended well.
@@ -33,6 +34,11 @@ struct NodeWaits;  // wait_graph.h
 // Wing, TOPLAS 1990): they take effect in one order, in which no step comes before one whose answer
 // was there before it was called.
 [[nodiscard]] std::unique_ptr<Oracle> make_optimizer();
+
+// A worker is given up that has neither crashed nor ended nor given the other one up, and nothing
+// can have kept it silent for `peer_timeout`; or a call fails because of a loss, and nobody has
+// been given up or is gone. `dynamic`: the group is, and who leaves it is asked nothing more.
+[[nodiscard]] std::unique_ptr<Oracle> make_losses(bool dynamic);
 
 // In the calm, for seconds, one worker has given up another that does not know.
 [[nodiscard]] std::unique_ptr<Oracle> make_fencing();

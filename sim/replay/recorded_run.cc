@@ -117,7 +117,8 @@ class Judgement {
                            .life = life.id,
                            .incarnation = lists_[next.life].incarnation,
                            .when = event.when,
-                           .busy_time = life.stillness};
+                           .busy_time = life.stillness,
+                           .shown = event.when};
     for (const std::unique_ptr<Oracle>& oracle : judges) {
       if (oracle->watched().has(event.kind)) oracle->on_event(seen, findings_);
       if (next.is_last && life.crashed) oracle->on_crash(view_of(next.life));

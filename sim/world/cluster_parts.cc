@@ -24,10 +24,6 @@ namespace {
 // Distinguishes the incarnations of a seed from its other hashes.
 constexpr uint64_t kIncarnations = 0x696e6361726e6174;
 
-// A strategy holds nothing back for longer than a small part of what makes a peer lost: a deadline
-// that is armed anew may be held back three times, and must still come within the oracles' slack.
-constexpr int kWindowPart = 64;
-
 // From the failure of a worker that recovers to its next life: longer than the others need to hear
 // of the failure, so that their own come before it; and longer with each life.
 constexpr Duration kStartAgain = std::chrono::milliseconds(100);
@@ -95,11 +91,12 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   world_.stacks = own_stacks_ ? &*own_stacks_ : options_.stacks;
   world_.scheduling = plan_.scheduling;
   world_.clocks = plan_.machines.clocks;
+  recorder_.set_clocks(world_.clocks);
   if (plan_.machines.any()) make_machines();
   if (plan_.madness)
     mad_ = std::make_unique<MadWorker>(plan_.madness->worker, plan_.madness->one_in,
                                        static_cast<uint32_t>(names_.size()), decisions_);
-  world_.queue.set_strategy(strategy_.get(), peer_timeout_ / kWindowPart);
+  world_.queue.set_strategy(strategy_.get(), window());
   if (options_.profile) world_.queue.set_profile(&profile_);
   network_.set_default_link(plan_.link);
   network_.share_bandwidth(plan_.worker_bytes_per_second);
@@ -110,24 +107,7 @@ ClusterParts::ClusterParts(Seed seed, const Program& program, ClusterOptions opt
   for (const auto& [worker, event] : options_.crash_points)
     crashes_.push_back(draw_restart(decisions_, options_.restart,
                                     {.worker = worker, .event = event}, crashes_.size()));
-  add_judge(make_deadlock(waits_seen_));  // Where nothing can happen any more, it knows better why.
-  add_judge(make_progress(options_.progress_bound, names_));
-  add_judge(make_destructors());
-  add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
-  if (options_.devices > 0) add_judge(make_device_waits());
-  if (options_.oracles) {
-    add_judge(make_at_most_once());
-    add_judge(make_completion());
-    add_judge(make_context_pairing());
-    if (!mad_) {  // It may use references and step as it likes, also through others.
-      add_oracle(make_rref_conservation());
-      add_oracle(make_optimizer());
-    }
-    add_judge(make_fencing());
-    add_judge(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
-    add_judge(make_no_leak(/*lied_to=*/mad_ != nullptr));
-    add_judge(make_invariants());
-  }
+  add_judges();
   add_traces();
   for (const NamedInvariant& invariant : options_.invariants) add_invariant(invariant);
   if (options_.event_lines != nullptr)

@@ -93,10 +93,15 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   [[nodiscard]] NodeOptions node_options(WorkerId worker, uint32_t life);
   [[nodiscard]] std::vector<WorkerId> living_beside(WorkerId worker) const;
   [[nodiscard]] Duration least_peer_timeout();
+  // A strategy holds nothing back for longer than a small part of what makes a peer lost: a
+  // deadline that is armed anew may be held back three times, and must still come within the
+  // oracles' slack.
+  [[nodiscard]] Duration window() const { return peer_timeout_ / 64; }
   [[nodiscard]] net_fake::NetworkOptions network_options() const;
   [[nodiscard]] std::optional<PlannedCrash> crash_due(WorkerId worker);
   void make_machines();
   void add_judge(std::unique_ptr<Oracle> oracle);
+  void add_judges();
   void lie();
   void main_ended(const LifeId& life);
   void calm();
@@ -111,6 +116,10 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   void drain();
   void finish();
   [[nodiscard]] ClusterView view(bool idle) const;
+  [[nodiscard]] bool may_be_silent() const {
+    return mad_ || given_up_ || long_pause_ || options_.long_partitions || options_.long_pauses ||
+           network_.told_by_hand();
+  }
   [[nodiscard]] bool disturbed() const {
     return crash_count_ > 0 || mad_ || given_up_ || returned_ || long_pause_ ||
            options_.long_partitions || options_.long_pauses;

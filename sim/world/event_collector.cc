@@ -48,6 +48,7 @@ void EventCollector::on_event(const Event& event, LifeId life, Incarnation incar
   if (watchers.empty() && traces_.empty() && lines_ == nullptr && history_ == nullptr) return;
   Observation seen{event, life, incarnation, queue_.now(), tensors};
   if (machines_ != nullptr) seen.busy_time = machines_->busy_time(life.worker);
+  seen.shown = shown_to(life.worker);
   if (history_ != nullptr) history_->on_event(seen);
   for (Oracle* oracle : watchers) oracle->on_event(seen, findings_);
   if (history_ != nullptr && findings_.first()) history_->on_finding(findings_.first()->oracle);
@@ -57,6 +58,11 @@ void EventCollector::on_event(const Event& event, LifeId life, Incarnation incar
     for (Trace* trace : traces_) trace->on_event(timed);
   }
   if (lines_ != nullptr) lines_->write(seen, fingerprint_.value());
+}
+
+Instant EventCollector::shown_to(WorkerId worker) const {
+  const Instant now = queue_.now();
+  return clocks_ == nullptr || clocks_->empty() ? now : (*clocks_)[worker.value].local(now);
 }
 
 void EventCollector::add(Oracle& oracle) {

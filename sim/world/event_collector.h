@@ -11,6 +11,7 @@
 #include "sim/oracle.h"
 #include "sim/world/event_queue.h"
 #include "sim/world/fingerprint.h"
+#include "sim/world/local_clock.h"
 
 namespace rehearsal::sim {
 
@@ -36,6 +37,8 @@ class EventCollector {
   void add(Oracle& oracle);
   void set_lines(EventLines* lines) { lines_ = lines; }
   void set_history(HistoryRecorder* history) { history_ = history; }
+  // By worker; empty: every clock shows virtual time.
+  void set_clocks(const std::vector<LocalClock>& clocks) { clocks_ = &clocks; }
   // Null: no machine is ever busy.
   void set_machines(const Machines* machines) { machines_ = machines; }
 
@@ -46,6 +49,7 @@ class EventCollector {
 
  private:
   void fold(const Event& event, Incarnation incarnation, uint64_t tensors);
+  [[nodiscard]] Instant shown_to(WorkerId worker) const;
 
   const EventQueue& queue_;
   const KeyedDecisions& decisions_;
@@ -55,6 +59,7 @@ class EventCollector {
   std::vector<Trace*> traces_;
   EventLines* lines_ = nullptr;
   HistoryRecorder* history_ = nullptr;
+  const std::vector<LocalClock>* clocks_ = nullptr;
   const Machines* machines_ = nullptr;
   uint64_t calls_ = 0;
 };

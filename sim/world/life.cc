@@ -90,12 +90,14 @@ LifeView Life::view() const {
           .result = result_ ? &*result_ : nullptr,
           .ended = ended_,
           .live_stacks = runtime_->live_stacks(),
+          .timers_at_stop = timers_at_stop_,
           .busy_label = busy.label,
           .busy_turns = busy.turns,
           .device_problems = devices_ ? &devices_->problems() : nullptr};
 }
 
 void Life::on_event(const Event& event) {
+  if (event.kind == EventKind::node_stopped) timers_at_stop_ = runtime_->pending_timers();
   recorder_.on_event(event, id_, incarnation_, std::exchange(tensors_, 0));
 }
 

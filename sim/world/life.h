@@ -88,7 +88,8 @@ class Life final : private Trace, private FrameSink {
   std::optional<Status> result_;
   Instant ended_{};
   bool crashed_ = false;
-  uint64_t tensors_ = 0;  // a hash of those that came since the last event
+  uint64_t tensors_ = 0;         // a hash of those that came since the last event
+  uint64_t timers_at_stop_ = 0;  // see LifeView
 };
 
 }  // namespace rehearsal::sim

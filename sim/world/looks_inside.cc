@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "sim/oracles/oracles.h"
 #include "sim/world/cluster_parts.h"
 #include "sim/world/judged_values.h"
 #include "sim/world/stack_words.h"
@@ -16,7 +17,32 @@ constexpr uint64_t kRareCheckInterval = 4096;  // when only progress is watched
 // So often, at least, the oracles look during the time in which something has to move forward.
 constexpr int kChecksInProgressBound = 8;
 
+// A timer is late by what is drawn for it, and what it does waits for the strand.
+constexpr Duration kTimerLate = std::chrono::milliseconds(50);
+
 }  // namespace
+
+void ClusterParts::add_judges() {
+  add_judge(make_deadlock(waits_seen_));  // Where nothing can happen any more, it knows better why.
+  add_judge(make_progress(options_.progress_bound, names_));
+  add_judge(make_destructors());
+  add_judge(make_leaked_references(options_.strict_leaks && !mad_, report_.leaks));
+  if (options_.devices > 0) add_judge(make_device_waits());
+  if (options_.oracles) {
+    add_judge(make_at_most_once());
+    add_judge(make_completion(kTimerLate + (strategy_ ? 4 * window() : Duration{})));
+    add_judge(make_context_pairing());
+    if (!mad_) {  // It may use references and step as it likes, also through others.
+      add_oracle(make_rref_conservation());
+      add_oracle(make_optimizer());
+    }
+    add_judge(make_fencing());
+    if (!mad_) add_oracle(make_losses(program_.is_dynamic()));
+    add_judge(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
+    add_judge(make_no_leak(/*lied_to=*/mad_ != nullptr));
+    add_judge(make_invariants());
+  }
+}
 
 void ClusterParts::check(bool idle) {
   until_check_ = options_.oracles && options_.check_interval > 0 ? options_.check_interval
@@ -37,6 +63,7 @@ ClusterView ClusterParts::view(bool idle) const {
                       .calm = calm_,
                       .calm_since = calm_since_,
                       .disturbed = disturbed(),
+                      .may_be_silent = may_be_silent(),
                       .idle = idle,
                       .acts_until = acts_until_,
                       .turns = world_.turns,

@@ -242,7 +242,7 @@ std::vector<uint64_t> tables_of(const NodeCensus& census) {
       census.pending_users,    census.pending_children, census.published,     census.contexts,
       census.send_functions,   census.passes,           census.lookups,       census.gatherings,
       census.cancelled_makers, census.given_up_calls,   census.early_cancels, census.awaited_values,
-      census.late_releases};
+      census.late_releases,    census.tallied};
 }
 
 class FencedCensus : public ::testing::TestWithParam<size_t> {

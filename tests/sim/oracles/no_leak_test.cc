@@ -12,6 +12,7 @@
 #include "core/api/worker.h"
 #include "core/base/mutants.h"
 #include "sim/cluster.h"
+#include "tests/sim/oracles/oracle_fixture.h"
 
 namespace rehearsal::sim {
 namespace {
@@ -31,6 +32,12 @@ TEST(LeftAtEnd, IsNamedTableByTable) {
   EXPECT_EQ(left_at_end({.cancelled_makers = 4}, false), "4 cancelled makers of calls");
   EXPECT_EQ(left_at_end({.awaited_values = 1, .late_releases = 2}, false),
             "1 values that nobody has created, 2 late releases of contexts");
+}
+
+TEST(LeftAtEnd, ACountThatOutlivesWhatItCountsIsNamed) {
+  EXPECT_EQ(left_at_end({.tallied = 2}, false), "2 counts of what peers have caused");
+  EXPECT_EQ(left_at_end({.tallied = 2}, true), "");
+  EXPECT_EQ(left_at_end({.tallied = 2}, false, /*lied_to=*/true), "");
 }
 
 TEST(LeftAtEnd, APartThatMayStayIsNotCounted) {
@@ -80,6 +87,29 @@ Program program_of(const Program::Main& main) {
   program.worker("client", main);
   program.worker("server");
   return program;
+}
+
+class TimersAtStop : public OracleTest {
+ protected:
+  void stop_with(uint64_t timers, std::string_view why, bool lied_to = false) {
+    use(make_no_leak(lied_to));
+    see(kUser, Event{.kind = EventKind::node_stopped, .text = why});
+    LifeView user = view_of(kUser);
+    user.timers_at_stop = timers;
+    oracle->at_end({.lives = {view_of(kOwner), user}}, findings);
+  }
+};
+
+TEST_F(TimersAtStop, AreFoundWhereAWorkerHasShutDown) {
+  stop_with(2, "the worker has shut down");
+  expect_finding("worker 'user'", "it has shut down, and 2 timers of its runtime were left");
+}
+
+TEST_F(TimersAtStop, MayBeLeftWhereItWasCutOffOrLiedTo) {
+  stop_with(2, "worker 'owner' was lost");
+  stop_with(2, "the worker has shut down", /*lied_to=*/true);
+  stop_with(0, "the worker has shut down");
+  expect_silent();
 }
 
 TEST(CensusAtEnd, IsTakenBeforeTheTablesAreCleared) {

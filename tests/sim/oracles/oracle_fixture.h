@@ -26,7 +26,12 @@ class OracleTest : public testing::Test {
   void see(LifeId life, Event event, Duration when = {}) {
     event.worker = life.worker;
     if (!oracle->watched().has(event.kind)) return;
-    oracle->on_event({event, life, Incarnation{life.worker.value + 100}, Instant{when}}, findings);
+    oracle->on_event({.event = event,
+                      .life = life,
+                      .incarnation = Incarnation{life.worker.value + 100},
+                      .when = Instant{when},
+                      .shown = Instant{when}},
+                     findings);
   }
   void see(LifeId life, EventKind kind, uint64_t ordinal, uint64_t number = 0) {
     see(life, Event{.kind = kind, .id = id(ordinal), .number = number});

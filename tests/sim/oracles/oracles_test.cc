@@ -96,6 +96,77 @@ TEST_F(CompletionTest, FiresWhenACallOutlivesItsTimeOut) {
   expect_finding("of add", "3000 ms after its time-out");
 }
 
+TEST_F(CompletionTest, LatenessIsByTheClockThatShowsLess) {
+  const auto see_at = [&](Event event, Duration when, Duration shown) {
+    event.worker = kUser.worker;
+    event.id = id(1);
+    oracle->on_event(
+        {.event = event, .life = kUser, .when = Instant{when}, .shown = Instant{shown}}, findings);
+  };
+  using std::chrono::seconds;
+  const uint64_t limit = static_cast<uint64_t>(Duration(seconds(5)).count());
+  see_at({.kind = EventKind::api_call, .number = limit, .text = "add"}, seconds(0), seconds(100));
+  see_at({.kind = EventKind::call_completed}, seconds(5), seconds(140));  // It has jumped.
+  expect_silent();
+  oracle = make_completion();
+  see_at({.kind = EventKind::api_call, .number = limit, .text = "add"}, seconds(0), seconds(100));
+  see_at({.kind = EventKind::call_completed}, seconds(9), seconds(107));  // It runs slow.
+  expect_finding("of add", "2000 ms after its time-out");
+}
+
+TEST_F(CompletionTest, FiresSoonerWithLessSlack) {
+  use(make_completion(std::chrono::milliseconds(50)));
+  make_call(1, std::chrono::seconds(5));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1)}, std::chrono::milliseconds(5060));
+  expect_finding("of add", "60 ms after its time-out");
+}
+
+constexpr uint64_t kTimedOut = 1 + static_cast<uint64_t>(ErrorKind::timeout);
+
+TEST_F(CompletionTest, FiresOnATimeOutBeforeItsTime) {
+  make_call(1, std::chrono::seconds(5));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1), .number = kTimedOut},
+      std::chrono::milliseconds(4999));
+  expect_finding("of add", "before its time");
+}
+
+TEST_F(CompletionTest, FiresOnATimeOutOfACallWithoutLimit) {
+  make_call(1);
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1), .number = kTimedOut},
+      std::chrono::hours(1));
+  expect_finding("of add", "before its time");
+}
+
+TEST_F(CompletionTest, IsSilentAboutATimeOutThatHasACause) {
+  make_call(1, std::chrono::seconds(5));
+  make_call(2, std::chrono::seconds(5));
+  make_call(3, std::chrono::seconds(2), /*creates=*/true);
+  make_call(4, std::chrono::seconds(5));
+  make_call(5, std::chrono::seconds(5));
+  // At once: what it uses has failed so before.
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1), .number = kTimedOut});
+  // Its callee answers so.
+  see(kOwner, {.kind = EventKind::call_served, .id = id(2), .number = kTimedOut});
+  see(kUser, {.kind = EventKind::call_completed, .id = id(2), .number = kTimedOut},
+      std::chrono::seconds(1));
+  // It uses a reference whose creation was given up.
+  see(kUser, {.kind = EventKind::call_completed, .id = id(4), .number = kTimedOut},
+      std::chrono::seconds(2));
+  see(kUser, {.kind = EventKind::call_completed, .id = id(5), .number = kTimedOut},
+      std::chrono::seconds(5));
+  expect_silent();
+}
+
+TEST_F(CompletionTest, APassThatAllAgreeOnMayEndLate) {
+  see(kUser, {.kind = EventKind::api_call, .id = id(1), .number = 1, .text = "backward"});
+  see(kUser, {.kind = EventKind::call_completed, .id = id(1)}, std::chrono::seconds(40));
+  expect_silent();
+  see(kUser, {.kind = EventKind::api_call, .id = id(2), .number = 1, .text = "backward"});
+  see(kUser, {.kind = EventKind::call_completed, .id = id(2), .number = kTimedOut},
+      std::chrono::seconds(40));
+  expect_finding("of backward", "39999 ms after");
+}
+
 TEST_F(CompletionTest, FiresWhenACallNeverCompletes) {
   make_call(1);
   end();

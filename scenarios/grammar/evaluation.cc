@@ -221,8 +221,8 @@ class Evaluation {
     const Calls calls = here_.with_timeout(in_time ? Timeout(patience) : Timeout::never());
     const uint64_t way = dice_.draw(3);
     if (way == 2) return read_for_ever(calls, at, in_time ? 1'000'000 : dice_.draw(10));
-    const Future<int64_t> future =
-        way == 0 ? calls.rpc_async(at, &go_on_for_ever) : calls.rpc_async(at, &wait_for_ever);
+    const Future<int64_t> future = way == 0 ? calls.rpc_async(at, &go_on_for_ever, ballast())
+                                            : calls.rpc_async(at, &wait_for_ever);
     if (!in_time) {
       here_.sleep(patience);
       future.cancel();

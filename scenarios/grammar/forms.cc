@@ -65,6 +65,19 @@ Wait call_shielded(Asking& ask) {
   return call(ask);
 }
 
+// Behind some of the references of a stream, of which the others are given up.
+Wait call_behind_references(Asking& ask) {
+  {
+    Stream<RRef<Cell>> lent = ask.calls().rpc_stream(ask.anybody(), &lend_cells, ask.scope);
+    for (uint64_t left = ask.dice.draw(5); left > 0; --left) {
+      const std::optional<RRef<Cell>> cell = lent.next();
+      if (cell) static_cast<void>(total_of(ask.here, *cell, ask.dice.word()));
+    }
+    if (ask.dice.happens(50)) lent.cancel();
+  }
+  return call(ask);
+}
+
 Wait create_and_fetch(Asking& ask) {
   return [value = created(ask)] { return value.to_here(Timeout::never()); };
 }
@@ -188,8 +201,14 @@ Future<int64_t> read_one(Asking& ask) {
 }
 
 using Form = Wait (*)(Asking&);
-constexpr Form kForms[] = {
-    call, call, call_in_place, call_shielded, create_and_fetch, read_stream, read_stream_of_object};
+constexpr Form kForms[] = {call,
+                           call,
+                           call_in_place,
+                           call_shielded,
+                           call_behind_references,
+                           create_and_fetch,
+                           read_stream,
+                           read_stream_of_object};
 using LaterForm = Future<int64_t> (*)(Asking&);
 constexpr LaterForm kLaterForms[] = {call_later,
                                      call_later,

@@ -71,9 +71,12 @@ void evaluate_in_stream(CallContext& context, StreamWriter<int64_t>& out, const 
 // The values of a stream's items, one after another.
 void evaluate_items(CallContext& context, StreamWriter<int64_t>& out, const Term& stream);
 
+// The scope's cells, one after another, over and over until there are fifty.
+void lend_cells(CallContext& context, StreamWriter<RRef<Cell>>& out, const Scope& scope);
+
 // Three without an end: one sees that it is given up, one is a promise that nobody completes, one
-// gives one value after another.
-int64_t go_on_for_ever(CallContext& context);
+// gives one value after another. The ballast makes the message that asks for it small or large.
+int64_t go_on_for_ever(CallContext& context, const at::Tensor& ballast);
 Future<int64_t> wait_for_ever(CallContext& context);
 void write_for_ever(CallContext& context, StreamWriter<int64_t>& out);
 

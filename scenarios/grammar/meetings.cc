@@ -55,9 +55,10 @@ int64_t brought(uint64_t what, uint64_t member) {
   return static_cast<int64_t>(mix(what, member) % 50);
 }
 
-void gather_numbers(const Worker& worker, const std::vector<std::string>& names, uint64_t what) {
+void gather_numbers(const Worker& worker, const std::vector<std::string>& names, uint64_t what,
+                    Duration patience = kPatience) {
   const auto given = worker.all_gather(Brought{what, brought(what, hash_text(worker.name()))},
-                                       names, Timeout(kPatience));
+                                       names, Timeout(patience));
   expect("the size of a gathering", static_cast<int64_t>(names.size()),
          static_cast<int64_t>(given.size()));
   for (const std::string& name : names) {
@@ -69,8 +70,9 @@ void gather_numbers(const Worker& worker, const std::vector<std::string>& names,
 // One group at one of its members. All members draw the same.
 class Together {
  public:
-  Together(const WorkerAccess& worker, const std::vector<std::string>& names, uint64_t word)
-      : group_(worker, names, {.timeout = kPatience}), dice_(Seed{word}, hash_text("together")) {
+  Together(const WorkerAccess& worker, const std::vector<std::string>& names, uint64_t word,
+           Duration patience = kPatience)
+      : group_(worker, names, {.timeout = patience}), dice_(Seed{word}, hash_text("together")) {
     const at::Tensor mine = at::full({1}, static_cast<int64_t>(word), at::TensorOptions(at::kLong));
     std::vector<at::Tensor> all;
     for (uint32_t rank = 0; rank < group_.size(); ++rank) all.push_back(at::zeros_like(mine));
@@ -79,19 +81,20 @@ class Together {
       expect_here(word, static_cast<uint64_t>(theirs.item<int64_t>()));
   }
 
-  // One operation, drawn anew.
-  void go_on() {
+  // One operation, drawn anew; `needs_all`: one that ends at nobody before all have come.
+  void go_on(bool needs_all = false) {
     using Operation = void (Together::*)();
-    static constexpr Operation kOperations[] = {&Together::all_reduce, &Together::broadcast,
-                                                &Together::reduce,     &Together::all_gather,
-                                                &Together::gather,     &Together::scatter,
+    static constexpr Operation kOperations[] = {&Together::all_reduce, &Together::all_gather,
                                                 &Together::all_to_all, &Together::reduce_scatter,
-                                                &Together::send,       &Together::barrier};
+                                                &Together::barrier,    &Together::broadcast,
+                                                &Together::reduce,     &Together::gather,
+                                                &Together::scatter,    &Together::send};
+    constexpr uint64_t kNeedAll = 5;
     what_ = dice_.word();
     later_ = dice_.happens(60);
     size_ = dice_.happens(85) ? 1 + static_cast<int64_t>(dice_.draw(6)) : 20'000;
     root_ = static_cast<uint32_t>(dice_.draw(group_.size()));
-    (this->*kOperations[dice_.draw(std::size(kOperations))])();
+    (this->*kOperations[dice_.draw(needs_all ? kNeedAll : std::size(kOperations))])();
   }
 
   void end() {
@@ -306,16 +309,60 @@ void work_there(CallContext& context, int64_t word) {
 
 namespace {
 
+// So long after a meeting of all one comes to the next, and so soon the others give up.
+constexpr auto kLate = std::chrono::seconds(160);
+constexpr auto kGroupPatience = std::chrono::seconds(60);
+
+// Throws RpcError, timeout or cancelled: nothing ends well in which one is missing.
+void wait_for_one_that_is_late(const Worker& worker, const std::vector<std::string>& names,
+                               bool is_late, uint64_t word) {
+  Dice dice(Seed{word}, hash_text("one that is late"));
+  const bool in_group = dice.happens(50);
+  const std::chrono::microseconds patience(1 + dice.draw(uint64_t{1} << dice.draw(17)));
+  const uint64_t what = dice.word();
+  if (!in_group) {
+    if (is_late) worker.sleep(kLate);
+    return gather_numbers(worker, names, what, patience);
+  }
+  Together together(worker, names, what, kGroupPatience);
+  if (is_late) worker.sleep(kLate);
+  together.go_on(/*needs_all=*/true);
+  together.end();
+}
+
+// One of the members comes when the others have given up. All are here before.
+void miss_one(const Worker& worker, Dice& dice) {
+  const std::vector<std::string> names = some_workers(worker, dice);
+  const std::string late = names[dice.draw(names.size())];
+  const uint64_t word = dice.word();
+  worker.barrier({}, Timeout(kPatience));
+  if (names.size() < 2 || !takes_part(worker, names)) return;
+  try {
+    wait_for_one_that_is_late(worker, names, worker.name() == late, word);
+  } catch (const RpcError& error) {
+    if (error.kind() != ErrorKind::timeout && error.kind() != ErrorKind::cancelled) throw;
+    return;
+  }
+  // A pause or a partition that is long enough may have kept the others for as long.
+  throw RpcError({.kind = ErrorKind::timeout,
+                  .text = "the others were to give up before '" + late + "' came",
+                  .worker = late});
+}
+
 void go_to(const Worker& worker, Seed seed, int64_t number) {
   Dice dice(seed, mix(hash_text("meeting"), static_cast<uint64_t>(number)));
   for (uint64_t left = dice.draw(4); left > 0; --left) {
-    const uint64_t kind = dice.draw(5);
+    const uint64_t kind = dice.draw(6);
     if (kind == 0) {
       work_in_groups(worker, dice);
       continue;
     }
     if (kind == 3) {
       work_elsewhere(worker, dice);
+      continue;
+    }
+    if (kind == 5) {
+      miss_one(worker, dice);
       continue;
     }
     const std::vector<std::string> names = some_workers(worker, dice);

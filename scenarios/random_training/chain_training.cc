@@ -173,7 +173,9 @@ bool ChainTraining::apply(const Step& step, Context context) {
       step.patience > 0 ? apply_in_haste(step.patience, context) : attempt(context);
   if (!scaler_.is_enabled()) return stepped;
   scaler_.update();
-  scaler_.load(scaler_.state());
+  DistributedGradScaler taken_up = scaler_of(plan_);
+  taken_up.load(scaler_.state());
+  expect(taken_up.get_scale() == scaler_.get_scale(), "a scale that is not the one it was given");
   return stepped;
 }
 

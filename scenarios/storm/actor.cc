@@ -35,7 +35,10 @@ void Actor::act(int64_t operations) {
   const bool saves = Dice(seed_, mix(hash_text(worker_.name()), kSaves)).happens(25);
   const bool meets = workers_meet(seed_);
   for (int64_t step = first_step(middle); step < operations; ++step) {
-    if (saves && step == middle) worker_.save_checkpoint(kProgress, step);
+    if (saves && step == middle) {
+      worker_.save_checkpoint(kProgress, step);
+      if (first_step(middle) != middle) throw WrongResult("what was saved is not there");
+    }
     if (meets && step == middle) meet_all();
     const uint64_t here = mix(hash_text(worker_.name()), static_cast<uint64_t>(step));
     Dice dice(seed_, here);

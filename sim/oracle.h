@@ -55,6 +55,10 @@ struct ClusterView {
   // outlasted `peer_timeout`, by a lie, or because the test had somebody give it up or set the
   // network by hand.
   bool may_be_silent = false;
+  // No fault happens any more, nor is anything left of one: the storm has been over for twice
+  // `peer_timeout`, or has none; and the test neither set the network by hand nor lets a machine
+  // stand still.
+  bool untroubled = false;
   bool idle = false;  // nothing will ever happen, although not all have ended
   // When the last act happens, or has happened, that the test or the seed has planned: what was
   // given to Cluster::at, a worker that comes back, the end of a pause.

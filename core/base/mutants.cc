@@ -265,6 +265,8 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "functions that never park wait for a place among those that execute at once"},
     {changed_gradients_not_kept, "changed_gradients_not_kept", other,
      "what an optimizer changes of gradients that several passes have added up is lost"},
+    {acknowledgement_never_alone, "acknowledgement_never_alone", other,
+     "an acknowledgement goes with a message or a heartbeat, and never by itself"},
 });
 
 constexpr bool in_order() {

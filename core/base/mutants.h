@@ -163,6 +163,8 @@ enum class Mutant : uint8_t {
   inline_calls_wait_their_turn,
   // gradients of several passes
   changed_gradients_not_kept,
+  // acknowledgements
+  acknowledgement_never_alone,
 };
 
 inline constexpr size_t kMutantsMax = 192;

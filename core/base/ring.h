@@ -16,6 +16,10 @@ class Ring {
   [[nodiscard]] size_t size() const { return size_; }
 
   [[nodiscard]] T& front() { return at(0); }
+  [[nodiscard]] const T& front() const {
+    REHEARSAL_CHECK(size_ > 0);
+    return places_[first_];
+  }
   [[nodiscard]] T& back() { return at(size_ - 1); }
 
   // The i-th from the front.

@@ -36,4 +36,10 @@ struct WaitViews {
   std::string others;                 // backward passes, joining, shutdown: a line each
 };
 
+// The oldest message to a peer that has gone out on a link that stands, and is not acknowledged.
+struct OwedAcknowledgement {
+  WorkerId peer;
+  uint64_t sequence = 0;
+};
+
 }  // namespace rehearsal

@@ -67,6 +67,10 @@ std::string Node::debug_info() const {
          parts_->contexts.debug_info();
 }
 
+std::vector<OwedAcknowledgement> Node::owed_acknowledgements() const {
+  return parts_->sessions.owed_acknowledgements();
+}
+
 std::string Node::check_invariants() const {
   return parts_->rrefs.check_invariants() + parts_->contexts.check_invariants();
 }

@@ -193,6 +193,9 @@ class Node {
   // The things owned, held and waited for, and by whom, for people: a line each.
   [[nodiscard]] std::string debug_info() const;
 
+  // For oracles: of each peer that owes any.
+  [[nodiscard]] std::vector<OwedAcknowledgement> owed_acknowledgements() const;
+
   // For oracles: a line for each table invariant that does not hold; empty if all do.
   [[nodiscard]] std::string check_invariants() const;
 

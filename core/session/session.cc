@@ -458,6 +458,8 @@ void Sessions::owe_acknowledgement(WorkerId id, Lane lane) {
                                 [this, id, incarnation = from.incarnation] {
                                   Peer& to = peer(id);
                                   if (stopped_ || to.incarnation != incarnation) return;
+                                  if (options_.mutants.on(Mutant::acknowledgement_never_alone))
+                                    return;
                                   to.acknowledgement_due = false;
                                   if (to.lost || !to.link.up) return;
                                   if (to.unanswered_frames > 0) transmit_bare(id, FrameKind::ack);

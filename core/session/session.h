@@ -16,6 +16,7 @@
 #include "core/base/node_strand.h"
 #include "core/base/ring.h"
 #include "core/base/transport.h"
+#include "core/base/wait_view.h"
 #include "core/session/authority.h"
 #include "core/session/device_loans.h"
 #include "core/session/session_options.h"
@@ -142,6 +143,7 @@ class Sessions final : public FrameSink {
   // True when every frame is, and all acknowledgements owed are out.
   [[nodiscard]] bool flushed() const;
   [[nodiscard]] uint64_t unacknowledged() const;
+  [[nodiscard]] std::vector<OwedAcknowledgement> owed_acknowledgements() const;
   // Tensors that peers have borrowed, and not given back.
   [[nodiscard]] uint64_t loans() const { return loans_.size(); }
   // Of the unacknowledged ones, those by which workers come together and part.

@@ -119,6 +119,17 @@ void Sessions::on_refused(WorkerId id, const Refusals& refusals) {
                   " in " + in_milliseconds(refusals.lasting) + ")");
 }
 
+std::vector<OwedAcknowledgement> Sessions::owed_acknowledgements() const {
+  std::vector<OwedAcknowledgement> owed;
+  for (uint32_t id = 0; id < peers_.size(); ++id) {
+    const Peer& to = peers_[id];
+    if (WorkerId{id} == options_.self || !to.link.up || to.unacked.empty()) continue;
+    const Unacked& oldest = to.unacked.front();
+    if (!to.link.paced || oldest.sent) owed.push_back({WorkerId{id}, oldest.sequence});
+  }
+  return owed;
+}
+
 std::string Sessions::absence(WorkerId id) const {
   if (id == options_.self) return {};
   const Peer& of = peer(id);

@@ -43,6 +43,10 @@ struct NodeWaits;  // wait_graph.h
 // In the calm, for seconds, one worker has given up another that does not know.
 [[nodiscard]] std::unique_ptr<Oracle> make_fencing();
 
+// While no fault happens, a message of a worker is not acknowledged for seconds although its link
+// stands and its receiver lives.
+[[nodiscard]] std::unique_ptr<Oracle> make_promptness();
+
 // More calls of a worker are on their way to another, or wait to be handled there, than its window
 // has frames: `window_frames`, the same at all.
 [[nodiscard]] std::unique_ptr<Oracle> make_back_pressure(uint64_t window_frames);

@@ -429,7 +429,8 @@ void ClusterParts::restart(WorkerId worker) {
 void ClusterParts::pause(WorkerId worker, Duration time) {
   if (!machines_) make_machines();
   long_pause_ |= time > peer_timeout_ / 2;
-  acts_until_ = std::max(acts_until_, world_.queue.now() + time);
+  paused_until_ = std::max(paused_until_, world_.queue.now() + time);
+  acts_until_ = std::max(acts_until_, paused_until_);
   recorder_.note("pause", life(worker).id());
   machines_->pause(worker, time);
 }

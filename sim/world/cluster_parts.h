@@ -120,6 +120,14 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
     return mad_ || given_up_ || long_pause_ || options_.long_partitions || options_.long_pauses ||
            network_.told_by_hand();
   }
+  [[nodiscard]] bool untroubled() const {
+    const bool may_lose_each_other = options_.long_partitions || options_.long_pauses;
+    const bool has_faults = options_.faults != FaultLevel::none || may_lose_each_other;
+    const Instant now = world_.queue.now();
+    // By then each loss is noticed, and all is sent again.
+    const bool is_over = calm_ && now - calm_since_ >= 2 * peer_timeout_;
+    return (is_over || !has_faults) && !network_.told_by_hand() && paused_until_ <= now;
+  }
   [[nodiscard]] bool disturbed() const {
     return crash_count_ > 0 || mad_ || given_up_ || returned_ || long_pause_ ||
            options_.long_partitions || options_.long_pauses;
@@ -159,8 +167,9 @@ class ClusterParts final : private net_fake::Occurrence, private fibers::Inspect
   std::vector<std::vector<std::unique_ptr<Life>>> lives_;  // by worker
   size_t over_before_ = 0;                                 // all workers before this one are over
   std::vector<std::function<void()>> actions_;
-  size_t storm_end_ = 0;  // of them
-  Instant acts_until_{};  // when the last of them happens
+  size_t storm_end_ = 0;    // of them
+  Instant acts_until_{};    // when the last of them happens
+  Instant paused_until_{};  // by the test
 
   std::vector<PlannedCrash> crashes_;   // still to come
   std::vector<uint64_t> decisions_of_;  // events so far, by worker

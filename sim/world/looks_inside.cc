@@ -41,6 +41,7 @@ void ClusterParts::add_judges() {
     add_judge(make_back_pressure(node_options(WorkerId{0}, 0).window_frames));
     add_judge(make_no_leak(/*lied_to=*/mad_ != nullptr));
     add_judge(make_invariants());
+    add_judge(make_promptness());
   }
 }
 
@@ -64,6 +65,7 @@ ClusterView ClusterParts::view(bool idle) const {
                       .calm_since = calm_since_,
                       .disturbed = disturbed(),
                       .may_be_silent = may_be_silent(),
+                      .untroubled = untroubled(),
                       .idle = idle,
                       .acts_until = acts_until_,
                       .turns = world_.turns,

@@ -114,6 +114,9 @@ class AutogradContexts final : public RecordHook {
   [[nodiscard]] uint64_t tallied() const {
     return own_.total() + relayed_.total() + passes_.tallied();
   }
+  [[nodiscard]] uint64_t counts_for(WorkerId peer) const {
+    return own_.count(peer) + relayed_.count(peer) + passes_.counts_for(peer);
+  }
   [[nodiscard]] uint64_t pass_count() const { return passes_.size(); }
   // Of all contexts here.
   [[nodiscard]] uint64_t send_function_count() const;

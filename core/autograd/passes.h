@@ -104,6 +104,9 @@ class Passes final : public PassWalkListener {
   [[nodiscard]] uint64_t tallied() const {
     return brought_.total() + told_dead_.total() + caused_sends_.total();
   }
+  [[nodiscard]] uint64_t counts_for(WorkerId peer) const {
+    return brought_.count(peer) + told_dead_.count(peer) + caused_sends_.count(peer);
+  }
   [[nodiscard]] uint64_t dead_peak() const { return told_dead_.peak(); }
   // Turns of walks that have not ended, also of passes that have.
   [[nodiscard]] uint64_t running_walks() const { return running_walks_; }

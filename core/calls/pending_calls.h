@@ -72,6 +72,8 @@ class PendingCalls final : public CallPort {
   [[nodiscard]] uint64_t cancelled_maker_count() const { return cancelled_makers_.size(); }
   // Of them, those to `worker`.
   [[nodiscard]] uint64_t count_to(WorkerId worker) const;
+  // Of the calls that were given up, those that this worker has yet to answer.
+  [[nodiscard]] uint64_t owed_answers(WorkerId worker) const { return owed_by_.count(worker); }
   [[nodiscard]] std::vector<WaitViews::UnansweredCall> views() const;
 
  private:
@@ -144,7 +146,7 @@ class PendingCalls final : public CallPort {
   // Calls that were given up and whose last message has not come: their ids are not free, or its
   // callee would be asked twice, and its late answer would be another one's. Look-up only.
   std::unordered_map<CausalId, WorkerId, CausalIdHash> owed_;
-  PeerTally owed_by_;
+  PeerTally owed_by_;  // of them
 };
 
 }  // namespace rehearsal

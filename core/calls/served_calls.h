@@ -139,6 +139,10 @@ class ServedCalls {
   [[nodiscard]] uint64_t decoded_peak() const { return decoded_peak_; }
   // The most bytes that the arguments of one peer's calls have taken at once.
   [[nodiscard]] uint64_t bytes_peak() const { return bytes_of_.peak(); }
+  // Of cancellations of one peer whose calls may still come.
+  [[nodiscard]] bool expects_cancelled_calls_of(WorkerId peer) const {
+    return early_cancels_.contains(peer);
+  }
   // Of nested calls and of bytes, whatever counts for a peer.
   [[nodiscard]] uint64_t tallied() const { return nested_of_.total() + bytes_of_.total(); }
   // Calls that were given up while the values of their functions are still to come.

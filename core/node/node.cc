@@ -72,7 +72,8 @@ std::vector<OwedAcknowledgement> Node::owed_acknowledgements() const {
 }
 
 std::string Node::check_invariants() const {
-  return parts_->rrefs.check_invariants() + parts_->contexts.check_invariants();
+  return parts_->rrefs.check_invariants() + parts_->contexts.check_invariants() +
+         parts_->kept_for_the_lost();
 }
 
 WaitViews Node::waits() const { return parts_->waits(); }

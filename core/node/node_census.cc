@@ -56,6 +56,22 @@ NodeCensus NodeParts::census() const {
           .tallied = ended ? 0 : served.tallied() + rrefs.tallied() + contexts.tallied()};
 }
 
+std::string NodeParts::kept_for_the_lost() const {
+  std::string lines;
+  for (const WorkerId lost : sessions.lost_workers()) {
+    const std::pair<const char*, uint64_t> counts[] = {
+        {"references", rrefs.counts_for(lost)},
+        {"contexts and passes", contexts.counts_for(lost)},
+        {"answers", pending.owed_answers(lost)},
+        {"cancellations", served.expects_cancelled_calls_of(lost) ? 1 : 0}};
+    for (const auto& [what, count] : counts)
+      if (count > 0)
+        lines += "for the lost worker '" + options.names[lost.value] + "' still count " + what +
+                 ": " + std::to_string(count) + "\n";
+  }
+  return lines;
+}
+
 PeerPeaks NodeParts::peaks() const {
   return {.decoded_bytes = served.decoded_peak(),
           .gaps = std::max(sessions.gaps_peak(), rrefs.gaps_peak()),

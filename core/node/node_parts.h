@@ -66,6 +66,8 @@ class NodeParts final : public SessionListener, public WorkerPort, public NodeVi
   void abort(const Error& why);
   void kill();
   [[nodiscard]] NodeCensus census() const;
+  // A line for each lost worker for which something still counts; empty if nothing does.
+  [[nodiscard]] std::string kept_for_the_lost() const;
   [[nodiscard]] PeerPeaks peaks() const;
   [[nodiscard]] WaitViews waits() const;
   [[nodiscard]] ValueViews values(std::type_index type) const;

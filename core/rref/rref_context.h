@@ -105,6 +105,10 @@ class RRefContext final : public ReferencePort, public ForkHook, public Referenc
   [[nodiscard]] uint64_t tallied() const {
     return created_by_.total() + held_by_.total() + given_by_.total() + awaited_by_.total();
   }
+  [[nodiscard]] uint64_t counts_for(WorkerId peer) const {
+    return created_by_.count(peer) + held_by_.count(peer) + given_by_.count(peer) +
+           awaited_by_.count(peer);
+  }
   [[nodiscard]] uint64_t gaps_peak() const { return gaps_peak_; }
   // Those of exactly this type that are owned here and are there.
   [[nodiscard]] ValueViews values(std::type_index type) const;

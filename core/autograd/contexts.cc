@@ -270,6 +270,8 @@ std::optional<AutogradMetadata> AutogradContexts::record_send(const ContextName&
       strand_.mark("tensors were sent in an autograd context that has ended");
       return strand_.release_later(std::move(function));
     }
+    // A function may answer when its caller is lost.
+    if (caused_by && sessions_.lost(*caused_by)) caused_by.reset();
     if (caused_by && !passes_.caused_sends().add(*caused_by, options_.limits.sends)) {
       strand_.release_later(std::move(function));
       return sessions_.accuse(*caused_by, {"Call.context",

@@ -24,6 +24,18 @@ Future<at::Tensor> double_later(CallContext& context, const at::Tensor& input) {
 
 at::Tensor double_now(const at::Tensor& input) { return input * 2; }
 
+// Doubles it when its caller, whose loss ends the wait, is lost.
+at::Tensor double_for_the_lost(CallContext& context, const at::Tensor& input) {
+  const Shield shield = context.shielded(seconds(300));
+  context.sleep(seconds(200));
+  return input * 2;
+}
+
+Unit pass_on(CallContext& context, const at::Tensor& input) {
+  (void)context.rpc_sync("server", &double_for_the_lost, input * 1);
+  return {};
+}
+
 // The first, whose gradient it passes on; the second gets none.
 struct IgnoreSecond : torch::autograd::Function<IgnoreSecond> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& first,
@@ -122,6 +134,30 @@ class ContextRules : public ::testing::Test {
            is_working;
   }
 };
+
+TEST_F(ContextRules, AnAnswerToALostCallerCountsForNobody) {
+  // Goal: what is recorded for a worker is not kept for one that is lost. Method: a function that
+  // is shielded outlasts its caller; the cluster's invariants are looked at after each event.
+  FunctionRegistry registry;
+  registry.function("double_for_the_lost", &double_for_the_lost);
+  registry.function("pass_on", &pass_on);
+  Program program(std::move(registry));
+  program.worker("server").worker("lost").worker("trainer", [](Worker& worker) {
+    const at::Tensor w = at::ones({3}).requires_grad_();
+    const AutogradContext context = worker.autograd_context();
+    const auto failed = context.rpc_async("lost", &pass_on, w * 1).result();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().kind, ErrorKind::peer_lost);
+    worker.sleep(seconds(500));
+  });
+  ClusterOptions options = without("");
+  options.adjust_node = [](NodeOptions& node) { node.rpc_timeout = seconds(1'000); };
+  Cluster cluster(Seed{1}, program, options);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.node("server").census().contexts == 1; }));
+  cluster.crash("lost");
+  const sim::RunReport report = cluster.try_run();
+  EXPECT_TRUE(report.ok) << describe_failure(report);
+}
 
 TEST_F(ContextRules, AnAnswerThatComesLaterIsRecorded) {
   const Program program = train_later();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -99,6 +100,86 @@ std::optional<Parting> parting_of(const std::vector<Intake>& failing,
   return parting;
 }
 
+// The ids that a moment is about: its own, those in its text, its context.
+std::set<std::string> ids_of(const Chronicle& chronicle, size_t number) {
+  std::set<std::string> ids;
+  const auto add = [&](const Moment& moment) {
+    if (!moment.entry.id.empty()) ids.insert(moment.entry.id);
+    if (moment.entry.autograd) ids.insert(moment.entry.autograd->context);
+    for (std::string& id : ids_in(text_of(chronicle, moment))) ids.insert(std::move(id));
+  };
+  const Moment& moment = chronicle.moments[number];
+  add(moment);
+  if (moment.message) add(chronicle.moments[chronicle.messages[*moment.message].sent]);
+  return ids;
+}
+
+// Whether the message that came second was on its way before the first one was caused.
+bool has_overtaken(const Chronicle& chronicle, size_t first, size_t second) {
+  const auto origin = [&chronicle](size_t number) {
+    const auto& message = chronicle.moments[number].message;
+    return message ? chronicle.messages[*message].sent : number;
+  };
+  const size_t sent = origin(second);
+  const size_t caused = origin(first);
+  return sent < caused && causal_past(chronicle, caused)[sent];
+}
+
+// Of all that comes before the second moment, and in the holding run behind it, what has most to do
+// with it.
+size_t first_of_pair(const Chronicle& failing, const Chronicle& holding, size_t first,
+                     size_t second) {
+  constexpr size_t kLookedAt = 64;
+  const uint32_t worker = failing.moments[second].entry.worker;
+  const std::vector<Intake> fails = intakes_of(failing, Tells::links).at(worker);
+  const std::vector<Intake> holds = intakes_of(holding, Tells::links).at(worker);
+  std::map<Name, size_t> held_at;
+  for (const Intake& intake : holds) held_at.emplace(intake.name, intake.moment);
+  const auto at_second = std::ranges::find(fails, second, &Intake::moment);
+  const auto limit = held_at.find(at_second->name);
+  if (limit == held_at.end()) return first;
+  const std::set<std::string> about = ids_of(failing, second);
+  const auto rank = [&](size_t moment) {
+    const std::set<std::string> ids = ids_of(failing, moment);
+    const bool shares =
+        std::ranges::any_of(ids, [&](const auto& id) { return about.contains(id); });
+    const bool overtook = has_overtaken(failing, moment, second);
+    return std::tuple(static_cast<int>(shares) + static_cast<int>(overtook), shares,
+                      tells(failing.moments[moment]));
+  };
+  auto best = rank(first);
+  size_t looked_at = 0;
+  for (auto intake = at_second; intake != fails.begin() && looked_at < kLookedAt; ++looked_at) {
+    --intake;
+    const auto held = held_at.find(intake->name);
+    if (held == held_at.end() || held->second < limit->second) continue;
+    if (const auto of_it = rank(intake->moment); of_it > best) {
+      best = of_it;
+      first = intake->moment;
+    }
+  }
+  return first;
+}
+
+// The calls of the program, by who makes them.
+std::set<std::pair<uint32_t, std::string>> calls_of(const Chronicle& chronicle, size_t end) {
+  std::set<std::pair<uint32_t, std::string>> calls;
+  for (size_t i = 0; i < end; ++i) {
+    const Entry& entry = chronicle.moments[i].entry;
+    if (entry.kind == EntryKind::event && entry.event == EventKind::api_call)
+      calls.emplace(entry.worker, entry.id);
+  }
+  return calls;
+}
+
+size_t calls_left_out(const Chronicle& failing, const Chronicle& holding) {
+  const size_t end = failing.failed_at.value_or(failing.moments.size());
+  const auto made = calls_of(holding, holding.moments.size());
+  size_t left_out = 0;
+  for (const auto& call : calls_of(failing, end)) left_out += made.contains(call) ? 0 : 1;
+  return left_out;
+}
+
 std::string verdict_of(const Chronicle& failing, const Parting& parting) {
   const std::string text = "critical at " + place_of(failing, failing.moments[parting.first]);
   if (!parting.first_holds_later) return text + ": with A next it fails, with B next it holds";
@@ -126,20 +207,24 @@ std::optional<Parting> earliest_parting(const Chronicle& failing, const Chronicl
 std::optional<CriticalPair> critical_pair(const Chronicle& failing, const Chronicle& holding,
                                           const std::string& decision) {
   for (const Tells least : {Tells::program, Tells::protocol, Tells::links}) {
-    const auto parting = earliest_parting(failing, holding, least);
+    auto parting = earliest_parting(failing, holding, least);
     if (!parting) continue;
+    if (parting->second && parting->first_holds_later)
+      parting->first = first_of_pair(failing, holding, parting->first, *parting->second);
     return CriticalPair{.first = parting->first,
                         .second = parting->second,
                         .verdict = verdict_of(failing, *parting),
                         .decision = decision,
-                        .second_text = text_of(holding, holding.moments[parting->instead])};
+                        .second_text = text_of(holding, holding.moments[parting->instead]),
+                        .calls_left_out = calls_left_out(failing, holding)};
   }
   return std::nullopt;
 }
 
 bool is_better(const Chronicle& failing, const CriticalPair& one, const CriticalPair& other) {
   const auto rank = [&failing](const CriticalPair& pair) {
-    return std::tuple(tells(failing.moments.at(pair.first)), pair.second.has_value(), pair.first);
+    return std::tuple(-static_cast<ptrdiff_t>(pair.calls_left_out),
+                      tells(failing.moments.at(pair.first)), pair.second.has_value(), pair.first);
   };
   return rank(one) > rank(other);
 }

@@ -19,6 +19,9 @@ struct CriticalPair {
   std::string verdict;      // for people: where, and what follows from which order
   std::string decision;     // that brings the order about, in words; may be empty
   std::string second_text;  // what the second one is, also if the failing run never comes to it
+  // Of the program's calls before the failure, how many the run that holds never makes: then it may
+  // hold because it does something else.
+  size_t calls_left_out = 0;
 };
 
 // The verdict, then what A and B are, and the decision; a line each.

@@ -106,6 +106,69 @@ TEST(Critical, CallsSayMoreThanLinksThatComeAndGo) {
   EXPECT_FALSE(is_better(failing, *links, *calls));
 }
 
+// A client calls, and then ends what the call is about; the call arrives behind that, and behind a
+// call of another client, or in front of both.
+Chronicle overtaken(bool last) {
+  HandMade made({"server", "client", "other"});
+  made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000c#1");
+  made.send(1, 0, 2, "0000000b#1", kPassFinish);
+  if (!last) made.take(0, 1, 1, "0000000a#1");
+  made.take(0, 2, 1, "0000000c#1").take(0, 1, 2, "0000000b#1", kPassFinish);
+  if (last) made.take(0, 1, 1, "0000000a#1");
+  return chronicle_of(made.history);
+}
+
+TEST(Critical, OfAllThatComesBeforeItTheOneThatHasOvertakenItIsNamed) {
+  const Chronicle failing = overtaken(/*last=*/true);
+  const auto pair = critical_pair(failing, overtaken(/*last=*/false), "");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(text_of(failing, failing.moments[pair->first]),
+            "takes PassFinish 2 from client [0000000b#1]");
+  EXPECT_EQ(text_of(failing, failing.moments[pair->second.value()]),
+            "takes Call 1 add(3) from client [0000000a#1]");
+}
+
+TEST(Critical, OfAllThatComesBeforeItTheOneThatIsAboutTheSameIsNamed) {
+  // Goal: an id in common says more than the first place. Method: three clients, of which the first
+  // and the last speak of one call.
+  const auto run = [](bool last) {
+    HandMade made({"server", "one", "two", "three"});
+    made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000c#1");
+    made.send(3, 0, 1, "0000000a#1", kResponse);
+    if (!last) made.take(0, 1, 1, "0000000a#1");
+    made.take(0, 2, 1, "0000000c#1").take(0, 3, 1, "0000000a#1", kResponse);
+    if (last) made.take(0, 1, 1, "0000000a#1");
+    return chronicle_of(made.history);
+  };
+  const Chronicle failing = run(/*last=*/true);
+  const auto pair = critical_pair(failing, run(/*last=*/false), "");
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(text_of(failing, failing.moments[pair->first]),
+            "takes Response 1 from three [0000000a#1]");
+}
+
+TEST(Critical, ARunThatDoesLessSaysLess) {
+  // Goal: a run that holds because it does not get so far is the second choice. Method: the failing
+  // run makes a call that one of two runs that hold does not make.
+  const auto run = [](bool swapped, bool calls) {
+    HandMade made({"server", "one", "two"});
+    made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
+    made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
+    made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
+    if (calls) made.event(EventKind::api_call, 1, "0000000d#1", "add");
+    return chronicle_of(made.history);
+  };
+  const Chronicle failing = run(true, true);
+  const auto whole = critical_pair(failing, run(false, true), "");
+  const auto less = critical_pair(failing, run(false, false), "");
+  ASSERT_TRUE(whole && less);
+  EXPECT_EQ(whole->calls_left_out, 0u);
+  EXPECT_EQ(less->calls_left_out, 1u);
+  EXPECT_TRUE(is_better(failing, *whole, *less));
+  EXPECT_FALSE(is_better(failing, *less, *whole));
+  EXPECT_EQ(lines_of(failing, *less).back(), "  but where it holds, calls are never made: 1");
+}
+
 TEST(Critical, WhatDiffersBehindTheFailureDecidesNothing) {
   Chronicle failing = with_links(true, true);
   failing.failed_at = 3;  // the second link is lost

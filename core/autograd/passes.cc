@@ -233,14 +233,14 @@ void Passes::on_gradients_leave(const PassId& id, LeavingGradients leaving) {
   pass.gradients.note_sent(route.peer, route.message);
   const Error changed{.kind = ErrorKind::autograd,
                       .text =
-                          "a gradient was changed in place before it was acknowledged, and "
-                          "the link was lost meanwhile",
+                          "a gradient was changed in place when it had yet to be sent, or to be "
+                          "sent again",
                       .worker = strand_.name(),
                       .function = "backward",
                       .chain = {}};
   SendOptions options;
   options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
-      .tensors = tensors,
+      .tensors = carried_tensors(leaving.gradients),
       .instead = Message{PassFailed{pass.name, changed}},
       .on_changed = [this, id,
                      changed = Error(changed)](const std::optional<std::string>& failure) mutable {

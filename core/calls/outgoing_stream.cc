@@ -110,18 +110,21 @@ SendOptions OutgoingStream::send_options(const Item& item) {
   SendOptions options{
       .waits_for_room = true, .carried = {}, .on_acknowledged = {}, .on_withdrawn = {}};
   if (!item.value.tensors.empty()) {
-    Item changed{.call = item.call,
-                 .position = item.position,
-                 .value = {},
-                 .error = Error{.kind = ErrorKind::bad_arguments,
-                                .text = "a tensor of the stream was changed in place before it was "
-                                        "acknowledged, and the link was lost meanwhile",
-                                .worker = parts_.strand.name(),
-                                .function = function_},
-                 .autograd = {}};
+    Item changed{
+        .call = item.call,
+        .position = item.position,
+        .value = {},
+        .error = Error{.kind = ErrorKind::bad_arguments,
+                       .text = "a tensor of the stream was changed in place when it had yet "
+                               "to be sent, or to be sent again",
+                       .worker = parts_.strand.name(),
+                       .function = function_},
+        .autograd = {}};
     changed.value.forks = item.value.forks;
-    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
-        .tensors = item.value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
+    options.carried =
+        std::make_unique<CarriedTensors>(CarriedTensors{.tensors = carried_tensors(item.value),
+                                                        .instead = Message{std::move(changed)},
+                                                        .on_changed = {}});
   }
   if (to_ == parts_.strand.self())
     ++acknowledged_;

@@ -96,12 +96,12 @@ SendOptions PendingCalls::send_options(const Draft& draft) {
       owe_answer(id);
       complete(id, Error{.kind = ErrorKind::bad_arguments,
                          .text = failure.value_or(
-                             "a tensor argument was changed in place before the call was "
-                             "acknowledged, and the link was lost meanwhile"),
+                             "a tensor argument was changed in place when the call had yet to be "
+                             "sent, or to be sent again"),
                          .worker = strand_.name()});
     };
     options.carried = std::make_unique<CarriedTensors>(
-        CarriedTensors{.tensors = draft.call.arguments.tensors,
+        CarriedTensors{.tensors = carried_tensors(draft.call.arguments),
                        .instead = Message{withdrawal_of(draft.call)},
                        .on_changed = std::move(changed)});
   }

@@ -24,14 +24,16 @@ void ServedCalls::send_answer(const std::shared_ptr<ServedCall>& served, Respons
     Response changed{.id = id,
                      .value = {},
                      .error = Error{.kind = ErrorKind::bad_arguments,
-                                    .text = "a tensor of the result was changed in place before it "
-                                            "was acknowledged, and the link was lost meanwhile",
+                                    .text = "a tensor of the result was changed in place when it "
+                                            "had yet to be sent, or to be sent again",
                                     .worker = strand_.name(),
                                     .function = std::string(served->label)},
                      .autograd = {}};
     changed.value.forks = answer.value.forks;
-    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
-        .tensors = answer.value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
+    options.carried =
+        std::make_unique<CarriedTensors>(CarriedTensors{.tensors = carried_tensors(answer.value),
+                                                        .instead = Message{std::move(changed)},
+                                                        .on_changed = {}});
   }
   if (!answer.value.forks.empty())
     options.on_withdrawn = [this, to = served->caller, forks = answer.value.forks] {

@@ -54,8 +54,10 @@ SendOptions ServedCalls::put_exception(WorkerId to, const EncodedException& exce
   if (!value.tensors.empty()) {
     End changed = end;
     changed.value.forks = value.forks;
-    options.carried = std::make_unique<CarriedTensors>(CarriedTensors{
-        .tensors = value.tensors, .instead = Message{std::move(changed)}, .on_changed = {}});
+    options.carried =
+        std::make_unique<CarriedTensors>(CarriedTensors{.tensors = carried_tensors(value),
+                                                        .instead = Message{std::move(changed)},
+                                                        .on_changed = {}});
   }
   end.value = std::move(value);
   end.exception = exception.position() + 1;

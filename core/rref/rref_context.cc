@@ -142,11 +142,11 @@ std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& cal
     if (user == users_.end() || user->second.error) return;
     user->second.error = Error{
         .kind = ErrorKind::bad_arguments,
-        .text = failure.value_or("a tensor argument was changed in place before the creation was "
-                                 "acknowledged, and the link was lost meanwhile"),
+        .text = failure.value_or("a tensor argument was changed in place when the creation had yet "
+                                 "to be sent, or to be sent again"),
         .worker = strand_.name()};
   };
-  return std::make_unique<CarriedTensors>(CarriedTensors{.tensors = call.arguments.tensors,
+  return std::make_unique<CarriedTensors>(CarriedTensors{.tensors = carried_tensors(call.arguments),
                                                          .instead = Message{std::move(instead)},
                                                          .on_changed = std::move(changed)});
 }

@@ -184,7 +184,6 @@ void Sessions::send(WorkerId to, Message message, SendOptions options) {
   const bool must_wait =
       !taken || is_behind(message, queued.begin(), queued.end()) ||
       (options.waits_for_room && (others_wait_for_room || !has_room(receiver, lane)));
-  if (!must_wait && !has_copies(message)) return transmit_new(to, message, std::move(options));
   if (!must_wait) return transmit_or_instead(to, {std::move(message), std::move(options)});
   some_may_not_be_sent_ |= !taken;
   if (taken)
@@ -238,11 +237,7 @@ void Sessions::transmit_new(WorkerId id, const Message& message, SendOptions&& o
   if (has_copies(message)) leave_while_copied(id, message, unacked.sequence, *body);
   unacked.body = body;
   note_loans(id, message);
-  if (options.carried) {
-    for (const at::Tensor& tensor : options.carried->tensors)
-      unacked.versions.push_back(version_of(tensor));
-    unacked.carried = std::move(options.carried);
-  }
+  unacked.carried = std::move(options.carried);
   unacked.on_acknowledged = std::move(options.on_acknowledged);
   const uint64_t bytes = unacked.body->bytes();
   unacked.on_large_lane = options.on_large_lane;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -41,14 +43,17 @@ class SessionListener {
   virtual void on_hello_refused(WorkerId peer, const Error& why) = 0;
 };
 
-// The tensors that a message carries by reference. If one is changed in place before the message is
-// resent, `instead` goes in its place.
+// The tensors that a message carries by reference. If one is changed in place before the message
+// is sent, or is sent again, `instead` goes in its place.
 struct CarriedTensors {
-  std::vector<at::Tensor> tensors;
+  std::vector<CarriedTensor> tensors;
   Message instead;
   // `instead` went; because a device has failed before it had copied the tensors, if `failure` says
   // so.
   UniqueFunction<void(const std::optional<std::string>& failure)> on_changed;
+  [[nodiscard]] bool have_changed() const {
+    return std::any_of(tensors.begin(), tensors.end(), std::mem_fn(&CarriedTensor::has_changed));
+  }
 };
 
 // How a message is sent.
@@ -198,7 +203,6 @@ class Sessions final : public FrameSink {
     bool arrived = false;   // the peer has said so, though not yet acknowledged it; the same
     std::shared_ptr<const FrameBody> body;
     std::unique_ptr<CarriedTensors> carried;
-    std::vector<uint32_t> versions;  // of its tensors when they were sent
     Task on_acknowledged;
   };
   // One lane of a paced link.
@@ -289,9 +293,6 @@ class Sessions final : public FrameSink {
                                std::list<Queued>::const_iterator last) const;
   [[nodiscard]] bool is_unknown_to_its_owner(const Fork& fork) const;
   void drop_unsent(Queued&& message);
-  // How often a tensor was changed in place, as far as that is counted: nobody counts for inference
-  // tensors.
-  [[nodiscard]] static uint32_t version_of(const at::Tensor& tensor);
   void admit_to_all();
   [[nodiscard]] static bool has_copies(const Message& message);
   [[nodiscard]] bool is_being_copied(const Message& message) const;

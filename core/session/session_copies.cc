@@ -153,23 +153,22 @@ void Sessions::on_returned(WorkerId from, const LoansReturned& returned) {
     accuse(from, *violation);
 }
 
-// Of tensors that a failed device has not copied goes what is to go in their place.
+// Of tensors that a failed device has not copied, or that were changed while the message waited,
+// goes what is to go in their place.
 void Sessions::transmit_or_instead(WorkerId id, Queued&& message) {
   const DeviceCopies* const copies = copies_of(message.message);
-  if (copies == nullptr || !copies->failure() || !message.options.carried)
+  const auto failure = copies == nullptr ? std::nullopt : copies->failure();
+  const CarriedTensors* const carries = message.options.carried.get();
+  if (carries == nullptr || (!failure && !carries->have_changed()))
     return transmit_new(id, message.message, std::move(message.options));
-  const std::optional<std::string> failure = copies->failure();
   const std::shared_ptr<CarriedTensors> carried = std::move(message.options.carried);
-  put_failure(carried->instead, *failure);
+  if (failure)
+    put_failure(carried->instead, *failure);
+  else
+    strand_.mark("a tensor changed before it was sent");
   transmit_new(id, carried->instead, std::move(message.options));
   if (carried->on_changed) carried->on_changed(failure);
   strand_.release_later(carried);
-}
-
-// Those of devices were copied: they stay as they are.
-uint32_t Sessions::version_of(const at::Tensor& tensor) {
-  if (tensor.defined() && !tensor.device().is_cpu()) return 0;
-  return tensor.defined() && !tensor.is_inference() ? static_cast<uint32_t>(tensor._version()) : 0;
 }
 
 }  // namespace rehearsal

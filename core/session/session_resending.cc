@@ -194,12 +194,7 @@ void Sessions::note_futile_link(Peer& from) {
 
 // The tensors of a message that was replaced; null if it was not.
 std::shared_ptr<CarriedTensors> Sessions::replace_if_changed(Peer& to, Unacked& unacked) {
-  if (!unacked.carried) return nullptr;
-  const std::vector<at::Tensor>& tensors = unacked.carried->tensors;
-  const bool same = std::equal(
-      tensors.begin(), tensors.end(), unacked.versions.begin(),
-      [](const at::Tensor& tensor, uint32_t version) { return version_of(tensor) == version; });
-  if (same) return nullptr;
+  if (!unacked.carried || !unacked.carried->have_changed()) return nullptr;
   strand_.mark("a tensor changed before it was resent");
   return replace(to, unacked);
 }

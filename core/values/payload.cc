@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.h"
 #include "core/base/frame.h"
 
 namespace rehearsal {
@@ -18,6 +19,14 @@ std::optional<uint64_t> tensor_bytes(c10::IntArrayRef sizes, uint64_t element_by
       return std::nullopt;
   }
   return empty ? 0 : bytes;
+}
+
+std::vector<CarriedTensor> carried_tensors(const Payload& payload) {
+  REHEARSAL_CHECK(payload.sent.size() == payload.tensors.size(), "it is not ready to be sent");
+  std::vector<CarriedTensor> carried;
+  for (size_t i = 0; i < payload.sent.size(); ++i)
+    carried.push_back({payload.tensors[i], payload.sent[i].version});
+  return carried;
 }
 
 }  // namespace rehearsal

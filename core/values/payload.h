@@ -68,6 +68,9 @@ struct Payload {
   }
 };
 
+// Of a payload that is ready to be sent.
+[[nodiscard]] std::vector<CarriedTensor> carried_tensors(const Payload& payload);
+
 // Puts the tensors of a received payload where they belong: see device_copies.h.
 inline void put_on_devices(Payload& payload, const NodeStrand& strand) {
   if (payload.devices == nullptr) return;

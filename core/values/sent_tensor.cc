@@ -55,6 +55,16 @@ Segment segment_of(const at::Tensor& tensor) {
   return shared_with(std::move(elements));
 }
 
+uint32_t version_of(const at::Tensor& tensor) { return static_cast<uint32_t>(tensor._version()); }
+
+// Of the forms that are not dense all that is sent counts as shared.
+bool shares_elements(const at::Tensor& tensor, const SentTensor& sent) {
+  if (sent.entry.undefined || tensor.is_inference()) return false;
+  if (sent.entry.form != TensorForm::dense) return true;
+  return sent.elements.bytes > 0 && !tensor._is_zerotensor() &&
+         sent.elements.data == static_cast<const std::byte*>(tensor.const_data_ptr());
+}
+
 TensorEntry entry_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return {.undefined = true};
   return {.dtype = static_cast<uint32_t>(tensor.scalar_type()),
@@ -147,6 +157,8 @@ void check_bytes(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
+bool CarriedTensor::has_changed() const { return version && version_of(tensor) != *version; }
+
 SentTensor sent_as_loan(const at::Tensor& tensor, const Lent& lent) {
   SentTensor sent;
   sent.entry = entry_of(tensor);
@@ -173,6 +185,8 @@ std::vector<SentTensor> sent_tensors(const std::vector<at::Tensor>& tensors,
       const bool on_device = tensor.defined() && !tensor.device().is_cpu();
       const bool to_device = !places.empty() && places[sent.size()].to != 0;
       sent.push_back(on_device ? sent_from_device(tensor, to_device, copies) : sent_tensor(tensor));
+      if (!on_device && shares_elements(tensor, sent.back()))
+        sent.back().version = version_of(tensor);
       if (!places.empty()) set_place(sent.back(), places[sent.size() - 1]);
     }
   } catch (const c10::Error& error) {

@@ -4,6 +4,7 @@
 #include <c10/util/DimVector.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,17 @@ struct SentTensor {
   std::vector<int64_t> numbers;
   std::vector<SentTensor> parts;  // dense; their segments come before its own
   Segment elements;               // no bytes: it has none of its own
+  // Of a tensor whose elements it shares: how often it had been changed in place; none: it shares
+  // none, or nobody counts that, as for inference tensors.
+  std::optional<uint32_t> version;
+};
+
+// A tensor that was made ready to be sent, with its version as in SentTensor.
+struct CarriedTensor {
+  at::Tensor tensor;
+  std::optional<uint32_t> version = std::nullopt;
+  // Whether it is no longer what was to be sent.
+  [[nodiscard]] bool has_changed() const;
 };
 
 // Elements are shared if they are contiguous and many, else copied. Runs LibTorch's code: off the

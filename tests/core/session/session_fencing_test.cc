@@ -323,10 +323,12 @@ class ChangedTensorTest : public SessionFixture {
   void send_tensor() {
     Call call{.id = CallId{SessionEnd::id(1)}};
     call.arguments.tensors.push_back(tensor);
-    SendOptions options;
+    Message message = ready(Message{call});
+    SendOptions options{.waits_for_room = true};
     options.carried = std::make_unique<CarriedTensors>(
-        CarriedTensors{{tensor}, SessionEnd::message(2), [this](const auto&) { ++changed; }});
-    a->send(1, ready(Message{call}), std::move(options));
+        CarriedTensors{carried_tensors(std::get<Call>(message.content).arguments),
+                       SessionEnd::message(2), [this](const auto&) { ++changed; }});
+    a->send(1, std::move(message), std::move(options));
   }
   const at::Tensor tensor = at::zeros({10000});
   int changed = 0;
@@ -345,6 +347,37 @@ TEST_F(ChangedTensorTest, AChangeBeforeTheResendSendsTheReplacement) {
   cut();
   connect();
   EXPECT_EQ(changed, 1);
+}
+
+TEST_F(ChangedTensorTest, AChangeBeforeTheFirstSendSendsTheReplacement) {
+  // Goal: nobody receives what was not sent. Method: the window is full, so that the call waits.
+  window_bytes = 40000;
+  a = begin(0, 101);
+  connect();
+  Call first{.id = CallId{SessionEnd::id(5)}};
+  first.arguments.values = std::string(40'000, 'x');
+  a->send(1, Message{first}, {.waits_for_room = true});
+  send_tensor();
+  tensor.add_(1);
+  EXPECT_EQ(changed, 0);
+  deliver_all();
+  world.advance(std::chrono::milliseconds(5));
+  deliver_all();
+  EXPECT_EQ(changed, 1);
+  EXPECT_EQ(a->trace.marked("a tensor changed before it was sent"), 1u);
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{5, 2}));
+}
+
+TEST_F(ChangedTensorTest, AChangeOfASmallTensorReplacesNothing) {
+  // It is copied when it is made ready.
+  tensor.resize_({10});
+  send_tensor();
+  tensor.add_(1);
+  cut();
+  connect();
+  deliver_all();
+  EXPECT_EQ(changed, 0);
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{1}));
 }
 
 TEST_F(ChangedTensorTest, AChangeAfterTheFirstArrivalReplacesNothingThere) {
@@ -463,7 +496,7 @@ class DyingTensorTest : public SessionFixture {
     }));
     SendOptions options;
     options.carried = std::make_unique<CarriedTensors>(
-        CarriedTensors{call.arguments.tensors, SessionEnd::message(2), nullptr});
+        CarriedTensors{{{call.arguments.tensors.front()}}, SessionEnd::message(2), nullptr});
     a->send(1, ready(Message{std::move(call)}), std::move(options));
   }
   std::vector<float> memory = std::vector<float>(10000);

@@ -14,7 +14,8 @@
 // A message whose tensors were changed before it leaves again is replaced by a small one. That
 // takes its turn among the small ones by its number, so that it overtakes none of them: the last
 // number of a lane counts all before it. Its own arrival is told only when all before it have come;
-// until then it may be sent again on the next link.
+// until then it may be sent again on the next link, and nothing waits for it. The first of all that
+// have not arrived is waited for, replaced or not.
 #include <algorithm>
 #include <utility>
 
@@ -74,7 +75,8 @@ void Sessions::begin_link(const Hello& hello, bool again) {
   }
 }
 
-// Returns whether its arrival will be told by the last number of its lane.
+// Returns whether its arrival will be told: by the last number of its lane or, of one that was
+// replaced, with that of all before it, of which there must be none.
 bool Sessions::resend(WorkerId id, Unacked& unacked) {
   Peer& to = peer(id);
   const std::shared_ptr<CarriedTensors> changed = replace_if_changed(to, unacked);
@@ -85,11 +87,12 @@ bool Sessions::resend(WorkerId id, Unacked& unacked) {
                               .number = unacked.sequence,
                               .bytes = unacked.body->bytes()});
   unacked.sent = true;
+  unacked.is_told = !unacked.replaced || unacked.sequence == to.unacked.front().sequence;
+  const bool is_told = unacked.is_told;
+  if (is_told) ++to.link.awaited;
   transmit(id, unacked);
-  const bool in_order = !unacked.replaced;
-  if (in_order) ++to.link.awaited;
   if (changed) tell_changed(strand_, changed);
-  return in_order;
+  return is_told;
 }
 
 // Sends what the pace of a link that was made again permits.
@@ -165,13 +168,13 @@ void Sessions::take_position(Peer& from, const std::array<uint64_t, 2>& received
     const uint64_t last = from.last_arrived[index_of(lane)];
     for (pace.seen = std::max(pace.seen, first - 1); pace.seen < last; ++pace.seen) {
       Unacked& unacked = from.unacked.at(pace.seen + 1 - first);
-      if (unacked.lane == lane) note_arrival(from, unacked);
+      if (unacked.lane == lane && !unacked.replaced) note_arrival(from, unacked);
     }
   }
 }
 
 void Sessions::note_arrival(Peer& from, Unacked& unacked) const {
-  if (unacked.replaced || std::exchange(unacked.arrived, true) || !unacked.sent) return;
+  if (std::exchange(unacked.arrived, true) || !unacked.sent || !unacked.is_told) return;
   if (!from.link.paced) return;
   from.link.proven = true;
   --from.link.awaited;

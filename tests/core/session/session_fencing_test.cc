@@ -445,6 +445,22 @@ TEST_F(ChangedTensorTest, AReplacementIsSentAgainUntilAllBeforeItHasArrived) {
   EXPECT_EQ(b->received, (std::vector<uint64_t>{2, 5}));
 }
 
+TEST_F(ChangedTensorTest, AReplacementThatIsTheFirstLeavesAlone) {
+  // Goal: on links that carry one frame each all arrives. Method: each link breaks behind the first
+  // one that is sent on it.
+  send_tensor();
+  a->send(1, 6);
+  tensor.add_(1);
+  cut();
+  for (int link = 0; link < 4 && b->received.size() < 2; ++link) {
+    connect();
+    EXPECT_EQ(network.in_flight().size(), 1u);
+    EXPECT_TRUE(deliver_next_from(0));
+    cut();
+  }
+  EXPECT_EQ(b->received, (std::vector<uint64_t>{2, 6}));
+}
+
 TEST_F(ChangedTensorTest, AReplacementGivesTheWindowItsRoomBack) {
   // 100 replaced calls, each of which filled the window: the next one still finds room.
   window_bytes = 40000;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "scenarios/grammar/changed.h"
 #include "scenarios/grammar/evaluation.h"
 #include "scenarios/grammar/objects.h"
 #include "scenarios/storm/dice.h"
@@ -75,6 +76,12 @@ Wait call_behind_references(Asking& ask) {
     }
     if (ask.dice.happens(50)) lent.cancel();
   }
+  return call(ask);
+}
+
+// Behind tensors that are changed in place when they have been sent.
+Wait call_behind_changes(Asking& ask) {
+  send_and_change(ask.here, ask.part.at, ask.dice);
   return call(ask);
 }
 
@@ -206,6 +213,7 @@ constexpr Form kForms[] = {call,
                            call_in_place,
                            call_shielded,
                            call_behind_references,
+                           call_behind_changes,
                            create_and_fetch,
                            read_stream,
                            read_stream_of_object};

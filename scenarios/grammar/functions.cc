@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "scenarios/grammar/changed.h"
 #include "scenarios/grammar/evaluation.h"
 #include "scenarios/grammar/meetings.h"
 #include "scenarios/grammar/objects.h"
@@ -182,6 +183,7 @@ FunctionRegistry functions() {
       .method("take_turn", &Evaluator::take_turn)
       .method("evaluate", &Evaluator::evaluate)
       .method("evaluate_in_stream", &Evaluator::evaluate_in_stream);
+  register_changed(registry);
   register_objects(registry);
   return registry;
 }

@@ -267,6 +267,10 @@ constexpr std::array kRows = std::to_array<MutantRow>({
      "what an optimizer changes of gradients that several passes have added up is lost"},
     {acknowledgement_never_alone, "acknowledgement_never_alone", other,
      "an acknowledgement goes with a message or a heartbeat, and never by itself"},
+    {changes_before_sending_count, "changes_before_sending_count", fault,
+     "a tensor that is changed in place while its message waits is sent as it is then"},
+    {replacement_not_awaited, "replacement_not_awaited", fault,
+     "on a link that was made again the next message leaves beside one that was replaced"},
 });
 
 constexpr bool in_order() {

@@ -165,6 +165,8 @@ enum class Mutant : uint8_t {
   changed_gradients_not_kept,
   // acknowledgements
   acknowledgement_never_alone,
+  changes_before_sending_count,
+  replacement_not_awaited,
 };
 
 inline constexpr size_t kMutantsMax = 192;

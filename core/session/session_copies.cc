@@ -159,7 +159,9 @@ void Sessions::transmit_or_instead(WorkerId id, Queued&& message) {
   const DeviceCopies* const copies = copies_of(message.message);
   const auto failure = copies == nullptr ? std::nullopt : copies->failure();
   const CarriedTensors* const carries = message.options.carried.get();
-  if (carries == nullptr || (!failure && !carries->have_changed()))
+  const bool changed = carries != nullptr && carries->have_changed() &&
+                       !options_.mutants.on(Mutant::changes_before_sending_count);
+  if (carries == nullptr || (!failure && !changed))
     return transmit_new(id, message.message, std::move(message.options));
   const std::shared_ptr<CarriedTensors> carried = std::move(message.options.carried);
   if (failure)

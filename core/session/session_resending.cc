@@ -87,7 +87,9 @@ bool Sessions::resend(WorkerId id, Unacked& unacked) {
                               .number = unacked.sequence,
                               .bytes = unacked.body->bytes()});
   unacked.sent = true;
-  unacked.is_told = !unacked.replaced || unacked.sequence == to.unacked.front().sequence;
+  const bool is_first = unacked.sequence == to.unacked.front().sequence &&
+                        !options_.mutants.on(Mutant::replacement_not_awaited);
+  unacked.is_told = !unacked.replaced || is_first;
   const bool is_told = unacked.is_told;
   if (is_told) ++to.link.awaited;
   transmit(id, unacked);

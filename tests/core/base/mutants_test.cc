@@ -9,7 +9,7 @@ namespace rehearsal {
 namespace {
 
 // Every mutant there is, whether it is compiled in or not.
-constexpr size_t kCount = static_cast<size_t>(Mutant::acknowledgement_never_alone) + 1;
+constexpr size_t kCount = static_cast<size_t>(Mutant::replacement_not_awaited) + 1;
 
 size_t count(const Mutants& mutants) {
   size_t on = 0;

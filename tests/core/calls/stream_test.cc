@@ -42,7 +42,7 @@ void count_then_fail(CallContext& context, StreamWriter<int64_t>& out, int64_t e
   throw std::out_of_range("no more at " + context.worker_info().name);
 }
 void send_ones(StreamWriter<at::Tensor>& out) {
-  stream_notes->sent = at::ones({3});
+  stream_notes->sent = at::ones({10000});  // Small ones are copied.
   out.write(stream_notes->sent);
 }
 void send_unsendable(StreamWriter<at::Tensor>& out) {

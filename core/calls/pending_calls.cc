@@ -23,9 +23,13 @@ bool started_earlier(const std::pair<uint64_t, CallId>& one,
 
 // The call sent in a call's place if one of its tensors was changed before it was resent: it is
 // refused, and gives the callee the forks all the same.
+constexpr char kChanged[] =
+    "a tensor argument was changed in place when the call had yet to be sent, or to be sent again";
+
 Call withdrawal_of(const Call& call) {
   Call refused{.id = call.id, .kind = CallKind::operator_};
   refused.arguments.forks = call.arguments.forks;
+  refused.failure = kChanged;
   return refused;
 }
 
@@ -95,9 +99,7 @@ SendOptions PendingCalls::send_options(const Draft& draft) {
     auto changed = [this, id](const std::optional<std::string>& failure) {
       owe_answer(id);
       complete(id, Error{.kind = ErrorKind::bad_arguments,
-                         .text = failure.value_or(
-                             "a tensor argument was changed in place when the call had yet to be "
-                             "sent, or to be sent again"),
+                         .text = failure.value_or(kChanged),
                          .worker = strand_.name()});
     };
     options.carried = std::make_unique<CarriedTensors>(

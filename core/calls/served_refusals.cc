@@ -72,6 +72,10 @@ MaybeError ServedCalls::why_refused(WorkerId from, const Call& call) {
     return Error{.kind = ErrorKind::protocol, .text = "a fetch without a target"};
   }
   if (call.kind == CallKind::operator_) {
+    if (!call.failure.empty())
+      return Error{.kind = ErrorKind::bad_arguments,
+                   .text = call.failure,
+                   .worker = session_options_.names[from.value]};
     if (call.target)
       return Error{.kind = ErrorKind::bad_arguments, .text = "a target for what is not a method"};
     if (MaybeError kept_out = why_kept_out(from, registry_.operator_callers(), call.name))

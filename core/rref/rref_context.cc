@@ -133,18 +133,20 @@ void RRefContext::create_here(Draft&& draft, RRefHandle& handle) {
 
 // In place of a creation whose tensors have changed goes one that still creates, but an error.
 std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& call) {
+  constexpr char kChanged[] =
+      "a tensor argument was changed in place when the creation had yet to be sent, or to be sent "
+      "again";
   Call instead{.id = call.id, .kind = CallKind::operator_};
+  instead.failure = kChanged;
   instead.created = call.created;
   instead.created_fork = call.created_fork;
   instead.arguments.forks = call.arguments.forks;
   auto changed = [this, fork = call.created_fork](const std::optional<std::string>& failure) {
     const auto user = users_.find(fork);
     if (user == users_.end() || user->second.error) return;
-    user->second.error = Error{
-        .kind = ErrorKind::bad_arguments,
-        .text = failure.value_or("a tensor argument was changed in place when the creation had yet "
-                                 "to be sent, or to be sent again"),
-        .worker = strand_.name()};
+    user->second.error = Error{.kind = ErrorKind::bad_arguments,
+                               .text = failure.value_or(kChanged),
+                               .worker = strand_.name()};
   };
   return std::make_unique<CarriedTensors>(CarriedTensors{.tensors = carried_tensors(call.arguments),
                                                          .instead = Message{std::move(instead)},

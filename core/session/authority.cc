@@ -4,6 +4,8 @@
 #include <functional>
 #include <variant>
 
+#include "core/base/short_text.h"
+
 namespace rehearsal {
 namespace {
 
@@ -32,6 +34,7 @@ class Judge {
              "is not the worker that has made the context");
     }
     if (call.order) demand(is_senders(*call.order), "Call.order", kNotItsOwn);
+    demand(call.failure.size() <= kErrorTextMax, "Call.failure", "is longer than a text can be");
     if (!call.autograd) return;
     judge_record(*call.autograd, "Call.autograd");
     demand(call.context && call.context->id == call.autograd->context, "Call.autograd",

@@ -30,6 +30,7 @@ constexpr Duration kCopiesPauseMax = std::chrono::milliseconds(1);
 
 // Says of a message in place of another one why that cannot be sent.
 void put_failure(Message& instead, const std::string& failure) {
+  if (Call* call = std::get_if<Call>(&instead.content)) call->failure = failure;
   if (Response* response = std::get_if<Response>(&instead.content)) response->error->text = failure;
   if (Item* item = std::get_if<Item>(&instead.content)) item->error->text = failure;
   if (PassFailed* failed = std::get_if<PassFailed>(&instead.content)) failed->error.text = failure;

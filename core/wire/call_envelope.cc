@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/base/check.h"
+#include "core/base/short_text.h"
 #include "core/values/scratch_arena.h"
 #include "core/wire/decoded_weight.h"
 #include "core/wire/message.h"
@@ -221,7 +222,7 @@ bool has_rest(uint16_t flags, std::string_view left) {
 bool has_rest(const Call& call) {
   return !call.arguments.forks.empty() || !call.name.empty() || call.target || call.created ||
          call.autograd || call.context || call.credit > 0 || call.trace || call.stream ||
-         call.order;
+         call.order || !call.failure.empty();
 }
 
 void write_rest(wire::CallRest& rest, const Call& call) {
@@ -240,6 +241,7 @@ void write_rest(wire::CallRest& rest, const Call& call) {
     rest.set_stream_low(call.stream->low);
   }
   if (call.order) write(*rest.mutable_order(), *call.order);
+  if (!call.failure.empty()) rest.set_failure(short_text(call.failure));
   if (!call.context) return;
   write(*rest.mutable_context(), call.context->id);
   rest.set_context_creator(call.context->creator.value);
@@ -259,6 +261,7 @@ void take_rest(const wire::CallRest& from, Call& call) {
   if (from.stream_high() != 0 || from.stream_low() != 0)
     call.stream = Hash128{from.stream_high(), from.stream_low()};
   if (from.has_order()) call.order = read(from.order());
+  call.failure = from.failure();
   if (from.has_context())
     call.context =
         ContextName{read<AutogradContextId>(from.context()), WorkerId{from.context_creator()}};

@@ -57,6 +57,9 @@ struct Call {
   // It runs when all have ended that this worker's handle of this name has called before
   // (RRef::in_order).
   std::optional<CausalId> order;
+  // For people: why its arguments cannot be had. It is answered so, and does not run. Empty: they
+  // are here.
+  std::string failure;
 };
 
 struct Response {

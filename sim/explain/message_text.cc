@@ -32,7 +32,7 @@ std::string name_of(const Call& call, const Function* function) {
       return function == nullptr ? "unknown function"
                                  : function->name.substr(0, function->name.find('('));
     case CallKind::operator_:
-      return call.name;
+      return call.failure.empty() ? call.name : "nothing";
     case CallKind::fetch:
       return "fetch";
     case CallKind::await:
@@ -49,6 +49,7 @@ std::string call_text(const Call& call, const FunctionRegistry& registry) {
   if (call.created) out << " makes " << *call.created << " with fork " << call.created_fork;
   if (call.credit > 0) out << " as a stream, with room for " << call.credit << " values";
   if (call.order) out << ", in the order of " << *call.order;
+  if (!call.failure.empty()) out << ", as " << call.failure;
   if (call.depth > 0) out << ", nested " << call.depth << " deep";
   if (call.context) out << ", in context " << call.context->id;
   return out.str();

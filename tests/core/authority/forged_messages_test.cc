@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/api/stream.h"
+#include "core/base/short_text.h"
 #include "core/session/authority.h"
 #include "tests/core/calls/call_fixture.h"
 
@@ -259,6 +260,22 @@ TEST_F(ForgedMessagesTest, WhatIsNestedAsDeeplyAsCallsCanBeIsRefusedBeforeItCall
   expect_honest_together();
   EXPECT_FALSE(b().sessions.lost(WorkerId{kLiar}));
   EXPECT_FALSE(c().sessions.lost(WorkerId{1}));
+}
+
+TEST(ForgedTexts, LongerThanTheyCanBeBreakTheProtocol) {
+  SessionOptions options;
+  options.names = {"a", "b"};
+  const Pair pair{WorkerId{0}, {100}, WorkerId{1}, {200}};
+  const auto field_of = [&](size_t name, size_t failure) {
+    Call call{.id = CallId{{Incarnation{100}, {7, 7}, 0}}, .kind = CallKind::operator_};
+    call.name = std::string(name, 'x');
+    call.failure = std::string(failure, 'x');
+    const auto violation = violation_of(Message{call}, pair, options);
+    return violation ? std::string(violation->field) : std::string();
+  };
+  EXPECT_EQ(field_of(kOperatorNameMax, kErrorTextMax), "");
+  EXPECT_EQ(field_of(kOperatorNameMax + 1, 0), "Call.name");
+  EXPECT_EQ(field_of(0, kErrorTextMax + 1), "Call.failure");
 }
 
 }  // namespace

@@ -300,6 +300,7 @@ TEST_F(RRefLossTest, AReplacedCreationMakesAnOwnerThatHoldsTheError) {
   draft.call.arguments.tensors.push_back(tensor);
   make_ready(draft.call.arguments);
   std::optional<RRef<int64_t>> created(RRef<int64_t>(a().rrefs.create(std::move(draft))));
+  const Future<int64_t> fetched = created->to_here_async();
   tensor.fill_(1);
   network.cut(0, 2);
   network.connect(0, 2);
@@ -307,6 +308,11 @@ TEST_F(RRefLossTest, AReplacedCreationMakesAnOwnerThatHoldsTheError) {
   EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
   EXPECT_NE(error.text.find("changed in place"), std::string::npos);
   deliver_all();
+  // What was asked before comes from the owner.
+  ASSERT_TRUE(fetched.done());
+  EXPECT_EQ(fetched.result().error().kind, ErrorKind::bad_arguments);
+  EXPECT_EQ(fetched.result().error().worker, "a");
+  EXPECT_EQ(fetched.result().error().text, error.text);
   EXPECT_EQ(c().rrefs.owner_count(), 1u);
   EXPECT_EQ(a().rrefs.pending_child_count(), 0u);
   created.reset();

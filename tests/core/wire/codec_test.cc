@@ -86,6 +86,7 @@ TEST_F(CodecTest, ACallComesBackWithAllItsParts) {
   call.trace = TraceContext{.trace = {12, 13}, .parent = 14, .flags = 1};
   call.stream = Hash128{15, 16};
   call.order = id_as<CausalId>(17);
+  call.failure = "changed";
   const Call back = expect_same_bytes(call);
   EXPECT_EQ(back.id, call.id);
   EXPECT_EQ(back.kind, CallKind::fetch);
@@ -110,6 +111,7 @@ TEST_F(CodecTest, ACallComesBackWithAllItsParts) {
   EXPECT_EQ(back.context->creator, WorkerId{5});
   EXPECT_EQ(back.trace, call.trace);
   EXPECT_EQ(back.order, call.order);
+  EXPECT_EQ(back.failure, call.failure);
   EXPECT_EQ(back.stream, call.stream);
 }
 

@@ -43,6 +43,7 @@ std::vector<Message> of_calls() {
   const Payload payload = payload_of_every_form();
   return {call(),
           Message{Call{.id = id_of_call, .kind = CallKind::operator_, .name = "aten::add"}},
+          Message{Call{.id = id_of_call, .kind = CallKind::operator_, .failure = "changed"}},
           Message{Response{id_of_call, payload, any_error(), {}, 2}},
           Message{Response{id_of_call, payload, {}, autograd()}},
           Message{Cancel{id_of_call}},

@@ -21,11 +21,11 @@ bool started_earlier(const std::pair<uint64_t, CallId>& one,
   return one.first < other.first;
 }
 
-// The call sent in a call's place if one of its tensors was changed before it was resent: it is
-// refused, and gives the callee the forks all the same.
 constexpr char kChanged[] =
     "a tensor argument was changed in place when the call had yet to be sent, or to be sent again";
 
+// The call sent in a call's place if one of its tensors was changed before it left: it is refused,
+// and gives the callee the forks all the same.
 Call withdrawal_of(const Call& call) {
   Call refused{.id = call.id, .kind = CallKind::operator_};
   refused.arguments.forks = call.arguments.forks;

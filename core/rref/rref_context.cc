@@ -9,6 +9,13 @@
 #include "core/session/session.h"
 
 namespace rehearsal {
+namespace {
+
+constexpr char kChanged[] =
+    "a tensor argument was changed in place when the creation had yet to be sent, or to be sent "
+    "again";
+
+}  // namespace
 
 RRefContext::RRefContext(const SessionOptions& options, NodeStrand& strand, Sessions& sessions,
                          Deadlines& deadlines, PendingCalls& pending, ServedCalls& served)
@@ -133,9 +140,6 @@ void RRefContext::create_here(Draft&& draft, RRefHandle& handle) {
 
 // In place of a creation whose tensors have changed goes one that still creates, but an error.
 std::unique_ptr<CarriedTensors> RRefContext::carried_by_creation(const Call& call) {
-  constexpr char kChanged[] =
-      "a tensor argument was changed in place when the creation had yet to be sent, or to be sent "
-      "again";
   Call instead{.id = call.id, .kind = CallKind::operator_};
   instead.failure = kChanged;
   instead.created = call.created;

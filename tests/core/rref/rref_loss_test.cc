@@ -309,7 +309,7 @@ TEST_F(RRefLossTest, AReplacedCreationMakesAnOwnerThatHoldsTheError) {
   EXPECT_NE(error.text.find("changed in place"), std::string::npos);
   deliver_all();
   // What was asked before comes from the owner.
-  ASSERT_TRUE(fetched.done());
+  ASSERT_TRUE(fetched.ready());
   EXPECT_EQ(fetched.result().error().kind, ErrorKind::bad_arguments);
   EXPECT_EQ(fetched.result().error().worker, "a");
   EXPECT_EQ(fetched.result().error().text, error.text);

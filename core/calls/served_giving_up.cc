@@ -89,7 +89,8 @@ void ServedCalls::on_peer_fenced(WorkerId peer) {
   std::vector<std::shared_ptr<ServedCall>> given_up;
   for (const auto& [id, served] : served_)
     if (served->caller == peer) given_up.push_back(served);
-  for (const auto& served : given_up) give_up(served);
+  for (const auto& served : given_up)
+    if (served_.contains(served->call.id)) give_up(served);  // One's end may be another's answer.
   for (const auto& served : given_up) end_waiting(served);
   on_read(peer);
 }

@@ -200,7 +200,7 @@ class Sessions final : public FrameSink {
     bool is_answer = false;
     bool replaced = false;  // by `instead`, which may go on another lane
     bool sent = false;      // on this link; of a paced one
-    bool is_told = true;    // the peer will say when it has arrived; the same
+    bool is_told = true;    // what leaves after it waits for word of its arrival; the same
     bool arrived = false;   // the peer has said so, though not yet acknowledged it; the same
     std::shared_ptr<const FrameBody> body;
     std::unique_ptr<CarriedTensors> carried;

@@ -15,7 +15,7 @@
 // takes its turn among the small ones by its number, so that it overtakes none of them: the last
 // number of a lane counts all before it. Its own arrival is told only when all before it have come;
 // until then it may be sent again on the next link, and nothing waits for it. The first of all that
-// have not arrived is waited for, replaced or not.
+// have not arrived is waited for while it is the only one on its way, replaced or not.
 #include <algorithm>
 #include <utility>
 
@@ -75,8 +75,8 @@ void Sessions::begin_link(const Hello& hello, bool again) {
   }
 }
 
-// Returns whether its arrival will be told: by the last number of its lane or, of one that was
-// replaced, with that of all before it, of which there must be none.
+// Returns whether its arrival is awaited: it is told by the last number of its lane or, of one that
+// was replaced, with that of all before it, of which there must be none.
 bool Sessions::resend(WorkerId id, Unacked& unacked) {
   Peer& to = peer(id);
   const std::shared_ptr<CarriedTensors> changed = replace_if_changed(to, unacked);
@@ -87,9 +87,9 @@ bool Sessions::resend(WorkerId id, Unacked& unacked) {
                               .number = unacked.sequence,
                               .bytes = unacked.body->bytes()});
   unacked.sent = true;
-  const bool is_first = unacked.sequence == to.unacked.front().sequence &&
-                        !options_.mutants.on(Mutant::replacement_not_awaited);
-  unacked.is_told = !unacked.replaced || is_first;
+  const bool is_only = !to.link.open && unacked.sequence == to.unacked.front().sequence &&
+                       !options_.mutants.on(Mutant::replacement_not_awaited);
+  unacked.is_told = !unacked.replaced || is_only;
   const bool is_told = unacked.is_told;
   if (is_told) ++to.link.awaited;
   transmit(id, unacked);

@@ -43,6 +43,7 @@ class CallFixture : public ::testing::Test {
     settle();
     for (const auto& node : nodes) {
       EXPECT_EQ(node->pending.size(), 0u);
+      EXPECT_EQ(node->pending.cancelled_maker_count(), 0u);
       EXPECT_EQ(node->rrefs.check_invariants(), "");
     }
   }

@@ -19,6 +19,7 @@ struct CancelNotes {
   std::vector<Promise<int64_t>> promises;
   std::vector<Future<int64_t>> futures;
   std::function<void()> after_cancel;
+  NodeStrand* strand = nullptr;
 };
 CancelNotes* cancel_notes = nullptr;
 
@@ -28,6 +29,14 @@ void log(const CallContext& context, const std::string& what) {
 Future<int64_t> never(CallContext& context) {
   cancel_notes->promises.push_back(context.promise<int64_t>());
   return cancel_notes->promises.back().future();
+}
+// When it is given up, all that waits for what never comes is answered.
+Future<int64_t> answers_all(CallContext& context) {
+  cancel_notes->strand->running().when_given_up.push_back([] {
+    for (Promise<int64_t>& promise : cancel_notes->promises)
+      if (!promise.future().ready()) promise.complete(1);
+  });
+  return never(context);
 }
 std::string outcome(const Result<int64_t>& result) {
   return result.ok() ? "value" : std::string(name_of(result.error().kind));
@@ -72,7 +81,7 @@ class CancelTest : public CallFixture {
     cancel_notes = &notes_;
     registry.function("never", &never).function("waits", &waits);
     registry.function("waits_twice", &waits_twice).function("goes_on", &goes_on);
-    registry.function("creates", &creates);
+    registry.function("creates", &creates).function("answers_all", &answers_all);
     begin();
   }
   void TearDown() override {
@@ -174,6 +183,19 @@ TEST_F(CancelTest, ComesWithATimeOutAndWithTheLossOfTheCaller) {
   once_idle([&] { b().fence(0); });
   settle();
   EXPECT_EQ(notes_.log, (std::vector<std::string>{"b cancelled", "b cancelled", "b cancelled"}));
+}
+
+TEST_F(CancelTest, OfALostCallersCallThatAnotherOnesEndAnswersLeavesNothing) {
+  // Goal: a call that is answered while others are given up is not given up after that. Method: two
+  // calls of one caller, each of which answers both when it is given up.
+  notes_.strand = b().strand.get();
+  std::vector<Future<int64_t>> lost;
+  for (int i = 0; i < 2; ++i) lost.push_back(a().calls.rpc_async("b", &answers_all));
+  once_idle([&] { b().fence(0); });
+  settle();
+  EXPECT_EQ(notes_.promises.size(), 2u);
+  EXPECT_EQ(b().served.size(), 0u);
+  EXPECT_EQ(b().pending.cancelled_maker_count(), 0u);
 }
 
 TEST_F(CancelTest, OfACallWithAnInventedIdLeavesTheCallsOfAMain) {

@@ -6,6 +6,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,34 @@ TEST_F(ChangedTensorTest, AReplacementThatIsTheFirstLeavesAlone) {
     cut();
   }
   EXPECT_EQ(b->received, (std::vector<uint64_t>{2, 6}));
+}
+
+TEST_F(ChangedTensorTest, AReplacementGivesItsLaneTheTurnBack) {
+  // Goal: what comes behind it on the lane that it has left still leaves. Method: it is sent again
+  // on a link that begins with a small message, and on one that begins with a large one.
+  tensor.resize_({100'000});
+  for (const bool one_more : {false, true}) {
+    b->received.clear();
+    if (one_more) {
+      cut();
+      connect();
+    }
+    send_tensor();
+    a->send(1, 6);
+    Call large{.id = CallId{SessionEnd::id(7)}};
+    large.arguments.values = std::string(100'000, 'x');
+    a->send(1, Message{large});
+    tensor.add_(1);
+    cut();
+    connect();
+    for (int i = 0; i < 4; ++i) {
+      deliver_all();
+      world.advance(std::chrono::milliseconds(5));
+    }
+    std::sort(b->received.begin(), b->received.end());
+    EXPECT_EQ(b->received, (std::vector<uint64_t>{2, 6, 7}));
+    EXPECT_EQ(a->sessions.unacknowledged(), 0u);
+  }
 }
 
 TEST_F(ChangedTensorTest, AReplacementGivesTheWindowItsRoomBack) {

@@ -308,7 +308,7 @@ TEST_F(RRefLossTest, AReplacedCreationMakesAnOwnerThatHoldsTheError) {
   EXPECT_EQ(error.kind, ErrorKind::bad_arguments);
   EXPECT_NE(error.text.find("changed in place"), std::string::npos);
   deliver_all();
-  // What was asked before comes from the owner.
+  // The owner answers what was asked before.
   ASSERT_TRUE(fetched.ready());
   EXPECT_EQ(fetched.result().error().kind, ErrorKind::bad_arguments);
   EXPECT_EQ(fetched.result().error().worker, "a");

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,8 @@ struct CancelNotes {
   std::vector<Promise<int64_t>> promises;
   std::vector<Future<int64_t>> futures;
   std::function<void()> after_cancel;
-  NodeStrand* strand = nullptr;
+  std::shared_ptr<NodeStrand> strand;
+  std::vector<std::shared_ptr<FutureState<int64_t>>> states;
 };
 CancelNotes* cancel_notes = nullptr;
 
@@ -31,12 +33,15 @@ Future<int64_t> never(CallContext& context) {
   cancel_notes->promises.push_back(context.promise<int64_t>());
   return cancel_notes->promises.back().future();
 }
-// When it is given up, all that waits for what never comes is answered.
-Future<int64_t> answers_all(CallContext& context) {
+// When one is given up, all of these fail in the same turn.
+Future<int64_t> fail_together() {
+  cancel_notes->states.push_back(
+      std::make_shared<FutureState<int64_t>>(cancel_notes->strand, CausalId{}));
   cancel_notes->strand->running().when_given_up.push_back([] {
-    for (Promise<int64_t>& promise : std::exchange(cancel_notes->promises, {})) promise.complete(1);
+    for (const auto& state : std::exchange(cancel_notes->states, {}))
+      state->complete(Error{.kind = ErrorKind::bad_arguments, .text = "one was given up"});
   });
-  return never(context);
+  return Future<int64_t>(cancel_notes->states.back());
 }
 std::string outcome(const Result<int64_t>& result) {
   return result.ok() ? "value" : std::string(name_of(result.error().kind));
@@ -81,7 +86,7 @@ class CancelTest : public CallFixture {
     cancel_notes = &notes_;
     registry.function("never", &never).function("waits", &waits);
     registry.function("waits_twice", &waits_twice).function("goes_on", &goes_on);
-    registry.function("creates", &creates).function("answers_all", &answers_all);
+    registry.function("creates", &creates).function("fail_together", &fail_together);
     begin();
   }
   void TearDown() override {
@@ -188,9 +193,9 @@ TEST_F(CancelTest, ComesWithATimeOutAndWithTheLossOfTheCaller) {
 TEST_F(CancelTest, OfALostCallersCallThatAnotherOnesEndAnswersLeavesNothing) {
   // Goal: a call that is answered while others are given up is not given up after that. Method: two
   // calls of one caller, each of which answers both when it is given up.
-  notes_.strand = b().strand.get();
+  notes_.strand = b().strand;
   std::vector<Future<int64_t>> lost;
-  for (int i = 0; i < 2; ++i) lost.push_back(a().calls.rpc_async("b", &answers_all));
+  for (int i = 0; i < 2; ++i) lost.push_back(a().calls.rpc_async("b", &fail_together));
   once_idle([&] { b().fence(0); });
   settle();
   EXPECT_EQ(b().trace.count(EventKind::call_executed), 2u);

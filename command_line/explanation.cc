@@ -13,11 +13,11 @@
 #include "command_line/temporary_folder.h"
 #include "command_line/terminal.h"
 #include "core/base/printable.h"
-#include "sim/explain/critical_pair.h"
 #include "sim/explain/history_file.h"
 #include "sim/explain/html_page.h"
 #include "sim/explain/perfetto_trace.h"
 #include "sim/explain/text_diagram.h"
+#include "sim/explain/what_decides.h"
 
 namespace rehearsal::command_line {
 namespace {
@@ -70,22 +70,20 @@ class Historian {
   Crew crew_;
 };
 
-// The best of the pairs that the neighbours give, as far as there is time.
-std::optional<sim::CriticalPair> best_pair(Historian& historian, const sim::Chronicle& failing,
-                                           const std::vector<Neighbour>& neighbours) {
-  std::optional<sim::CriticalPair> best;
+// By all neighbours, compared as far as there is time.
+sim::WhatDecides what_decides(Historian& historian, const sim::Chronicle& failing,
+                              const std::vector<Neighbour>& neighbours) {
+  sim::WhatDecides decides(failing);
   const Stopwatch stopwatch;
   for (const Neighbour& neighbour : neighbours) {
-    if (stopwatch.seconds() > kCompareSeconds) break;
+    decides.add(neighbour.decider);
+    if (stopwatch.seconds() > kCompareSeconds) continue;
     RunOutcome outcome;
     const auto holding = historian.chronicle_of(neighbour.holding, outcome);
     const auto near = historian.chronicle_of(neighbour.failing, outcome);
-    if (!holding || !near) continue;
-    auto pair = sim::critical_pair(*near, *holding, neighbour.decision);
-    if (pair) pair = sim::same_pair_in(failing, *pair, *near);
-    if (pair && (!best || sim::is_better(failing, *pair, *best))) best = std::move(pair);
+    if (holding && near) decides.compare(*near, *holding, neighbour.decider);
   }
-  return best;
+  return decides;
 }
 
 }  // namespace
@@ -117,10 +115,10 @@ std::optional<Explanation> explain_run(const Tool& tool, const RunSettings& run,
   };
   const std::vector<Neighbour> neighbours =
       neighbours_that_hold(tool, settings, attempt, kSearchSeconds);
-  explanation.subject.critical = best_pair(historian, explanation.chronicle, neighbours);
+  what_decides(historian, explanation.chronicle, neighbours).tell(explanation.subject);
   if (neighbours.empty() && settings.decisions.empty() &&
       (settings.benign || !settings.schedule.empty()))
-    explanation.subject.note = "no order of events was found in which it holds";
+    explanation.subject.notes = {"no order of events was found in which it holds"};
   return explanation;
 }
 

@@ -66,7 +66,7 @@ class Search {
       if (tried == enough) break;
       (holds(with_value(place, tried)) ? enough : too_much) = tried;
     }
-    return Neighbour{with_value(place, enough), settings_, words_of(decision)};
+    return Neighbour{with_value(place, enough), settings_, decider_of(decision, true)};
   }
 
   // Choices with which another order of events holds, as few as shrinking leaves: each is needed,
@@ -78,13 +78,15 @@ class Search {
       RunSettings failing = *holding;
       failing.decisions.erase(failing.decisions.begin() + static_cast<ptrdiff_t>(i));
       if (!holds(failing))
-        neighbours.push_back({*holding, failing, words_of(holding->decisions[i])});
+        neighbours.push_back({*holding, failing, decider_of(holding->decisions[i], false)});
     }
   }
 
-  std::string words_of(const sim::Override& decision) const {
+  sim::Decider decider_of(const sim::Override& decision, bool fails_with_it) const {
     const std::string words = in_words(decision, workers_);
-    return words.empty() ? to_string(decision) : words;
+    return {.words = words.empty() ? to_string(decision) : words,
+            .fails_with_it = fails_with_it,
+            .says_where = sim::says_where(decision)};
   }
 
   std::string words_of(const Transition& fault) const {
@@ -100,11 +102,11 @@ class Search {
     return "step " + std::to_string(deviation.step) + " of the schedule";
   }
 
-  void try_schedule(const Schedule& schedule, const std::string& words,
+  void try_schedule(const Schedule& schedule, const sim::Decider& decider,
                     std::vector<Neighbour>& neighbours) {
     RunSettings other = settings_;
     other.schedule = to_string(schedule);
-    if (may_go_on() && holds(other)) neighbours.push_back({other, settings_, words});
+    if (may_go_on() && holds(other)) neighbours.push_back({other, settings_, decider});
   }
 
   void take_from_schedules(std::vector<Neighbour>& neighbours) {
@@ -112,20 +114,21 @@ class Search {
     for (size_t i = 0; i < failing.deviations.size(); ++i) {
       Schedule less = failing;
       less.deviations.erase(less.deviations.begin() + static_cast<ptrdiff_t>(i));
-      try_schedule(less, words_of(failing.deviations[i]), neighbours);
+      try_schedule(less, {.words = words_of(failing.deviations[i])}, neighbours);
     }
     for (size_t i = 0; i < failing.faults.size(); ++i) {
       Schedule less = failing;
       less.faults.erase(less.faults.begin() + static_cast<ptrdiff_t>(i));
       less.deviations.clear();  // Other things may happen at its steps.
-      try_schedule(less, words_of(failing.faults[i]), neighbours);
+      try_schedule(less, {.words = words_of(failing.faults[i])}, neighbours);
     }
     for (size_t step = 0;
          failing.deviations.empty() && neighbours.size() < kMoreStepsMax && step < kStepsTried;
          ++step) {
       Schedule more = failing;
       more.deviations.push_back({step, {}, 1});
-      try_schedule(more, words_of(more.deviations.back()), neighbours);
+      try_schedule(more, {.words = words_of(more.deviations.back()), .fails_with_it = false},
+                   neighbours);
     }
   }
 

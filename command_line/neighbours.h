@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "command_line/commands.h"
+#include "sim/explain/what_decides.h"
 
 namespace rehearsal::command_line {
 
 struct Neighbour {
   RunSettings holding;
   RunSettings failing;   // differs in one decision from the one that holds
-  std::string decision;  // this one, in words
+  sim::Decider decider;  // this decision
 };
 
 // Carries a run out.

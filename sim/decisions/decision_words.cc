@@ -226,6 +226,19 @@ std::string in_words(const Override& override, const std::vector<std::string>& n
   return Words(override, names).text();
 }
 
+bool says_where(const Override& override) {
+  switch (override.key.kind) {
+    case DecisionKind::swarm:
+    case DecisionKind::madness:
+    case DecisionKind::pick:
+    case DecisionKind::priority:
+    case DecisionKind::plan:
+      return false;
+    default:
+      return true;
+  }
+}
+
 std::string with_names(const std::string& text, const std::vector<std::string>& names) {
   return change_workers(text, [&names](const std::string& worker) {
     const bool number =

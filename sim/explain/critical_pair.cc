@@ -1,6 +1,7 @@
 #include "sim/explain/critical_pair.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 #include <tuple>
@@ -114,6 +115,24 @@ std::set<std::string> ids_of(const Chronicle& chronicle, size_t number) {
   return ids;
 }
 
+// Whether two moments are about the same call, reference or context. They may be of two runs.
+bool share_ids(const std::set<std::string>& one, const std::set<std::string>& other) {
+  return std::ranges::any_of(one, [&other](const auto& id) { return other.contains(id); });
+}
+
+// Whether two ids, as people read them (path#number), are those of neighbours: what one caller has
+// made, one right behind the other.
+bool are_neighbours(const std::string& one, const std::string& other) {
+  const size_t mark = one.find('#') + 1;
+  if (mark == 0 || mark != other.find('#') + 1 || one.compare(0, mark, other, 0, mark) != 0)
+    return false;
+  uint64_t number = 0;
+  uint64_t other_number = 0;
+  std::from_chars(one.data() + mark, one.data() + one.size(), number);
+  std::from_chars(other.data() + mark, other.data() + other.size(), other_number);
+  return number + 1 == other_number || other_number + 1 == number;
+}
+
 // Whether the message that came second was on its way before the first one was caused.
 bool has_overtaken(const Chronicle& chronicle, size_t first, size_t second) {
   const auto origin = [&chronicle](size_t number) {
@@ -141,8 +160,7 @@ size_t first_of_pair(const Chronicle& failing, const Chronicle& holding, size_t 
   const std::set<std::string> about = ids_of(failing, second);
   const auto rank = [&](size_t moment) {
     const std::set<std::string> ids = ids_of(failing, moment);
-    const bool shares =
-        std::ranges::any_of(ids, [&](const auto& id) { return about.contains(id); });
+    const bool shares = share_ids(ids, about);
     const bool overtook = has_overtaken(failing, moment, second);
     return std::tuple(static_cast<int>(shares) + static_cast<int>(overtook), shares,
                       tells(failing.moments[moment]));
@@ -172,12 +190,24 @@ std::set<std::pair<uint32_t, std::string>> calls_of(const Chronicle& chronicle, 
   return calls;
 }
 
-size_t calls_left_out(const Chronicle& failing, const Chronicle& holding) {
+bool makes_all_calls(const Chronicle& holding, const Chronicle& failing) {
   const size_t end = failing.failed_at.value_or(failing.moments.size());
   const auto made = calls_of(holding, holding.moments.size());
-  size_t left_out = 0;
-  for (const auto& call : calls_of(failing, end)) left_out += made.contains(call) ? 0 : 1;
-  return left_out;
+  const auto needed = calls_of(failing, end);
+  return std::ranges::all_of(needed, [&made](const auto& call) { return made.contains(call); });
+}
+
+// Whether the two are about the same or about neighbours, or one message has overtaken another one
+// of its sender.
+bool are_related(const Chronicle& failing, const Chronicle& holding, const Parting& parting) {
+  const Moment& first = failing.moments[parting.first];
+  const Moment& instead = holding.moments[parting.instead];
+  if (are_neighbours(first.entry.id, instead.entry.id) ||
+      share_ids(ids_of(failing, parting.first), ids_of(holding, parting.instead)))
+    return true;
+  return parting.second && first.message && instead.message &&
+         first.entry.peer == instead.entry.peer &&
+         has_overtaken(failing, parting.first, *parting.second);
 }
 
 std::string verdict_of(const Chronicle& failing, const Parting& parting) {
@@ -206,25 +236,30 @@ std::optional<Parting> earliest_parting(const Chronicle& failing, const Chronicl
 
 std::optional<CriticalPair> critical_pair(const Chronicle& failing, const Chronicle& holding,
                                           const std::string& decision) {
+  const bool makes_all = makes_all_calls(holding, failing);
+  std::optional<CriticalPair> pair;
   for (const Tells least : {Tells::program, Tells::protocol, Tells::links}) {
     auto parting = earliest_parting(failing, holding, least);
     if (!parting) continue;
     if (parting->second && parting->first_holds_later)
       parting->first = first_of_pair(failing, holding, parting->first, *parting->second);
-    return CriticalPair{.first = parting->first,
+    const bool decides = makes_all && are_related(failing, holding, *parting);
+    if (pair && !decides) continue;
+    pair = CriticalPair{.first = parting->first,
                         .second = parting->second,
                         .verdict = verdict_of(failing, *parting),
                         .decision = decision,
                         .second_text = text_of(holding, holding.moments[parting->instead]),
-                        .calls_left_out = calls_left_out(failing, holding)};
+                        .decides = decides};
+    if (decides) break;
   }
-  return std::nullopt;
+  return pair;
 }
 
 bool is_better(const Chronicle& failing, const CriticalPair& one, const CriticalPair& other) {
   const auto rank = [&failing](const CriticalPair& pair) {
-    return std::tuple(-static_cast<ptrdiff_t>(pair.calls_left_out),
-                      tells(failing.moments.at(pair.first)), pair.second.has_value(), pair.first);
+    return std::tuple(pair.decides, tells(failing.moments.at(pair.first)), pair.second.has_value(),
+                      pair.first);
   };
   return rank(one) > rank(other);
 }

@@ -18,6 +18,12 @@ namespace rehearsal::sim {
 // call, reference or context. `decision` is what the two runs differ in, for the text. Empty if
 // every worker took in the same, in the same order, until the failure.
 //
+// The pair `decides` if the run that holds makes all calls that the program made before the
+// failure, and the two have to do with each other: both are about the same call, reference or
+// context, or about two that one caller has made one right behind the other, or one message has
+// overtaken another one of its sender. A pair of messages that decides is preferred to one of the
+// program that does not.
+//
 // The idea of a critical pair, two adjacent dependent events whose swap decides, is Hermit's
 // (Meta, 2022); comparing per worker is enough here, as only events of one worker depend on each
 // other directly.
@@ -25,9 +31,9 @@ namespace rehearsal::sim {
                                                         const Chronicle& holding,
                                                         const std::string& decision);
 
-// Of two pairs of one failing run: the one that leaves out fewer of the program's calls; then the
-// one about the program rather than about links; then a true exchange of two events rather than the
-// presence of one; then the one nearer to the failure.
+// Of two pairs of one failing run: the one that decides; then the one about the program rather than
+// about links; then a true exchange of two events rather than the presence of one; then the one
+// nearer to the failure.
 [[nodiscard]] bool is_better(const Chronicle& failing, const CriticalPair& one,
                              const CriticalPair& other);
 

@@ -160,7 +160,7 @@ Json run_json(const Chronicle& chronicle, const Subject& subject) {
             {"shutdownFrom", or_none(chronicle.shutdown_from)},
             {"shutdownMessages", shutdown_messages(chronicle)},
             {"critical", nullptr},
-            {"note", subject.note},
+            {"notes", subject.notes},
             {"strings", strings.take()},
             {"messages", std::move(messages)},
             {"moments", std::move(moments)},

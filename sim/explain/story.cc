@@ -258,9 +258,6 @@ std::vector<std::string> lines_of(const Chronicle& chronicle, const CriticalPair
       "  B: it " + (pair.second ? text_of(chronicle, chronicle.moments.at(*pair.second))
                                 : pair.second_text)};
   if (!pair.decision.empty()) lines.push_back("  decided by: " + pair.decision);
-  if (pair.calls_left_out > 0)
-    lines.push_back("  but where it holds, calls are never made: " +
-                    std::to_string(pair.calls_left_out));
   return lines;
 }
 

@@ -19,9 +19,9 @@ struct CriticalPair {
   std::string verdict;      // for people: where, and what follows from which order
   std::string decision;     // that brings the order about, in words; may be empty
   std::string second_text;  // what the second one is, also if the failing run never comes to it
-  // Of the program's calls before the failure, how many the run that holds never makes: then it may
-  // hold because it does something else.
-  size_t calls_left_out = 0;
+  // Whether the two have to do with each other, and the run that holds makes all calls that the
+  // program has made before the failure. Otherwise they may just be where the runs part.
+  bool decides = false;
 };
 
 // The verdict, then what A and B are, and the decision; a line each.
@@ -34,7 +34,7 @@ struct Subject {
   std::string failure;  // oracle, object and message; empty: it held
   std::string command;  // repeats the run; may be empty
   std::optional<CriticalPair> critical;
-  std::string note;  // what to say instead, in one line; may be empty
+  std::vector<std::string> notes;  // what to say instead, lines
 };
 
 // A line of what was thrown, and the moment of the throw.

@@ -254,7 +254,7 @@ class Diagram {
   std::vector<std::string> critical_lines() const {
     std::vector<std::string> lines;
     if (!subject_.critical) {
-      if (!subject_.note.empty()) lines.push_back(clipped(subject_.note, size_.columns));
+      for (const std::string& line : subject_.notes) lines.push_back(clipped(line, size_.columns));
       return lines;
     }
     for (const std::string& line : lines_of(chronicle_, *subject_.critical))

@@ -7,10 +7,10 @@
 
 #include "record/whole_file.h"
 #include "sim/decisions/decision_words.h"
-#include "sim/explain/critical_pair.h"
 #include "sim/explain/html_page.h"
 #include "sim/explain/perfetto_trace.h"
 #include "sim/explain/text_diagram.h"
+#include "sim/explain/what_decides.h"
 #include "sim/hunt/scene_history.h"
 
 namespace rehearsal::sim {
@@ -24,22 +24,23 @@ std::optional<Chronicle> chronicle_of_holding(TrialRuns& runs, const ChosenRun& 
   return history.chronicle();
 }
 
-// The best pair of those that the runs give which lack one decision and hold.
-std::optional<CriticalPair> best_pair(TrialRuns& runs, const ChosenRun& run,
-                                      const Chronicle& failing) {
+// By the runs which lack one decision and hold.
+WhatDecides what_decides(TrialRuns& runs, const ChosenRun& run, const Chronicle& failing) {
   const WallTime searching;
-  std::optional<CriticalPair> best;
+  WhatDecides decides(failing);
   for (size_t i = 0; i < run.decisions.size() && searching.passed() < kPairTime; ++i) {
     ChosenRun without = run;
     without.decisions.erase(without.decisions.begin() + static_cast<ptrdiff_t>(i));
     const auto holding = chronicle_of_holding(runs, without);
     if (!holding) continue;
     const std::string words = in_words(run.decisions[i], failing.workers);
-    auto pair =
-        critical_pair(failing, *holding, words.empty() ? to_string(run.decisions[i]) : words);
-    if (pair && (!best || is_better(failing, *pair, *best))) best = std::move(pair);
+    const Decider decider{.words = words.empty() ? to_string(run.decisions[i]) : words,
+                          .fails_with_it = true,
+                          .says_where = says_where(run.decisions[i])};
+    decides.add(decider);
+    decides.compare(failing, *holding, decider);
   }
-  return best;
+  return decides;
 }
 
 bool write_file(const std::filesystem::path& file, const std::string& text) {
@@ -74,7 +75,7 @@ bool write_report_folder(TrialRuns& runs, const Hunted& hunted) {
                   .command = command,
                   .critical = {}};
   if (hunted.run.otherwise == Otherwise::benign)
-    subject.critical = best_pair(runs, hunted.run, chronicle);
+    what_decides(runs, hunted.run, chronicle).tell(subject);
   return write_file(folder / "failure.html", html_page(chronicle, subject)) &&
          write_file(folder / "failure.trace.json", perfetto_trace(chronicle, subject)) &&
          write_file(folder / "failure.txt", text_diagram(chronicle, subject) + text) &&

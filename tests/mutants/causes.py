@@ -2,14 +2,19 @@
 
 Each mutant is hunted once and its failure is shrunk. The line that repeats the failure is run again
 with and without the mutant, and the events of both are compared: where they part, the mutant has
-acted for the first time. A pair names the cause if one of its two events is that one, follows from
+acted for the first time. A pair names `the cause` if one of its two events is that one, follows from
 it as its message, is about the same call, reference or context, or is what the same worker was
-doing then. `no order` is no pair, and said to be none; `silent` is neither.
+doing then; otherwise it is `innocent`. Where no pair is told, a decision that is told in its place
+is `the place` if it is about one of the workers there, of a link about both; otherwise, and where
+none is told, it is `no order`. `silent` is nothing at all.
+
+A mutant may act harmlessly at first, and in the place that is named later: that counts as innocent.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -25,6 +30,9 @@ RUN_SECONDS = 120
 # What a worker takes in from outside.
 TAKEN_IN = {"frame", "frame_dropped", "execution_started", "execution_resumed", "timer", "peer_up",
             "peer_lost", "crash", "restart", "ack_frame"}
+
+# How what is told in place of a pair begins.
+NOTES = ("no order of events", "no two events", "another order")
 
 Event = collections.namedtuple("Event", "time worker kind peer id message number")
 Side = collections.namedtuple("Side", "worker ids message number peer text")
@@ -96,6 +104,18 @@ def names_it(sides, events, at, acted):
     return False
 
 
+def names_place(note, acted):
+    """Whether a decision, as its words tell it, is of the link or worker where the mutant acts."""
+    link = re.match(r"(\w+)(?: in life \d+)?[→–](\w+)", note)
+    for event in acted:
+        there = {event.worker, event.peer}
+        if link and set(link.groups()) <= there:
+            return True
+        if not link and any(name and re.search(rf"\b{name}\b", note) for name in there):
+            return True
+    return False
+
+
 class Judge:
     def __init__(self, tool):
         self.tool = tool
@@ -127,16 +147,23 @@ class Judge:
             return "not found", lines[-1:]
         replay = shlex.split(lines[-1])[1:]
         at = next((i for i, line in enumerate(lines) if line.startswith("critical at ")), None)
-        if at is None:
-            notes = [line for line in lines if line.startswith("no order")]
-            return ("no order" if notes else "silent"), [*notes, lines[-1]]
+        noted = next((i for i, line in enumerate(lines) if line.startswith(NOTES)), None)
+        if at is None and noted is None:
+            return "silent", lines[-1:]
         place = replay.index("--mutant")
         wrong = self.events_of(replay)
         right = self.events_of(replay[:place] + replay[place + 2:])
+        if not wrong or not right:
+            return "no order", ["the run leaves no events", lines[-1]]
         parted = next((i for i, (one, other) in enumerate(zip(wrong, right))
                        if without_digest(one) != without_digest(other)),
                       min(len(wrong), len(right)) - 1)
         acted = [event_of(run[parted]) for run in (wrong, right) if parted < len(run)]
+        if at is None:
+            notes = [lines[noted], *itertools.takewhile(lambda line: line.startswith("  "),
+                                                        lines[noted + 1:])]
+            is_place = any(names_place(note.strip(), acted) for note in notes[1:])
+            return ("the place" if is_place else "no order"), [*notes, wrong[parted], lines[-1]]
         worker = lines[at].split()[2].rstrip(":")
         sides = [side_of(line, worker) for line in lines[at + 1:at + 3]
                  if line.startswith(("  A:", "  B:"))]
@@ -162,8 +189,7 @@ def main():
         for name, (verdict, why) in zip(names, pool.map(judge.judge, names)):
             counts[verdict] += 1
             print(f"{name}: {verdict}", flush=True)
-            if verdict != "the cause":
-                print("".join(f"    {line[:300]}\n" for line in why), end="", flush=True)
+            print("".join(f"    {line[:300]}\n" for line in why), end="", flush=True)
     print(", ".join(f"{verdict} {count}" for verdict, count in counts.most_common()))
     pairs = counts["the cause"] + counts["innocent"]
     if pairs > 0:

@@ -210,7 +210,7 @@ function makeHead() {
   document.getElementById("failure").textContent = run.failure;
   makeThrown();
   const critical = document.getElementById("critical");
-  critical.textContent = run.note;
+  critical.textContent = run.notes.join("\n");
   if (run.critical) {
     critical.append(run.critical.lines.join("\n") + " ", jumpLink("A", run.critical.first));
     if (run.critical.second >= 0) critical.append(" ", jumpLink("B", run.critical.second));

@@ -30,6 +30,9 @@ FOR_PEOPLE = re.compile(r"^(describe|debug_info|check_invariants|to_string|opera
 # What only the oracles and the tests ask: a wrong count blinds them, and breaks no promise.
 FOR_ORACLES = re.compile(r"^(census|(shared_owner|handle|pending_user|early_cancel|loose|"
                          r"send_function)_count)$")
+# A statement that sets one field, from what nothing else is called for.
+SETS_FIELD = re.compile(r"(?P<field>[\w.>-]+?)(?: = (?:Duration\(|static_cast<\w+>\()?[^()]*\)?"
+                        r"|(?:\.|->)(?P<name>set_\w+)\(.*\));?", re.S)
 FUNCTIONS = {K.FUNCTION_DECL, K.CXX_METHOD, K.CONSTRUCTOR, K.DESTRUCTOR, K.FUNCTION_TEMPLATE,
              K.CONVERSION_FUNCTION}
 
@@ -204,7 +207,8 @@ class Schemata:
             if end is None:
                 before = None
                 continue
-            if before is not None and not self.are_checks(before[0], child, source):
+            if before is not None and not self.are_checks(before[0], child, source) and \
+                    not self.are_fields(before[0], child, source):
                 self.exchange(before, (child, end), source)
                 before = None
             else:
@@ -213,6 +217,17 @@ class Schemata:
     def are_checks(self, first, second, source):
         """Of which each refuses a message: in another order they refuse the same ones."""
         return all(self.text_of(one, source).startswith("demand(") for one in (first, second))
+
+    def are_fields(self, first, second, source):
+        """Of which each sets another field, and reads nothing of the other's: their order is not
+        to be seen."""
+        texts = [self.text_of(one, source) for one in (first, second)]
+        sets = [SETS_FIELD.fullmatch(text) for text in texts]
+        if not all(sets) or any(re.search(r"std::(move|exchange)|\+\+|--", text)
+                                for text in texts):
+            return False
+        names = [one["name"] or one["field"] for one in sets]
+        return names[0] not in texts[1] and names[1] not in texts[0]
 
     def controlled(self, cursor, source):
         children = list(cursor.get_children())

@@ -25,6 +25,18 @@ int statements() {
   twice(n);
   return n;
 }
+struct Point {
+  int x = 0;
+  int y = 0;
+};
+int fields() {
+  Point point;
+  point.x = 4;
+  point.y = 2;
+  point.x = point.y;
+  point.y = 7;
+  return point.x * 10 + point.y;
+}
 int condition(bool is_so) {
   if (is_so) return 1;
   return 0;
@@ -56,6 +68,7 @@ MAIN = """
 using namespace rehearsal;
 int main() {
   std::printf("statements %d\\n", statements());
+  std::printf("fields %d\\n", fields());
   std::printf("condition %d%d\\n", condition(false), condition(true));
   std::printf("both %d%d%d\\n", both(true, true), both(false, true), both(true, false));
   std::printf("bounded %d%d%d\\n", bounded(4, 5), bounded(5, 5), bounded(6, 5));
@@ -113,9 +126,9 @@ class Schemata(unittest.TestCase):
         return {name: value for name, value in wrong.items() if value != self.right[name]}
 
     def test_the_source_is_right_while_none_is_made(self):
-        self.assertEqual(self.right, {"statements": "8", "condition": "01", "both": "100",
-                                      "bounded": "100", "chosen": "10", "exchanged": "12",
-                                      "counted": "2", "traced": "2"})
+        self.assertEqual(self.right, {"statements": "8", "fields": "27", "condition": "01",
+                                      "both": "100", "bounded": "100", "chosen": "10",
+                                      "exchanged": "12", "counted": "2", "traced": "2"})
 
     def test_a_statement_is_left_out(self):
         self.assertEqual(self.made("  one_more(n);", "left out", "one_more(n);"),
@@ -126,6 +139,11 @@ class Schemata(unittest.TestCase):
     def test_neighbours_are_exchanged(self):
         self.assertEqual(self.made("  one_more(n);", "exchanged with the next",
                                    "one_more(n); twice(n);"), {"statements": "7"})
+
+    def test_fields_that_are_set_apart_are_not_exchanged(self):
+        self.assertEqual(self.made("  point.y = 2;", "exchanged with the next",
+                                   "point.y = 2; point.x = point.y;"), {"fields": "7"})
+        self.assertNotIn("point.x = 4; point.y = 2;", [one["text"] for one in self.mistakes])
 
     def test_a_function_returns_early(self):
         self.assertEqual(self.made("int statements() {", "early return {}", "statements"),

@@ -148,13 +148,15 @@ TEST(Critical, OfAllThatComesBeforeItTheOneThatIsAboutTheSameIsNamed) {
 }
 
 TEST(Critical, ARunThatDoesLessSaysLess) {
-  // Goal: a run that holds because it does not get so far is the second choice. Method: the failing
-  // run makes a call that one of two runs that hold does not make.
+  // Goal: a run that holds because it does not get so far shows no order that decides. Method: the
+  // failing run makes a call that one of two runs that hold does not make.
   const auto run = [](bool swapped, bool calls) {
     HandMade made({"server", "one", "two"});
-    made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
-    made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
-    made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
+    made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000a#1", kResponse);
+    for (const bool first : {true, false}) {
+      if (first == swapped) made.take(0, 2, 1, "0000000a#1", kResponse);
+      if (first != swapped) made.take(0, 1, 1, "0000000a#1");
+    }
     if (calls) made.event(EventKind::api_call, 1, "0000000d#1", "add");
     return chronicle_of(made.history);
   };
@@ -162,11 +164,73 @@ TEST(Critical, ARunThatDoesLessSaysLess) {
   const auto whole = critical_pair(failing, run(false, true), "");
   const auto less = critical_pair(failing, run(false, false), "");
   ASSERT_TRUE(whole && less);
-  EXPECT_EQ(whole->calls_left_out, 0u);
-  EXPECT_EQ(less->calls_left_out, 1u);
+  EXPECT_TRUE(whole->decides);
+  EXPECT_FALSE(less->decides);
   EXPECT_TRUE(is_better(failing, *whole, *less));
   EXPECT_FALSE(is_better(failing, *less, *whole));
-  EXPECT_EQ(lines_of(failing, *less).back(), "  but where it holds, calls are never made: 1");
+}
+
+TEST(Critical, TwoThatHaveNothingToDoWithEachOtherDecideNothing) {
+  const auto pair = critical_pair(two_sends(false), two_sends(true), "");
+  ASSERT_TRUE(pair);
+  EXPECT_FALSE(pair->decides);
+}
+
+TEST(Critical, TwoCallsThatOneCallerHasMadeOneBehindTheOtherDecide) {
+  // Goal: the order in which they arrive is the caller's to expect. Method: those of one caller and
+  // those of two; between one caller's first and third nothing is expected.
+  const auto decides = [](const char* first, const char* second) {
+    const auto run = [&](bool swapped) {
+      HandMade made({"server", "one", "two"});
+      made.send(1, 0, 1, first).send(2, 0, 1, second);
+      for (const bool is_first : {true, false}) {
+        if (is_first == swapped) made.take(0, 2, 1, second);
+        if (is_first != swapped) made.take(0, 1, 1, first);
+      }
+      return chronicle_of(made.history);
+    };
+    return critical_pair(run(true), run(false), "").value().decides;
+  };
+  EXPECT_TRUE(decides("0000000a#9", "0000000a#10"));
+  EXPECT_FALSE(decides("0000000a#9", "0000000b#10"));
+  EXPECT_FALSE(decides("0000000a#9", "0000000a#11"));
+}
+
+TEST(Critical, OneThatHasOvertakenAnotherOfItsSenderDecides) {
+  const auto run = [](bool overtaken) {
+    HandMade made({"server", "client"});
+    made.send(1, 0, 1, "0000000a#1").send(1, 0, 2, "0000000b#1");
+    if (overtaken) made.take(0, 1, 2, "0000000b#1");
+    made.take(0, 1, 1, "0000000a#1");
+    if (!overtaken) made.take(0, 1, 2, "0000000b#1");
+    return chronicle_of(made.history);
+  };
+  const auto pair = critical_pair(run(true), run(false), "");
+  ASSERT_TRUE(pair);
+  EXPECT_TRUE(pair->decides);
+}
+
+TEST(Critical, OfMessagesThatDecideMoreIsSaidThanOfCallsThatDoNot) {
+  // Goal: where the program's calls part without anything in common, messages that are about the
+  // same are named. Method: both are swapped.
+  const auto run = [](bool swapped) {
+    HandMade made({"server", "one", "two", "three"});
+    made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
+    made.send(1, 0, 2, "0000000c#1", kPassFinish).send(3, 0, 1, "0000000c#1", kPassFinish);
+    made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
+    made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
+    for (const bool first : {true, false}) {
+      if (first == swapped) made.take(0, 3, 1, "0000000c#1", kPassFinish);
+      if (first != swapped) made.take(0, 1, 2, "0000000c#1", kPassFinish);
+    }
+    return chronicle_of(made.history);
+  };
+  const Chronicle failing = run(true);
+  const auto pair = critical_pair(failing, run(false), "");
+  ASSERT_TRUE(pair);
+  EXPECT_TRUE(pair->decides);
+  EXPECT_EQ(text_of(failing, failing.moments[pair->first]),
+            "takes PassFinish 1 from three [0000000c#1]");
 }
 
 TEST(Critical, WhatDiffersBehindTheFailureDecidesNothing) {

@@ -159,8 +159,9 @@ TEST(TextDiagram, IsNeverLargerThanItsSize) {
 }
 
 TEST(TextDiagram, ARunWithoutEventsIsOnlyAHead) {
-  EXPECT_EQ(text_diagram(chronicle_of(HandMade({"a"}).history), {.title = "t", .note = "n"}),
-            "t\n    seconds  a\nn\n");
+  EXPECT_EQ(
+      text_diagram(chronicle_of(HandMade({"a"}).history), {.title = "t", .notes = {"n", "  m"}}),
+      "t\n    seconds  a\nn\n  m\n");
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ namespace rehearsal::sim {
 // The pair `decides` if the run that holds makes all calls that the program made before the
 // failure, and the two have to do with each other: both are about the same call, reference or
 // context, or about two that one caller has made one right behind the other, or one message has
-// overtaken another one of its sender. A pair of messages that decides is preferred to one of the
-// program that does not.
+// overtaken another one of its sender. Where the program's own events part
+// without that, messages that part before them are looked at.
 //
 // The idea of a critical pair, two adjacent dependent events whose swap decides, is Hermit's
 // (Meta, 2022); comparing per worker is enough here, as only events of one worker depend on each

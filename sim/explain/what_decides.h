@@ -15,8 +15,8 @@ struct Decider {
   bool says_where = true;     // it names a message, a link or a worker, not a number of the run
 };
 
-// What decides that a run fails: two events by their order, if the runs beside it that hold show
-// such two; otherwise the decisions without which it holds.
+// Finds out why a run fails: for two events by their order, if the runs beside it that hold show
+// such two; otherwise for the decisions without which it holds.
 class WhatDecides {
  public:
   explicit WhatDecides(const Chronicle& failing) : failing_(failing) {}

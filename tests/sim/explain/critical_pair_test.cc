@@ -211,18 +211,18 @@ TEST(Critical, OneThatHasOvertakenAnotherOfItsSenderDecides) {
 }
 
 TEST(Critical, OfMessagesThatDecideMoreIsSaidThanOfCallsThatDoNot) {
-  // Goal: where the program's calls part without anything in common, messages that are about the
-  // same are named. Method: both are swapped.
+  // Goal: where the program's calls part without anything in common, messages before them that are
+  // about the same are named. Method: both are swapped.
   const auto run = [](bool swapped) {
     HandMade made({"server", "one", "two", "three"});
     made.send(1, 0, 1, "0000000a#1").send(2, 0, 1, "0000000b#1");
     made.send(1, 0, 2, "0000000c#1", kPassFinish).send(3, 0, 1, "0000000c#1", kPassFinish);
-    made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
-    made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
     for (const bool first : {true, false}) {
       if (first == swapped) made.take(0, 3, 1, "0000000c#1", kPassFinish);
       if (first != swapped) made.take(0, 1, 2, "0000000c#1", kPassFinish);
     }
+    made.take(0, swapped ? 2 : 1, 1, swapped ? "0000000b#1" : "0000000a#1");
+    made.take(0, swapped ? 1 : 2, 1, swapped ? "0000000a#1" : "0000000b#1");
     return chronicle_of(made.history);
   };
   const Chronicle failing = run(true);

@@ -114,21 +114,24 @@ class Search {
     for (size_t i = 0; i < failing.deviations.size(); ++i) {
       Schedule less = failing;
       less.deviations.erase(less.deviations.begin() + static_cast<ptrdiff_t>(i));
-      try_schedule(less, {.words = words_of(failing.deviations[i])}, neighbours);
+      try_schedule(less, {.words = words_of(failing.deviations[i]), .says_where = false},
+                   neighbours);
     }
     for (size_t i = 0; i < failing.faults.size(); ++i) {
       Schedule less = failing;
       less.faults.erase(less.faults.begin() + static_cast<ptrdiff_t>(i));
       less.deviations.clear();  // Other things may happen at its steps.
-      try_schedule(less, {.words = words_of(failing.faults[i])}, neighbours);
+      try_schedule(less, {.words = words_of(failing.faults[i]), .says_where = false}, neighbours);
     }
     for (size_t step = 0;
          failing.deviations.empty() && neighbours.size() < kMoreStepsMax && step < kStepsTried;
          ++step) {
       Schedule more = failing;
       more.deviations.push_back({step, {}, 1});
-      try_schedule(more, {.words = words_of(more.deviations.back()), .fails_with_it = false},
-                   neighbours);
+      try_schedule(
+          more,
+          {.words = words_of(more.deviations.back()), .fails_with_it = false, .says_where = false},
+          neighbours);
     }
   }
 

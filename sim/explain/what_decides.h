@@ -16,7 +16,8 @@ struct Decider {
 };
 
 // Finds out why a run fails: for two events by their order, if the runs beside it that hold show
-// such two; otherwise for the decisions without which it holds.
+// such two; otherwise for the decisions without which it holds. Where these say nothing about the
+// place, the one where such a run parts from it is told.
 class WhatDecides {
  public:
   explicit WhatDecides(const Chronicle& failing) : failing_(failing) {}
@@ -31,7 +32,8 @@ class WhatDecides {
 
  private:
   const Chronicle& failing_;
-  std::optional<CriticalPair> pair_;
+  std::optional<CriticalPair> pair_;     // decides
+  std::optional<CriticalPair> parting_;  // does not
   std::vector<Decider> deciders_;
 };
 

@@ -3,8 +3,8 @@
 Each mutant is hunted once and its failure is shrunk. The line that repeats the failure is run again
 with and without the mutant, and the events of both are compared: where they part, the mutant has
 acted for the first time. A pair names `the cause` if one of its two events is that one, follows
-from it as its message, is about the same call, reference or context, or is what the same worker
-was doing then; otherwise it is `innocent`. Where no pair is told, a decision that is told in its place
+from it as its message, is about the same call, reference or context, or is what the same worker was
+doing then; otherwise it is `innocent`. Where no pair is told, a decision that is told in its place
 is `the place` if it is about one of the workers there, of a link about both; otherwise, and where
 none is told, it is `no order`. `silent` is nothing at all.
 

@@ -86,8 +86,9 @@ TEST(Explore, AFailureIsDrawnWithTheEventsThatDecideAndLeavesAFolder) {
       run_tool("explore rref_fork --mutant refused_child_accepts_not --out " + folder.string());
   ASSERT_EQ(explored.status, 1) << explored.out << explored.err;
   EXPECT_NE(explored.out.find("progress: "), std::string::npos) << explored.out;
-  EXPECT_NE(explored.out.find("\ncritical at creator: "), std::string::npos) << explored.out;
-  EXPECT_NE(explored.out.find("\n  B: it takes ChildAccept "), std::string::npos) << explored.out;
+  EXPECT_NE(explored.out.find(" parts from it at creator:\n"), std::string::npos) << explored.out;
+  EXPECT_NE(explored.out.find("\n  it holds: it takes ChildAccept "), std::string::npos)
+      << explored.out;
   const std::string last = explored.out_lines().back();
   const std::string run = (folder / "failure.run").string();
   for (const char* file :
@@ -105,7 +106,8 @@ TEST(Explore, AFailureIsDrawnWithTheEventsThatDecideAndLeavesAFolder) {
   for (const std::string& told : {"report " + run, "report" + words}) {
     const ToolRun report = run_tool(told + " --html " + (folder / "again.html").string());
     EXPECT_EQ(report.status, 0) << told << report.err;
-    EXPECT_NE(report.out.find("\n  B: it takes ChildAccept "), std::string::npos) << report.out;
+    EXPECT_NE(report.out.find("\n  it holds: it takes ChildAccept "), std::string::npos)
+        << report.out;
     EXPECT_EQ(read_whole_file((folder / "again.html").string()),
               read_whole_file((folder / "failure.html").string()));
   }

@@ -55,6 +55,21 @@ TEST(WhatDecides, WithoutSuchTwoTheDecisionsAreNamed) {
                    "  cut 1", "  cut 2", "  cut 3", "  and 2 more"}));
 }
 
+TEST(WhatDecides, WithoutAPlaceTheRunsAreToldWhereTheyPart) {
+  const Chronicle failing = two_sends(true, "0000000b#1");
+  WhatDecides decides(failing);
+  const Decider decider{.words = "step 6", .says_where = false};
+  decides.add(decider);
+  decides.compare(failing, two_sends(false, "0000000b#1"), decider);
+  const Subject subject = told_by(decides);
+  EXPECT_FALSE(subject.critical);
+  EXPECT_EQ(subject.notes,
+            (Lines{"no two events alone decide by their order; one that holds parts from it at "
+                   "server:",
+                   "  it fails: it takes Call 1 add(3) from two [0000000b#1]",
+                   "  it holds: it takes Call 1 add(3) from one [0000000a#1]"}));
+}
+
 TEST(WhatDecides, ADecisionThatTheHoldingRunHasMoreIsNotNeeded) {
   const Chronicle failing = two_sends(true, "0000000b#1");
   WhatDecides decides(failing);

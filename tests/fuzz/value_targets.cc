@@ -274,9 +274,10 @@ void read_tensor(Bytes bytes) {
   received.sizes = sizes;
   received.numbers = numbers;
   for (size_t i = 0; i < counts.parts; ++i) received.parts.push_back(part_of(input));
+  // As the reader of frames asks it of each form.
+  const std::optional<uint64_t> needed = element_bytes(received);
+  if (!needed || *needed > kElementsMax) return;
   if (counts.has_elements) {
-    const std::optional<uint64_t> needed = element_bytes(received);
-    if (!needed || *needed > kElementsMax) return;
     std::string elements = input.text(*needed);
     elements.resize(*needed);
     received.elements = segment_of(elements);
